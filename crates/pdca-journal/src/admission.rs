@@ -1,12 +1,12 @@
-//! Who may work on a repository: kernel locks, held for the life of a run.
+//! Admission: kernel locks on the target repositories, held for the life of a run.
 //!
-//! The lock of a target lies in its git *common* directory, so it is the same file through a symbolic
-//! link, a bind mount or another worktree: what counts is the inode. The kernel gives it up when its
-//! holder dies, however it dies. What is written in the file is for people, and says where to look;
-//! nothing is decided by it.
+//! The lock of a target is a file in its git *common* directory, so it is the same inode through a
+//! symbolic link, a bind mount or another worktree. The kernel releases it when its holder dies. The
+//! text in the file is for people; nothing is decided by it.
 //!
-//! Taking over by force puts a *new* file in place, which only the taker has locked. The one before
-//! keeps a lock on a file that no path names; that its refs are refused is the fence's business.
+//! A forced takeover replaces the file by a *new* one that the taker has locked before anyone can see
+//! it. The previous holder keeps a lock on an unlinked file and notices that before each write
+//! ([`Admission::is_current`]); the fence in the repository refuses its ref updates.
 
 mod rule;
 #[cfg(test)]
@@ -23,8 +23,8 @@ use rustix::fs::OFlags;
 
 pub use rule::{AdmissionRefusal, LockFact, Ruling, RunFact, rule};
 
-/// The right to work on targets. It is given back when this and every journal that was opened with it
-/// are dropped.
+/// The right to work on targets. The locks are released when this and every journal that was opened
+/// with it are dropped.
 #[derive(Debug, Clone)]
 pub struct Admission {
     held: Arc<Vec<HeldLock>>,
@@ -37,23 +37,19 @@ struct HeldLock {
     found: String,
 }
 
-/// Who holds a lock, as it is written down for people.
+/// The text in a lock file, which names its holder for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
-    /// The process.
     pub pid: u32,
-    /// Where it runs.
     pub host: String,
-    /// The workspace whose run it is.
     pub workspace: Utf8PathBuf,
-    /// The run.
     pub run: String,
 }
 
 impl LockHolder {
-    /// Reads what a holder has written into a lock; `None` where that says something else.
+    /// Parses the text in a lock file; `None` if it has another form.
     ///
-    /// A hint where to look for the journal of a run that was left, and no more than that.
+    /// Only a hint where to find the journal of an interrupted run.
     pub fn from_words(words: &str) -> Option<Self> {
         let (pid, rest) = words.strip_prefix("process ")?.split_once(" on ")?;
         let (host, rest) = rest.split_once(", run ")?;
@@ -74,47 +70,37 @@ impl fmt::Display for LockHolder {
     }
 }
 
-/// Why a target may not be worked on. Nothing was changed.
+/// The error of taking a lock. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// Somebody else works on it.
+    /// Another process holds the lock.
     #[error("{path} is held by {holder}")]
     Held {
-        /// The lock.
         path: Utf8PathBuf,
-        /// Who, by their own word.
+        /// The text that the holder wrote into the lock file.
         holder: String,
     },
-    /// Its filesystem cannot lock, so nobody could be kept out.
+    /// The file system does not support locks, so other drivers could not be kept out.
     #[error("the filesystem of {path} cannot lock")]
     CannotLock {
-        /// The lock.
         path: Utf8PathBuf,
-        /// What the system said; none where it granted one lock twice.
+        /// `None` if the file system granted the same lock twice.
         source: Option<io::Error>,
     },
-    /// The lock is replaced, or looked at, again and again.
+    /// The lock was replaced or probed on every one of many attempts.
     #[error("{path} does not come to rest")]
-    Unsteady {
-        /// The lock.
-        path: Utf8PathBuf,
-    },
-    /// The lock cannot be used. A link in its place is not followed.
+    Unsteady { path: Utf8PathBuf },
+    /// The path is not a usable regular file, for instance a symbolic link.
     #[error("cannot use {path} as a lock")]
-    Unusable {
-        /// The lock.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Unusable { path: Utf8PathBuf, source: io::Error },
 }
 
-/// How often a lock is tried again that was replaced while it was taken, or only looked at.
+/// Attempts at a lock that is replaced or probed while it is taken.
 const PATIENCE: u32 = 1000;
-/// More than is ever written into a lock.
+/// The most bytes that are read from a lock file.
 const MAX_WORDS: u64 = 4096;
 
-/// Where the lock of a target is, in its git common directory.
+/// The path of a target's lock in its git common directory.
 pub fn lock_path(common_dir: &Utf8Path) -> Utf8PathBuf {
     common_dir.join("pdca.lock")
 }
@@ -122,10 +108,9 @@ pub fn lock_path(common_dir: &Utf8Path) -> Utf8PathBuf {
 type Lock = fn(&File) -> Result<(), TryLockError>;
 
 impl Admission {
-    /// Takes the locks at all of `paths`, in sorted order, or none. Never waits.
+    /// Takes the locks at all of `paths`, or none. Never waits.
     ///
-    /// A path lies in an existing directory, see [`lock_path`]. A run without a target touches no
-    /// repository and needs no lock.
+    /// The directory of each path must exist, see [`lock_path`]. A run without a target needs no lock.
     pub fn take(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
@@ -138,16 +123,16 @@ impl Admission {
     ) -> Result<Self, AdmissionError> {
         let mut all: Vec<HeldLock> = Vec::new();
         for path in sorted(paths) {
-            // Two targets may be worktrees of one repository: then one lock stands for both.
+            // Two targets may be worktrees of one repository, which have one lock.
             all.extend(take(path, &all, lock)?);
         }
         Ok(Self { held: Arc::new(all) })
     }
 
-    /// Takes the locks at all of `paths`, also from a holder that lives.
+    /// Takes the locks at all of `paths`, even from a live holder.
     ///
-    /// The holder is not stopped by this. Bump the fence before anything else: whoever does that first
-    /// of two that take over at once has the repository.
+    /// This does not stop the holder. Bump the fence before anything else: of two drivers that take
+    /// over at the same time, the first to bump it has the repository.
     pub fn take_over(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
@@ -161,26 +146,26 @@ impl Admission {
         Ok(Self { held: Arc::new(all) })
     }
 
-    /// What the holders before have written into the locks: where to look for a run that they left,
-    /// which may be of another workspace. See [`LockHolder::from_words`].
+    /// The text that earlier holders left in the locks, for [`LockHolder::from_words`]. Their runs may
+    /// belong to another workspace.
     pub fn words_found(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|held| held.found.as_str())
     }
 
-    /// Writes down who holds the locks, for people.
+    /// Writes the name of the holder into the locks, for people.
     pub fn announce(&self, holder: &LockHolder) -> Result<(), AdmissionError> {
         self.held.iter().try_for_each(|held| {
             held.write(&holder.to_string()).map_err(|source| unusable(&held.path, source))
         })
     }
 
-    /// Whether every lock is still the file that its path names: false once somebody took over.
+    /// Returns true while every path still names the locked file; false after a takeover.
     pub fn is_current(&self) -> bool {
         self.held.iter().all(|held| names(&held.path, &held.file).unwrap_or(false))
     }
 }
 
-/// Who holds the lock at `path`, by their own word; `None` where nobody does. Makes nothing.
+/// Returns the text of the holder of the lock at `path`, or `None` if it is free. Creates no file.
 pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
     let file = match open(path, false) {
         Ok(file) => file,
@@ -203,7 +188,7 @@ fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8Pa
     paths
 }
 
-/// Takes one lock; `None` where it is one of those that are held already.
+/// Takes one lock; `None` if it is the same file as one of `ours`.
 fn take(
     path: Utf8PathBuf,
     ours: &[HeldLock],
@@ -217,7 +202,7 @@ fn take(
         }
         match lock(&file) {
             Ok(()) => {}
-            // Somebody who only looks shares the lock for a moment. Whoever holds it does not share it.
+            // `holder` probes with a shared lock for a moment; a real holder has an exclusive one.
             Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
                 std::thread::yield_now();
                 continue;
@@ -230,11 +215,11 @@ fn take(
         }
         let found = words(&file);
         let held = HeldLock { path: path.clone(), file, found };
-        // Somebody who took over has put another file there since it was opened.
+        // A forced takeover may have replaced the file since it was opened: lock the new one.
         if !names(&path, &held.file).map_err(|source| unusable(&path, source))? {
             continue;
         }
-        // A filesystem may say yes to everybody. Then the lock says nothing.
+        // Some file systems grant every lock request. Check that a second request is refused.
         let again = open(&path, false).map_err(|source| unusable(&path, source))?;
         return match lock(&again) {
             Err(TryLockError::WouldBlock) => Ok(Some(held)),
@@ -245,7 +230,7 @@ fn take(
     Err(AdmissionError::Unsteady { path })
 }
 
-/// Puts a new file in place of a lock, which is locked before anybody can see it.
+/// Replaces a lock by a new file, which is locked before its path names it.
 fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
     let found = match open(path, false) {
         Ok(file) => words(&file),
@@ -263,7 +248,7 @@ fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
     Ok(HeldLock { path: path.to_owned(), file, found })
 }
 
-/// Opens what lies at the path itself: no link is followed, nothing is waited for.
+/// Opens a regular file; follows no link and does not block on a pipe.
 fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = File::options();
@@ -276,7 +261,7 @@ fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
     }
 }
 
-/// Whether the path names this very file.
+/// Returns true if the path names this file, by device and inode.
 fn names(path: &Utf8Path, file: &File) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::symlink_metadata(path) {
@@ -291,10 +276,10 @@ fn same(one: &File, other: &File) -> io::Result<bool> {
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// What is written in a lock: one line that is harmless to a terminal.
+/// The text of a lock as one line without control characters.
 fn words(file: &File) -> String {
     let mut bytes = Vec::new();
-    // For people only: what cannot be read is not worth a refusal.
+    // The text is only for people, so a failed read is not an error.
     if file.take(MAX_WORDS).read_to_end(&mut bytes).is_err() {
         return String::new();
     }
@@ -320,8 +305,8 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that is being started has a copy for a moment. That it
-        // cannot be unlocked can only mean that it is not locked.
+        // Closing is not enough: a child that is being started has a copy of the descriptor for a
+        // moment. An error here can only mean that the file is not locked.
         drop(self.file.unlock());
     }
 }

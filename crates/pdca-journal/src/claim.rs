@@ -1,7 +1,7 @@
-//! Numbers that only go up, and the names that carry them.
+//! Epochs of drivers and generations of attempts: numbers that only grow, and the names with them.
 //!
-//! A stale writer is not kept out by asking it to stop. Its number is part of every name it writes
-//! to, so it can only spoil what nobody will look at any more.
+//! A stale writer cannot be relied on to stop. Its number is part of every name that it writes to, so
+//! it can only change names that are no longer read.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::run_id::RunId;
 
-/// The number of a driver: which of all drivers that ever worked on a repository it is.
+/// The number of a driver among all drivers that ever worked on a repository.
 ///
-/// Every driver that takes up a run gets a new one, so two never share it. The highest one is held
-/// by `refs/pdca/fence`, and every change of a ref verifies that it still is.
+/// Every driver that starts or resumes a run gets a new one. `refs/pdca/fence` holds the highest, and
+/// every ref transaction verifies that the fence has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(u64);
@@ -22,12 +22,10 @@ impl Epoch {
     /// The epoch of the first driver of a repository.
     pub const FIRST: Self = Self(1);
 
-    /// The epoch of this number, as the fence or a journal holds it.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its number.
     pub fn get(self) -> u64 {
         self.0
     }
@@ -39,8 +37,8 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The epoch of a new driver: one more than the highest ever seen, in the fences of all targets and
-/// in all journals. `None` where the numbers are used up, which somebody must have forged.
+/// Returns the epoch of a new driver: one more than the highest in the fences of all targets and in
+/// all journals. `None` on overflow, which only a forged fence can cause.
 pub fn next_epoch(seen: impl IntoIterator<Item = Epoch>) -> Option<Epoch> {
     match seen.into_iter().max() {
         None => Some(Epoch::FIRST),
@@ -48,13 +46,12 @@ pub fn next_epoch(seen: impl IntoIterator<Item = Epoch>) -> Option<Epoch> {
     }
 }
 
-/// The `claim_generation` of a bundle: which of all attempts at it in a run this is, from 1.
+/// The `claim_generation` of a bundle: the number of an attempt in its run, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Generation(u32);
 
 impl Generation {
-    /// The first attempt.
     pub const FIRST: Self = Self(1);
 
     /// Returns the generation with this number, unless it is 0.
@@ -62,13 +59,12 @@ impl Generation {
         (number > 0).then_some(Self(number))
     }
 
-    /// The generation after this one; `None` where the numbers are used up.
+    /// Returns the next generation, or `None` on overflow.
     #[must_use]
     pub fn next(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }
 
-    /// Its number.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -85,7 +81,7 @@ pub fn lane_branch(run: &RunId, bundle: &BundleId, generation: Generation) -> St
     format!("pdca/{}/{bundle}.g{generation}", run.short())
 }
 
-/// What holds the result of an attempt, below `refs/pdca/<run>/`: `attempt/<id>.g<N>`.
+/// The ref of an attempt's result, below `refs/pdca/<run>/`: `attempt/<id>.g<N>`.
 pub fn attempt_ref(bundle: &BundleId, generation: Generation) -> String {
     format!("attempt/{bundle}.g{generation}")
 }

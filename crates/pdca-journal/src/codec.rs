@@ -1,4 +1,4 @@
-//! How a record is written: one line, readable with `cat`.
+//! The line format of the journal, readable with `cat`.
 //!
 //! ```text
 //! journal = header *record
@@ -6,20 +6,20 @@
 //! record  = sum SP prev SP seq SP batch SP epoch SP uptime SP wall SP json LF
 //! ```
 //!
-//! - `sum`: the first 128 bits of the SHA-256 of the rest of the line (for the header: of what
-//!   stands before it), in hexadecimal. It tells that the line is whole.
-//! - `prev`: the `sum` of the line before. It tells that no line is missing or exchanged.
-//! - `seq`: the place of the record, from 1. `batch`: the `seq` of the first record that was written
+//! - `sum`: the first 128 bits of the SHA-256 of the rest of the line (for the header: of the part
+//!   before it), in hexadecimal. Detects a line that is not whole.
+//! - `prev`: the `sum` of the previous line. Detects a missing or exchanged line.
+//! - `seq`: the number of the record, from 1. `batch`: the `seq` of the first record that was written
 //!   and synced together with this one.
-//! - `epoch`: the driver that wrote it. `uptime`: milliseconds the machine had been running. `wall`:
-//!   the time, for people.
-//! - `json`: what is recorded, as one object without a line feed.
+//! - `epoch`: the driver that wrote it. `uptime`: the machine's uptime in milliseconds. `wall`: the
+//!   time, for people.
+//! - `json`: the record as one object without a line feed.
 //!
 //! # Torn or damaged
-//! A write that a crash tore is in the *last batch*, because every earlier one was synced before the
-//! next began. So a bad line with nothing whole after it, but records of its own batch, is a torn
-//! tail. A bad line with a whole record of a *later* batch after it, anywhere and even in the middle
-//! of what looks like one line, was whole once: that is damage.
+//! A write that was torn by a crash is in the *last batch*, because each batch is synced before the
+//! next one is written. So a bad line is a torn tail, which may be cut, if no whole record of a
+//! *later* batch follows it. If one does, anywhere and even in the middle of what looks like one line,
+//! the bad line was whole once: that is damage, and nothing may be cut.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ use crate::record::{Entry, Record, Seq};
 use crate::run_id::RunId;
 use crate::timestamp::Moment;
 
-/// The format this version writes, and the newest it reads.
+/// The format that is written, and the newest that can be read.
 pub(crate) const VERSION: u32 = 1;
-/// The longest line, its line feed included.
+/// The longest line in bytes, including its line feed.
 pub(crate) const MAX_LINE: usize = 1 << 20;
 const MAGIC: &str = "pdca-journal";
 const SUM_LEN: usize = 32;
 
-/// The sum of a line, which the next one carries.
+/// The checksum of a line, which the next line repeats as `prev`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum([u8; SUM_LEN]);
 
@@ -61,21 +61,21 @@ impl Sum {
     }
 }
 
-/// The header of a journal, with its line feed and the sum that the first record carries.
+/// The header line of a journal and its checksum.
 pub(crate) fn header(run: &RunId) -> (String, Sum) {
     let text = format!("{MAGIC} {VERSION} {run}");
     let sum = Sum::of(text.as_bytes());
     (format!("{text} {}\n", sum.as_str()), sum)
 }
 
-/// The version that a header claims, whatever else stands in it.
+/// The version that a header claims, even if the rest of it is not valid.
 pub(crate) fn claimed_version(bytes: &[u8]) -> Option<u32> {
     let line = bytes.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split(' ');
     (words.next()? == MAGIC).then(|| words.next()?.parse().ok())?
 }
 
-/// Appends the line of a record; gives back its sum.
+/// Appends the line of a record and returns its checksum.
 pub(crate) fn write(entry: &Entry, batch: Seq, prev: Sum, out: &mut Vec<u8>) -> Sum {
     let rest = format!(
         "{} {} {} {} {} {} {}",
@@ -95,7 +95,7 @@ pub(crate) fn write(entry: &Entry, batch: Seq, prev: Sum, out: &mut Vec<u8>) -> 
     sum
 }
 
-/// The record as JSON that is harmless to a terminal: text of a hostile child may be in it.
+/// Renders a record as JSON that is safe to print: it may contain output of a hostile child.
 fn json(record: &Record) -> String {
     let mut bytes = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, Plain);
@@ -103,7 +103,7 @@ fn json(record: &Record) -> String {
     String::from_utf8(bytes).expect("because JSON is text")
 }
 
-/// Compact JSON that also escapes the control characters JSON itself leaves alone.
+/// Compact JSON that also escapes DEL and the C1 control characters, which JSON allows.
 struct Plain;
 
 impl Formatter for Plain {
@@ -122,7 +122,7 @@ impl Formatter for Plain {
     }
 }
 
-/// A line whose own sum is right.
+/// A line with a correct checksum.
 #[derive(Debug)]
 pub(crate) struct Whole<'a> {
     pub(crate) sum: Sum,
@@ -136,11 +136,11 @@ pub(crate) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Takes a line without its line feed apart; `None` where it is not whole.
+    /// Parses a line without its line feed; `None` if it is not whole.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let (sum, rest) = line.split_at_checked(SUM_LEN)?;
         let rest = rest.strip_prefix(b" ")?;
-        // Numbers first: they are cheap, and most of what is no line fails there.
+        // Numbers before the checksum: they are cheap and reject most text that is not a line.
         let text = std::str::from_utf8(rest).ok()?;
         let mut words = text.splitn(7, ' ');
         let prev = words.next()?;
@@ -161,12 +161,11 @@ impl<'a> Whole<'a> {
         })
     }
 
-    /// Whether it follows the line of this sum.
     pub(crate) fn follows(&self, prev: Sum) -> bool {
         self.prev == prev.as_str()
     }
 
-    /// What it says; an error where it was written by a program that knows more than this one.
+    /// Decodes the entry. Fails if the line was written by a newer version.
     pub(crate) fn entry(&self) -> Result<Entry, String> {
         let no = |what: &str, text: &str| format!("{text:?} is no {what}");
         let wall: Timestamp = self.wall.parse().map_err(|_| no("time", self.wall))?;
@@ -180,13 +179,13 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// A number in the one spelling that is written.
+/// Parses a number, but only in canonical spelling: no sign, no leading zeros.
 fn number(text: &str) -> Option<u64> {
     let value: u64 = text.parse().ok()?;
     (value.to_string() == text).then_some(value)
 }
 
-/// Whether a whole record of a batch after the one of `expected` stands anywhere in `rest`.
+/// Returns true if `rest` contains a whole record of a batch that began after `expected`.
 pub(crate) fn holds_later_batch(rest: &[u8], expected: Seq) -> bool {
     let hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     let shaped = |at: usize| {

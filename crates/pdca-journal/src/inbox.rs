@@ -1,8 +1,11 @@
-//! Requests to the driver of a run, dropped as files and taken exactly once.
+//! Requests from other processes to the driver of a run, handled exactly once.
 //!
-//! A request is taken by *recording* it; its file is removed afterwards. So a crash between the two
-//! leaves a file whose name is in the journal, and that one is only removed. A request that is recorded
-//! and not answered is still there for the next driver, in [`RunState::requests`].
+//! 1. A client writes a file with a unique name into `inbox/`.
+//! 2. The driver records the request in the journal.
+//! 3. The driver removes the file. After a crash between 2 and 3 the name is in the journal, so the
+//!    file is only removed and the request is not recorded twice.
+//! 4. The driver carries it out and records the answer. After a crash before that, the next driver
+//!    finds the request in [`RunState::requests`].
 //!
 //! [`RunState::requests`]: crate::RunState::requests
 
@@ -19,7 +22,7 @@ use crate::timestamp::Moment;
 
 const DIR: &str = "inbox";
 const SUFFIX: &str = ".json";
-/// What follows the name of a file that is no request.
+/// Suffix added to the name of a file that is not a valid request.
 const REFUSED: &str = ".refused";
 const MAX_BYTES: u64 = 64 << 10;
 
@@ -29,43 +32,31 @@ pub struct Inbox {
     dir: Utf8PathBuf,
 }
 
-/// Why the inbox could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {
     /// The request could not be recorded. It is still in the inbox.
     #[error("the request {id} could not be recorded")]
-    Append {
-        /// Its name.
-        id: String,
-        /// Why.
-        source: AppendError,
-    },
-    /// The system would not.
+    Append { id: String, source: AppendError },
     #[error("cannot use {path}")]
-    Io {
-        /// What was to be used.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { path: Utf8PathBuf, source: io::Error },
 }
 
-/// What was in the inbox.
+/// The result of [`Inbox::take`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// The names of the requests that were taken. Their text is in the journal now.
+    /// The ids of the requests that are in the journal now.
     pub requests: Vec<String>,
-    /// Where those are now that are no requests.
+    /// The new paths of files that are not valid requests.
     pub refused: Vec<Utf8PathBuf>,
 }
 
 impl Inbox {
-    /// The inbox of a run, which need not exist yet.
+    /// Makes a handle to the inbox of a run, which need not exist.
     pub fn new(runs: &Runs, run: &RunId) -> Self {
         Self { dir: runs.dir(run).join(DIR) }
     }
 
-    /// Drops a request, under a name that is used once: a fresh id, such as a run's.
+    /// Submits a request under a fresh, unique id.
     pub fn drop_request(&self, id: &RunId, request: &Request) -> Result<(), InboxError> {
         let path = self.dir.join(format!("{id}{SUFFIX}"));
         let made = serde_json::to_vec(request).map_err(io::Error::from).and_then(|bytes| {
@@ -75,7 +66,7 @@ impl Inbox {
         made.map_err(|source| InboxError::Io { path, source })
     }
 
-    /// Takes what is in the inbox into the journal, in the order of names.
+    /// Records the requests in the inbox, in the order of their ids.
     pub fn take(&self, journal: &mut Journal, at: Moment) -> Result<Taken, InboxError> {
         let mut taken = Taken::default();
         for id in self.ids()? {
@@ -110,7 +101,7 @@ impl Inbox {
         let mut ids = Vec::new();
         for entry in entries {
             let name = entry.map_err(io)?.file_name();
-            // A temporary of somebody who is dropping one, and what was refused, are no requests.
+            // Skips temporaries of a client that is writing, and refused files.
             let id = name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
             ids.extend(id.filter(|id| id.parse::<RunId>().is_ok()).map(str::to_owned));
         }
@@ -119,7 +110,7 @@ impl Inbox {
     }
 }
 
-/// What a file asks for; `None` where it is no request.
+/// Reads a request; `None` if the file is not a valid one.
 fn read(path: &Utf8Path) -> io::Result<Option<Request>> {
     match files::read_bounded(path, MAX_BYTES) {
         Ok(Some(bytes)) => Ok(serde_json::from_slice(&bytes).ok()),

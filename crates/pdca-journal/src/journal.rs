@@ -1,12 +1,20 @@
-//! Writing a journal.
+//! The writer of a journal.
 //!
-//! Records appear together with a single sync, and count only after it. What the journal says is
-//! folded as it is written, so a record that cannot follow is refused before a byte of it exists.
+//! # Append
+//! 1. Each record is applied to the state in memory. An illegal one is refused before any byte of it
+//!    is written.
+//! 2. The writer checks that the file is still the one its path names and has the expected length.
+//! 3. The lines are written at the known end. A failed write is cut again, so that the append can be
+//!    retried.
+//! 4. One sync for all of them. After a failed sync nothing can be relied on any more and the writer
+//!    refuses all further appends.
+//! 5. The check of step 2 again: a driver that was replaced during the write must not act on it.
 //!
-//! Taking a run up *replaces* its journal by one that holds the same records and the new driver's
-//! first: temporary, sync, rename. A driver that is still alive somewhere has the old file open, which
-//! no path names any more. It notices that before it writes, and again before it relies on what it
-//! wrote; and nothing it writes can be read by anybody.
+//! # Takeover
+//! A new driver does not append to the old file. It *replaces* it (temporary, sync, rename) by one
+//! with the same records and its own first record. A previous driver that still lives has the old,
+//! unlinked file open: step 2 or 5 stops it, and what it writes there cannot be read by anyone. If it
+//! wrote between the read and the rename, the replacement is repeated with those records.
 
 mod intent;
 #[cfg(test)]
@@ -31,150 +39,107 @@ use crate::timestamp::Moment;
 
 pub use intent::Intent;
 
-/// The journal of a run, open for appending. One driver has it, in one thread.
+/// The journal of a run, open for appending by one driver.
 #[derive(Debug)]
 pub struct Journal {
     run: RunId,
     path: Utf8PathBuf,
-    /// Held as long as anything can be written.
+    /// The right to write; released with the journal.
     admission: Admission,
     storage: Box<dyn Storage>,
     len: u64,
     last: Sum,
     state: RunState,
     syncs: u64,
-    /// Why nothing can be written any more.
+    /// Set once nothing can be written any more, with the reason.
     ended: Option<&'static str>,
 }
 
-/// A journal that was taken up.
+/// The result of [`Journal::open`].
 #[derive(Debug)]
 pub struct Opened {
-    /// The journal.
     pub journal: Journal,
-    /// What was cut from its end, if anything was.
+    /// The torn tail that was cut, if there was one.
     pub torn: Option<Torn>,
 }
 
-/// What was cut from the end of a journal. Nobody had acted on it.
+/// A torn tail that was cut from a journal. It was never synced, so no effect was based on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torn {
-    /// Where it began.
+    /// Its byte offset in the journal.
     pub at: u64,
-    /// How long it was.
     pub bytes: u64,
-    /// Where it is kept.
+    /// The file with a copy of it.
     pub kept: Utf8PathBuf,
 }
 
-/// Why records were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// A record cannot follow those before it. Nothing was written.
     #[error("the journal of the run does not take the record")]
     Illegal(#[from] RejectedRecord),
-    /// A record is too long to be written. Nothing was.
+    /// A record is longer than a line may be. Nothing was written.
     #[error("a record has {len} bytes, the limit is {MAX_LINE}")]
-    TooLong {
-        /// Its length.
-        len: usize,
-    },
-    /// They could not be written, for want of space for instance, and nothing of them is left. The
-    /// same can be tried again.
+    TooLong { len: usize },
+    /// The write failed, for instance on a full disk, and was undone. It can be retried.
     #[error("nothing was written to {path}")]
-    NotWritten {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It is not known whether they were written. The process has to end; the next one reads what
-    /// is there.
+    NotWritten { path: Utf8PathBuf, source: io::Error },
+    /// It is unknown if the records were written. The process has to end; the next driver reads the
+    /// file.
     #[error("{path} cannot be relied on any more: {why}")]
     Ended {
-        /// The journal.
         path: Utf8PathBuf,
-        /// What happened.
         why: &'static str,
-        /// What the system said, the first time.
+        /// Present only in the first error.
         source: Option<io::Error>,
     },
 }
 
-/// Why there is no new run.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// The record of the admission is itself not legal.
+    /// The admission record is not legal, for instance because the batch repeats a bundle.
     #[error("the run cannot be admitted")]
     Illegal(#[from] RejectedRecord),
-    /// The run is there already.
     #[error("there is a run {run} already")]
-    Exists {
-        /// The run.
-        run: RunId,
-    },
-    /// The system would not.
+    Exists { run: RunId },
     #[error("cannot make {path}")]
-    Io {
-        /// What was to be made.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { path: Utf8PathBuf, source: io::Error },
 }
 
-/// Why a run was not taken up. Its journal says what it said, unless the system failed while it was
-/// replaced for the second time because of a driver that wrote meanwhile.
+/// The error of resuming a run. Its journal is unchanged, unless the system failed during a second
+/// replacement that was necessary because the previous driver wrote meanwhile.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Its journal is whole, and what it says cannot be.
+    /// Every line is whole, but a record cannot follow those before it.
     #[error("{path} does not tell the story of a run")]
-    Illegal {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// The record that cannot be.
-        source: RejectedRecord,
-    },
-    /// Its journal does not even hold its admission. A run appears with that, so it was lost.
+    Illegal { path: Utf8PathBuf, source: RejectedRecord },
+    /// The admission record is missing. A run is created with it, so it was lost.
     #[error("{path} has lost its first record")]
-    Lost {
-        /// The journal.
-        path: Utf8PathBuf,
-    },
-    /// A later driver has had the run.
+    Lost { path: Utf8PathBuf },
+    /// A later driver has the run already.
     #[error("the run was taken up by epoch {current}, which is not before epoch {epoch}")]
     Stale {
-        /// The epoch that was to take it up.
+        /// The epoch of the caller.
         epoch: Epoch,
-        /// The one that has it.
+        /// The epoch of the driver that has the run.
         current: Epoch,
     },
-    /// Somebody keeps writing to it.
+    /// Another process wrote to the journal during every attempt to replace it.
     #[error("{path} is being written to")]
-    Busy {
-        /// The journal.
-        path: Utf8PathBuf,
-    },
-    /// The system would not.
+    Busy { path: Utf8PathBuf },
     #[error("cannot write {path}")]
-    Io {
-        /// What was to be written.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { path: Utf8PathBuf, source: io::Error },
 }
 
-/// How often a journal that is written to while it is taken up is read again.
+/// Attempts at replacing a journal that another process writes to.
 const PATIENCE: u32 = 8;
 
 impl Journal {
-    /// Begins a run: its directory appears whole, with the first record in it, or not at all.
+    /// Creates a run. Its directory appears atomically, with the first record in the journal.
     ///
-    /// The admission is what gives the right to, and is held as long as the journal is.
+    /// The journal keeps the locks of the admission while it is open.
     pub fn create(
         runs: &Runs,
         admission: &Admission,
@@ -197,9 +162,10 @@ impl Journal {
         Ok(Self { run, path, admission, storage, len, last, state, syncs: 0, ended: None })
     }
 
-    /// Takes a run up as its next driver, after the one before died or, `forced`, against it.
+    /// Resumes a run as its next driver, after the previous one died or, if `forced`, in place of a
+    /// live one.
     ///
-    /// The epoch has to be above all that were seen, see [`next_epoch`](crate::next_epoch).
+    /// The epoch must be higher than all before it, see [`next_epoch`](crate::next_epoch).
     pub fn open(
         runs: &Runs,
         admission: &Admission,
@@ -235,8 +201,8 @@ impl Journal {
             let mut new = bytes[..bytes.len() - torn.as_ref().map_or(0, |torn| torn.1)].to_vec();
             let last = codec::write(&entry, seq, reading.last, &mut new);
             files::replace(&path, &new).map_err(io)?;
-            // A driver that we take the run from may have written between our reading and our
-            // replacing, and relied on it. From now on it cannot.
+            // The previous driver may have appended between our read and the rename, and acted on it.
+            // If so, start again with those records. After the rename its appends fail.
             if old.bytes().map_err(io)? == bytes {
                 let storage = Box::new(Disk::open(path.clone()).map_err(io)?);
                 let (run, admission) = (run.clone(), admission.clone());
@@ -252,9 +218,8 @@ impl Journal {
         Err(OpenError::Busy { path })
     }
 
-    /// Writes records and returns when they are on the disk: all of them, with a single sync, or none.
-    ///
-    /// The place of the first one is given back.
+    /// Appends records atomically and returns the number of the first one. They are durable when it
+    /// returns; all of them share one sync.
     pub fn append(&mut self, at: Moment, records: Vec<Record>) -> Result<Seq, AppendError> {
         let first = Seq(self.state.last.seq.0 + 1);
         if let Some(why) = self.ended {
@@ -276,10 +241,10 @@ impl Journal {
         Ok(first)
     }
 
-    /// Goes on by these records in memory, and gives their lines.
+    /// Applies records to the state in memory and encodes their lines.
     ///
-    /// In place: a run may have thousands of bundles, and a copy of all of them for every record
-    /// would cost more than the record.
+    /// In place, because a run may have thousands of bundles and cloning the state for every append
+    /// would cost more than the append. On an error, [`Self::forget_from`] restores the state.
     fn take(
         &mut self,
         at: Moment,
@@ -302,8 +267,8 @@ impl Journal {
         Ok(last)
     }
 
-    /// Makes the state again what the records before `first` say. Those from there on did not get to
-    /// the disk for certain, whatever the file shows.
+    /// Rebuilds the state from the records before `first`. Later ones are not known to be on disk,
+    /// even if the file shows them.
     fn forget_from(&mut self, first: Seq) {
         let read = self.path.parent().and_then(|dir| read::read(dir, &self.run).ok());
         let fold = |reading: Reading| {
@@ -328,13 +293,14 @@ impl Journal {
         }
         self.syncs += 1;
         if let Err(source) = self.storage.sync() {
-            // The kernel may have dropped the pages that it could not write, and says so once.
+            // The kernel may drop dirty pages after a failed sync and reports the error only once, so a
+            // second sync could succeed although the data is lost.
             return Err(self.end("it could not be synced", Some(source)));
         }
         self.require_ours(self.len + bytes.len() as u64)
     }
 
-    /// The file is still the one that a reader finds, and nobody else has written to it.
+    /// Returns an error unless the path still names this file and no other process has written to it.
     fn require_ours(&mut self, len: u64) -> Result<(), AppendError> {
         if !self.admission.is_current() {
             return Err(self.end("somebody has taken the run over", None));
@@ -352,17 +318,16 @@ impl Journal {
         AppendError::Ended { path: self.path.clone(), why, source }
     }
 
-    /// The run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// What the journal says, after its last record.
+    /// The state after the last record.
     pub fn state(&self) -> &RunState {
         &self.state
     }
 
-    /// How often it was synced.
+    /// The number of syncs so far.
     pub fn syncs(&self) -> u64 {
         self.syncs
     }
@@ -374,7 +339,7 @@ fn require_state(path: &Utf8Path, reading: &Reading) -> Result<RunState, OpenErr
     RunState::fold(&reading.entries).map_err(illegal)?.ok_or_else(lost)
 }
 
-/// Keeps what is about to be cut, beside the journal; gives back how long it is, too.
+/// Copies a torn tail to a file beside the journal before it is cut; also returns its length.
 fn keep_torn(
     path: &Utf8Path,
     reading: &Reading,

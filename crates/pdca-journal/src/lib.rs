@@ -1,9 +1,9 @@
-//! The durable record of a run.
+//! The durable record of a run: an append-only journal, its state, locks and recovery.
 //!
-//! A run is many effects on a repository that others use too, and it can end between any two of
-//! them. Its [`Journal`] says what was about to be done and what came of it; [`RunState`] is a pure
-//! fold over that; [`decide`] says what to do when record and facts are laid side by side. An
-//! [`Admission`] is the right to write any of it.
+//! A run changes a repository that others use too, and it can be killed between any two changes. Its
+//! [`Journal`] records each change before it is made and the outcome after it; [`RunState`] is a pure
+//! fold over the records; [`decide`] compares the record with the facts and returns what a new driver
+//! has to do. An [`Admission`] is the right to write any of it.
 //!
 //! ```
 //! use pdca_journal::{
@@ -30,11 +30,11 @@
 //! let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, at, admitted)?;
 //!
 //! let intent = journal.intent(at, Effect::Prepare { bundle: "12".parse()?, slot: 0 })?;
-//! // … make the checkout, look whether it is there …
+//! // … make the checkout, check that it is there …
 //! intent.done(&mut journal, at)?;
 //! journal.append(at, vec![Record::Entered { activity: Activity::Running }])?;
 //!
-//! // The process dies. The next driver has the next epoch, and goes on.
+//! // The process dies. The next driver resumes the run with the next epoch.
 //! drop((journal, admission));
 //! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let epoch = pdca_journal::next_epoch([Epoch::FIRST]).ok_or("no epoch left")?;
@@ -45,13 +45,13 @@
 //!
 //! # Invariants
 //! - A crash at any moment leaves a prefix of the records, and reading never changes a file.
-//! - What was synced and is not what it was is noticed, and nothing of it is cut.
-//! - A journal holds no record that cannot follow those before it, and none of a driver that a later
-//!   one has taken the run from.
-//! - The reconcile decision is a total pure function; what it decides always comes to rest.
-//! - No wall clock decides anything: locks say who lives, sequence numbers what came first, and the
-//!   machine's uptime how long ago it was.
-//! - Nothing is printed, nobody is signalled, and neither environment nor clock is read.
+//! - Damage to records that were synced is detected; only a torn tail is ever cut.
+//! - A journal has no record that cannot follow those before it, and none of a driver that lost the
+//!   run to a later one.
+//! - The recovery decision is a total pure function, and applying it repeatedly comes to rest.
+//! - The wall clock decides nothing: locks show which processes live, sequence numbers give the order,
+//!   and the machine's uptime measures durations.
+//! - Nothing is printed, no process is signalled, and neither environment nor clock is read.
 
 mod claim;
 mod oid;

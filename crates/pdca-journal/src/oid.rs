@@ -1,4 +1,4 @@
-//! The id of an object in git.
+//! Ids of git objects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct ObjectId(Box<str>);
 
-/// A text that is no object id.
+/// The error of parsing an [`ObjectId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not an object id: 40 or 64 digits 0-9 and a-f")]
 pub struct ObjectIdError {
-    /// What was given, escaped and cut.
+    /// The input, escaped and cut to 70 characters.
     pub given: String,
 }
 
 impl ObjectId {
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,69 +1,64 @@
-//! Who a process is, and whether it is alive: three answers, never a guess.
+//! Identity and liveness of processes: dead, alive or unknown, never a guess.
 //!
-//! A process number is used again, so a number alone names nobody. Boot, number and start time do,
-//! as seen from one host and one process namespace. From anywhere else nothing can be said, and
-//! nothing must be done.
+//! A process id is reused, so it does not identify a process. Boot id, process id and start time do,
+//! within one host and one process namespace. From anywhere else the answer is unknown, and nothing
+//! may be done to the process.
 
 use std::fmt;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that was looked at: enough to tell it from every other one.
+/// The identity of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Where it was looked at.
+    /// The scope in which `pid` has a meaning.
     pub place: HostScope,
-    /// Its number there.
     pub pid: u32,
-    /// When it started, in ticks since boot.
+    /// The start time in ticks since boot.
     pub start: u64,
 }
 
-/// From where processes are looked at.
+/// The scope in which process ids have a meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostScope {
-    /// The name of the host.
     pub host: String,
-    /// The id of this boot of it.
+    /// The boot id of the kernel.
     pub boot: String,
-    /// The process namespace.
+    /// The inode of the process namespace.
     pub namespace: u64,
-    /// The user who looks.
+    /// The effective user id of the observer.
     pub user: u32,
 }
 
-/// What the process table says about a number now.
+/// The entry of a process id in the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// Nobody has it.
+    /// No process has the id.
     Nobody,
-    /// A process has it that started then.
+    /// A live process with this start time.
     Started(u64),
-    /// A process has it that has ended and only waits to be collected.
+    /// A zombie.
     Ended,
-    /// There is no telling: the table is hidden.
+    /// Unknown, because the table hides processes of other users.
     Hidden,
 }
 
-/// Whether somebody is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Liveness {
-    /// Certainly not.
     Dead,
-    /// Certainly.
     Alive,
-    /// It cannot be told from here. Alert, and touch nothing.
+    /// It cannot be determined from here. Alert, and change nothing.
     Unknown,
 }
 
 impl Liveness {
-    /// Whether `recorded` is alive, from what is seen at `here` under its number.
+    /// Determines the liveness of `recorded` from the process table entry of its id at `here`.
     ///
-    /// Only after [`Liveness::Alive`] does the number mean the process that was recorded, so only
-    /// then may it be signalled.
+    /// Only [`Liveness::Alive`] means that the id belongs to the recorded process, so only then may it
+    /// be signalled.
     pub fn of(recorded: &Process, here: &HostScope, seen: Seen) -> Self {
         if recorded.place.host != here.host {
             return Self::Unknown;
@@ -78,14 +73,14 @@ impl Liveness {
             Seen::Nobody | Seen::Ended => Self::Dead,
             Seen::Hidden => Self::Unknown,
             Seen::Started(start) if start != recorded.start => Self::Dead,
-            // Somebody else's: it lives, but what is known of it cannot be acted upon.
+            // A process of another user: it lives, but this driver may not signal it.
             Seen::Started(_) if here.user != 0 && here.user != recorded.place.user => Self::Unknown,
             Seen::Started(_) => Self::Alive,
         }
     }
 
-    /// Whether anything runs in a lane. Everything that does has inherited the lane's lock, so the
-    /// lock is believed before any process number: it also knows of what has detached itself.
+    /// Determines if anything runs in a lane. All processes of a lane inherit its lock, so the lock
+    /// takes precedence over process ids: it also covers detached grandchildren.
     pub fn in_lane(lock: LaneLock, runner: Option<Self>) -> Self {
         match lock {
             LaneLock::Free => Self::Dead,
@@ -95,19 +90,17 @@ impl Liveness {
     }
 }
 
-/// What a lane's lock says.
+/// The state of a lane's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneLock {
-    /// Nobody has it.
     Free,
-    /// Something has it.
     Held,
-    /// It could not be asked.
+    /// The lock could not be probed.
     Untold,
 }
 
 impl HostScope {
-    /// This host, this boot, this namespace.
+    /// The scope of the calling process.
     pub fn here() -> io::Result<Self> {
         let line = |path| fs_err::read_to_string(path).map(|text: String| text.trim().to_owned());
         let namespace =
@@ -122,12 +115,12 @@ impl HostScope {
 }
 
 impl Seen {
-    /// What the process table says here and now about a number.
+    /// Looks up a process id in `/proc`.
     pub fn look(pid: u32) -> Self {
         match std::fs::read(format!("/proc/{pid}/stat")) {
             Ok(line) => parse_stat(&line),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::absent(),
-            // It went away while it was read.
+            // The process ended while the file was read.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
                 Seen::Nobody
             }
@@ -135,16 +128,15 @@ impl Seen {
         }
     }
 
-    /// A process that is not in the table: gone, unless the table does not show what others own.
+    /// Interprets a missing entry: the process is gone, unless `/proc` hides other users' processes.
     fn absent() -> Self {
-        // Process 1 belongs to somebody else and always lives.
+        // Process 1 always lives and usually belongs to another user.
         if std::fs::exists("/proc/1/stat").unwrap_or(false) { Seen::Nobody } else { Seen::Hidden }
     }
 }
 
 impl Process {
-    /// The process of this number, as it can be told from others later; `None` where it has ended
-    /// or cannot be seen.
+    /// Identifies a live process; `None` if it has ended or cannot be seen.
     pub fn of(place: &HostScope, pid: u32) -> Option<Self> {
         match Seen::look(pid) {
             Seen::Started(start) => Some(Self { place: place.clone(), pid, start }),
@@ -152,7 +144,6 @@ impl Process {
         }
     }
 
-    /// Whether it is alive, as far as can be told from `here`.
     pub fn liveness(&self, here: &HostScope) -> Liveness {
         Liveness::of(self, here, Seen::look(self.pid))
     }
@@ -164,8 +155,8 @@ impl fmt::Display for Process {
     }
 }
 
-/// Reads `/proc/<pid>/stat`. The command's name stands in brackets and may contain anything, so
-/// fields are counted from the last bracket.
+/// Parses `/proc/<pid>/stat`. The command name is in parentheses and may contain anything, so fields
+/// are counted from the last closing one.
 fn parse_stat(line: &[u8]) -> Seen {
     let fields = || {
         let after = line.iter().rposition(|byte| *byte == b')')? + 1;

@@ -1,4 +1,4 @@
-//! Reading a journal. Never changes it.
+//! The reader of a journal. Never changes the file.
 
 use std::io;
 
@@ -11,98 +11,68 @@ use crate::run_id::RunId;
 
 /// The name of a journal in the directory of its run.
 pub(crate) const FILE: &str = "journal";
-/// More than any journal can be: a run of a hundred bundles has some hundred kilobytes.
+/// Far more than any journal has: a run of a hundred bundles writes some hundred kilobytes.
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
-/// What a journal says, as far as it is whole.
+/// The whole records of a journal, and what follows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Its records, in order.
     pub entries: Vec<Entry>,
-    /// What follows them.
     pub tail: Tail,
     pub(crate) last: Sum,
-    /// How many bytes are whole.
+    /// The length of the whole part in bytes.
     pub(crate) len: u64,
 }
 
-/// What follows the last whole record.
+/// The end of a journal after the last whole record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// Nothing.
+    /// Nothing follows.
     Whole,
-    /// What is left of a write that was cut short. Nobody acted on it.
+    /// The rest of an interrupted write. It was never synced, so no effect was based on it.
     Torn {
-        /// Where it begins.
+        /// The byte offset of the torn part.
         at: u64,
-        /// How long it is.
         bytes: u64,
     },
 }
 
-/// Why a journal is not read. Nothing was changed.
+/// The error of reading a journal. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is none, though there is a run.
+    /// The run has no journal.
     #[error("there is no journal at {path}")]
-    Missing {
-        /// Where it would be.
-        path: Utf8PathBuf,
-    },
-    /// It cannot be read.
+    Missing { path: Utf8PathBuf },
     #[error("the journal cannot be read")]
     File(#[source] FileError),
-    /// It was written by a newer version.
+    /// The journal was written by a newer version.
     #[error("{path} has journal format {found}, this version knows {VERSION}")]
-    Newer {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// It is no journal, or the journal of another run.
+    Newer { path: Utf8PathBuf, found: u32 },
+    /// The file is not a journal, or belongs to another run.
     #[error("{path} is not the journal of run {run}")]
-    NotTheJournal {
-        /// The file.
-        path: Utf8PathBuf,
-        /// The run.
-        run: RunId,
-    },
-    /// Records that were whole are not any more.
+    NotTheJournal { path: Utf8PathBuf, run: RunId },
+    /// A record that was whole once is damaged; see the module `codec`.
     #[error("{path}:{line} is damaged at byte {offset}, and whole records follow it")]
     Damaged {
-        /// The journal.
         path: Utf8PathBuf,
-        /// The first line that is not as it was written, from 1.
+        /// The first damaged line, from 1.
         line: usize,
-        /// Where that line begins.
+        /// The byte offset of that line.
         offset: u64,
     },
-    /// A record is whole and does not follow the one before.
+    /// A record is whole but does not continue the chain of checksums or numbers.
     #[error("{path}:{line} does not follow the record before it")]
-    Broken {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// The line, from 1.
-        line: usize,
-    },
-    /// A record is whole and in no form that this version knows.
+    Broken { path: Utf8PathBuf, line: usize },
+    /// A record is whole but has a form that this version does not know.
     #[error("{path}:{line} is no record that this version knows: {what}")]
-    Unknown {
-        /// The journal.
-        path: Utf8PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        what: String,
-    },
+    Unknown { path: Utf8PathBuf, line: usize, what: String },
 }
 
 /// Reads the journal in the directory of a run.
 pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
     let path = dir.join(FILE);
     let refuse_link = || {
-        // A link that stays in the directory would be followed; a journal is never one.
+        // `read_bounded` follows a link inside the directory, but a journal is never a link.
         let is_link = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
         is_link.then(|| FileError::NotAFile { path: path.clone(), kind: "a symbolic link" })
     };
@@ -116,7 +86,6 @@ pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
     }
 }
 
-/// Reads the bytes of a journal.
 pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
     let path = || path.to_owned();
     let (header, sum) = codec::header(run);

@@ -1,14 +1,14 @@
-//! What to do when the record and the facts are laid side by side.
+//! The recovery decision: compares the record of a run with the facts on disk.
 //!
-//! The decision is a total pure function over all [`RecoveryFacts`]: 10 × 8 × 4 × 3 × 3 × 3 = 8,640 of them.
-//! It has no arm that catches the rest, so it does not compile until a new state is decided.
-//! Questions are asked in this order, and the first that answers decides:
+//! A total pure function over all [`RecoveryFacts`], of which there are 10 × 8 × 4 × 3 × 3 × 3 = 8,640.
+//! No `match` has a catch-all arm, so a new state does not compile until it is decided. The first rule
+//! that applies decides:
 //!
-//! 1. It is not known whether a runner lives → alert, touch nothing.
-//! 2. A runner lives where none must → stop it.
-//! 3. A lease is left without a runner → revoke it.
-//! 4. The facts contradict the record → block, or alert if the run is over.
-//! 5. Otherwise the next step forward.
+//! 1. It is unknown if a runner lives: alert and touch nothing. Acting could race with a live process.
+//! 2. A runner lives that must not: stop it, before anything that it could still write to is changed.
+//! 3. A lease has no runner: revoke it, or the lane could not be claimed again.
+//! 4. The facts contradict the record: block, or alert if the run is over. A person decides.
+//! 5. Otherwise, the next step forward.
 
 mod phase;
 #[cfg(test)]
@@ -23,100 +23,96 @@ use crate::process::Liveness;
 
 pub use phase::{BundlePhase, RunPhase};
 
-/// What is recorded about a bundle and its run, and what is found.
+/// The input of [`decide`]: what is recorded about a bundle and its run, and what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecoveryFacts {
-    /// Recorded: the run.
+    /// Recorded: the phase of the run.
     pub run: RunPhase,
-    /// Recorded: the bundle.
+    /// Recorded: the phase of the bundle.
     pub bundle: BundlePhase,
-    /// Found: its checkout.
+    /// Found: the checkout of the bundle.
     pub checkout: CheckoutFact,
-    /// Found: its branch.
+    /// Found: the branch of the bundle.
     pub branch: BranchFact,
-    /// Found: whether anything runs in its lane.
+    /// Found: the processes in the lane.
     pub runner: Liveness,
-    /// Found: the right to run there.
+    /// Found: the lease of the lane.
     pub lease: Lease,
 }
 
-/// What is found where a bundle's checkout should be.
+/// The state of a bundle's checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CheckoutFact {
-    /// Nothing of this bundle's.
+    /// There is no checkout of this bundle.
     Absent,
-    /// Its checkout, with nothing in it that a commit does not hold.
+    /// Everything in the checkout is committed.
     Clean,
-    /// Its checkout, with work that no commit holds.
+    /// The checkout has uncommitted work.
     Dirty,
-    /// Something that is not ours.
+    /// The directory was not made by this program.
     Foreign,
 }
 
-/// What is found where a bundle's branch should be.
+/// The state of a bundle's branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BranchFact {
-    /// Nothing. A sealed branch that was deleted while its seal ref is there counts as expected.
+    /// There is no branch. A deleted branch whose seal ref exists counts as expected.
     Absent,
-    /// Where the record has it; while an attempt is at work, also ahead of that.
+    /// At the recorded commit or, while an attempt is at work, ahead of it.
     AsExpected,
-    /// Elsewhere.
+    /// At another commit.
     Moved,
 }
 
 /// The right to run in a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lease {
-    /// Nobody has it.
     None,
-    /// Given by this driver, for the bundle's last claim.
+    /// Given by this driver for the bundle's last claim.
     Current,
     /// Given by another driver, or for an earlier claim.
     Stale,
 }
 
-/// What to do.
+/// The decision of [`decide`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecoveryAction {
-    /// Nothing: all is well, or it is not its turn.
+    /// Nothing to do, or not the bundle's turn.
     Noop,
     /// Make the checkout.
     Prepare,
-    /// Claim it and start.
+    /// Claim the bundle and start it.
     Launch,
-    /// Claim it again, with the next generation, and start.
+    /// Claim the bundle again with the next generation, and start it.
     Reclaim,
-    /// Record that the attempt was cut short.
+    /// Record that the attempt was interrupted.
     MarkInterrupted,
-    /// Stop a runner that has no right to run. No ref of its can land any more.
+    /// Stop a runner that has no right to run. The fence keeps its refs from landing.
     FenceStop,
-    /// Take the lease back.
     RevokeLease,
-    /// Take it as eligible for integration.
     QueueForIntegration,
-    /// Stop the runner, then wait for a person, with what was found as evidence.
+    /// Stop the runner, then wait for a person, with the facts as evidence.
     BlockRecovery,
     /// Stop a runner that outlived its run.
     DrainKill,
-    /// Move what would be lost to a ref of its own: what is dirty, or, where the checkout is gone, the
-    /// branch itself.
+    /// Save uncommitted work to a ref of its own; if the checkout is gone, save the branch.
     Rescue,
     /// Remove a clean checkout.
     RemoveCheckout,
-    /// Delete a branch that is landed and where it was sealed.
+    /// Delete the branch of a landed bundle, if it is still at the sealed commit.
     DeleteBranch,
-    /// Record that the run does nothing more with it.
+    /// Record that the run gives up the bundle.
     MarkAbandoned,
-    /// Record that nothing of it is left.
+    /// Record that no checkout or branch of the bundle is left.
     MarkCleaned,
-    /// Nothing: a person decides.
+    /// Do nothing; a person has to decide.
     AwaitHuman,
-    /// Nothing but tell a person.
+    /// Do nothing except alert a person.
     AlertNoop,
 }
 
-/// What to do about a bundle of a run.
+/// Decides what to do about one bundle of a run.
 pub fn decide(facts: RecoveryFacts) -> RecoveryAction {
     match facts.runner {
         Liveness::Unknown => RecoveryAction::AlertNoop,
@@ -128,7 +124,7 @@ pub fn decide(facts: RecoveryFacts) -> RecoveryAction {
     }
 }
 
-/// Something runs. Only the attempt that was claimed last may, and only in a run that is at work.
+/// A runner is alive. Only the attempt of the last claim may run, and only in a run that is at work.
 fn with_runner(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     use RunPhase as R;
@@ -168,7 +164,7 @@ fn with_runner(facts: RecoveryFacts) -> RecoveryAction {
     }
 }
 
-/// Nothing runs, and nobody has the right to.
+/// No runner and no lease.
 fn quiet(facts: RecoveryFacts) -> RecoveryAction {
     match facts.run {
         RunPhase::Preparing | RunPhase::Running | RunPhase::Integrating => at_work(facts),
@@ -181,7 +177,7 @@ fn quiet(facts: RecoveryFacts) -> RecoveryAction {
     }
 }
 
-/// Whether what is found cannot be, after what is recorded.
+/// Returns true if the facts are impossible after what is recorded.
 fn contradicts(facts: RecoveryFacts) -> bool {
     use BundlePhase as B;
     let (lost, foreign) = match facts.checkout {
@@ -195,12 +191,12 @@ fn contradicts(facts: RecoveryFacts) -> bool {
         BranchFact::AsExpected => (false, false),
     };
     match facts.bundle {
-        // Nothing need be there yet, but nothing else may.
+        // Checkout and branch may be absent, but must not belong to something else.
         B::Ready => foreign || moved,
         B::Running | B::Interrupted => lost || strayed,
-        // The checkout may be another bundle's by now; the branch, or its seal, has to be there.
+        // The lane may have another bundle by now, so only the branch, or its seal ref, must exist.
         B::Sealed => strayed,
-        // All of it is in the target; something more on the branch is not.
+        // The sealed commits are in the target; a moved branch has commits that are not.
         B::Landed => moved,
         B::Blocked | B::Abandoned | B::Cleaned => false,
     }
@@ -232,13 +228,12 @@ fn at_work(facts: RecoveryFacts) -> RecoveryAction {
     }
 }
 
-/// What a run may begin with a bundle.
+/// The work that a run in some phase may begin.
 enum Begin {
-    /// Nothing: it is not its turn.
     Nothing,
-    /// A checkout, but nothing in it.
+    /// Only make checkouts.
     Checkout,
-    /// All of it.
+    /// Make checkouts and start attempts.
     Attempt,
 }
 
@@ -321,7 +316,7 @@ fn draining(facts: RecoveryFacts) -> RecoveryAction {
 fn completed(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
-        // A run is not complete before all of it is clean.
+        // A run completes only after every bundle is clean, so this cannot be recorded.
         B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => {
             RecoveryAction::AlertNoop
         }
@@ -332,7 +327,7 @@ fn completed(facts: RecoveryFacts) -> RecoveryAction {
 fn given_up(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
-        // A run is not given up while anything is recorded as running.
+        // A run cannot be aborted or fail while a bundle is recorded as running.
         B::Running => RecoveryAction::AlertNoop,
         B::Ready | B::Interrupted | B::Sealed | B::Blocked => {
             if contradicts(facts) {
@@ -357,7 +352,7 @@ fn clear_after_the_end(facts: RecoveryFacts) -> RecoveryAction {
     }
 }
 
-/// A cleaned bundle in a run that is not clearing up: nothing is removed there.
+/// A cleaned bundle in a run that is not draining: nothing may be removed.
 fn cleaned(facts: RecoveryFacts) -> RecoveryAction {
     match facts.checkout {
         CheckoutFact::Foreign => RecoveryAction::AlertNoop,
@@ -374,7 +369,8 @@ enum Clearing {
     Done,
 }
 
-/// The next step of clearing up after a bundle that is done with: rescue, checkout, branch.
+/// The next step of cleaning up a finished bundle: rescue, then the checkout, then the branch. In this
+/// order nothing is removed that is not saved.
 fn clearing(facts: RecoveryFacts) -> Clearing {
     use BundlePhase as B;
     if contradicts(facts) {
@@ -389,9 +385,9 @@ fn clearing(facts: RecoveryFacts) -> Clearing {
             BranchFact::AsExpected | BranchFact::Moved => match facts.bundle {
                 B::Landed => Clearing::Do(RecoveryAction::DeleteBranch),
                 B::Abandoned => Clearing::Do(RecoveryAction::Rescue),
-                // It was gone, and somebody has made it again.
+                // The branch was gone and has been made again by something else.
                 B::Cleaned => Clearing::Do(RecoveryAction::AlertNoop),
-                // Not done with: there is nothing to clear up yet.
+                // Not finished, so there is nothing to clean up yet.
                 B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => Clearing::Done,
             },
         },

@@ -1,8 +1,8 @@
-//! What a journal records.
+//! The records of a journal.
 //!
-//! A record is either a *fact* ("bundle 12 is claimed"), an *intent* ("about to move this ref") or
-//! the *outcome* of an intent. An intent is on disk before its effect begins, an outcome after it
-//! ended; so an intent without an outcome is exactly what has to be looked at after a crash.
+//! A record is a *fact* ("bundle 12 is claimed"), an *intent* ("about to move this ref") or the
+//! *outcome* of an intent. An intent is on disk before its effect begins, its outcome after the effect
+//! ended. So an intent without an outcome is exactly what recovery has to look at after a crash.
 
 mod effect;
 
@@ -20,13 +20,12 @@ use crate::timestamp::Moment;
 
 pub use effect::{Effect, EffectOutcome, Landing, Seal};
 
-/// The place of a record in its journal, from 1. Order is decided by this and never by a clock.
+/// The number of a record in its journal, from 1. It defines the order; clocks do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub(crate) u64);
 
 impl Seq {
-    /// Its number.
     pub fn get(self) -> u64 {
         self.0
     }
@@ -41,206 +40,136 @@ impl fmt::Display for Seq {
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place.
     pub seq: Seq,
-    /// Who wrote it.
+    /// The driver that wrote it.
     pub epoch: Epoch,
-    /// When.
     pub at: Moment,
-    /// What.
     pub record: Record,
 }
 
-/// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Record {
     /// The run exists. Always the first record.
     Admitted(Admitted),
-    /// Another driver has taken the run up, by force or because the one before is dead. Always the
-    /// first record of its epoch.
+    /// A new driver has the run, because the previous one died or by force. Always the first record
+    /// of its epoch.
     TakenUp {
-        /// Who.
         driver: Process,
-        /// Whether the one before may still live.
+        /// True if the previous driver may still live.
         forced: bool,
     },
-    /// The run has come to another part of its work.
-    Entered {
-        /// Which.
-        activity: Activity,
-    },
+    /// The run enters another phase.
+    Entered { activity: Activity },
     /// A bundle has a lane from here on, and may be started there.
     Claimed {
-        /// The bundle.
         bundle: BundleId,
-        /// One more than its last one.
+        /// One more than that of its last claim.
         generation: Generation,
-        /// The lane.
         slot: u32,
-        /// The commit the attempt starts from.
+        /// The commit that the attempt starts from.
         base: ObjectId,
     },
-    /// Something of an attempt runs.
-    Started {
-        /// The bundle.
-        bundle: BundleId,
-        /// The attempt.
-        generation: Generation,
-        /// What runs.
-        process: Process,
-    },
-    /// An attempt is over; nothing of it runs any more.
-    Ended {
-        /// The bundle.
-        bundle: BundleId,
-        /// The attempt.
-        generation: Generation,
-        /// How.
-        ending: BeatEnding,
-    },
-    /// A step of an attempt was judged.
+    /// A process of an attempt was started.
+    Started { bundle: BundleId, generation: Generation, process: Process },
+    /// An attempt is over; no process of it runs any more.
+    Ended { bundle: BundleId, generation: Generation, ending: BeatEnding },
+    /// A step of an attempt has a verdict.
     Judged {
-        /// The bundle.
         bundle: BundleId,
-        /// The attempt.
         generation: Generation,
-        /// The step, such as the id of a gate.
+        /// The name of the step, such as the id of a gate.
         step: String,
-        /// The verdict.
         verdict: GateVerdict,
     },
-    /// A leaf was called, which costs.
-    LeafCalled {
-        /// For which bundle.
-        bundle: BundleId,
-        /// Which leaf.
-        role: String,
-    },
-    /// Something is tried again. Counts against its phase and cause, and nothing else.
+    /// A leaf was called. Counted, because calls cost money.
+    LeafCalled { bundle: BundleId, role: String },
+    /// A failed phase is retried. Counts only against its phase and cause.
     Recovery {
-        /// The bundle, where it is not the run's.
+        /// `None` for a phase of the run itself.
         bundle: Option<BundleId>,
-        /// What failed.
         phase: Phase,
-        /// Why.
         cause: Cause,
     },
-    /// A conflict is tried to be resolved.
+    /// The resolution of a conflict is attempted.
     Conflict {
-        /// The bundle that does not fit.
         bundle: BundleId,
-        /// Those it does not fit with.
+        /// The bundles that it conflicts with.
         with: Vec<BundleId>,
     },
-    /// Something is about to be done.
-    Intent {
-        /// What.
-        effect: Effect,
-    },
-    /// What came of an intent.
+    /// An effect is about to be carried out.
+    Intent { effect: Effect },
+    /// The outcome of an intent.
     Outcome {
-        /// The place of the intent.
+        /// The number of the intent.
         intent: Seq,
-        /// What came of it.
         outcome: EffectOutcome,
     },
     /// Sealed changes are to be applied in this order. Replaces an earlier plan for the target.
     Planned {
-        /// The target.
         target: String,
-        /// The commit they are applied to.
+        /// The commit that the first of them is applied to.
         base: ObjectId,
-        /// The order.
         order: Vec<BundleId>,
     },
-    /// A combination was judged.
+    /// The gates ran over a combination of changes.
     Combined {
-        /// The target.
         target: String,
-        /// The tree that was judged.
+        /// The tree of the combination.
         tree: ObjectId,
-        /// What it was judged with.
+        /// The identity of the gates.
         gate_digest: String,
-        /// The verdict.
         verdict: GateVerdict,
-        /// The changes in it.
         members: Vec<BundleId>,
     },
-    /// The record was compared with the facts, and this was done.
+    /// The record was compared with the facts, and an action was carried out.
     Reconciled {
-        /// The bundle, where it is not the run's.
+        /// `None` for the run itself.
         bundle: Option<BundleId>,
-        /// What was done.
         action: RecoveryAction,
     },
     /// The run, or one bundle, waits for a person.
     Blocked {
-        /// The bundle, where it is not the run.
+        /// `None` for the run itself.
         bundle: Option<BundleId>,
-        /// Why.
         reason: Reason,
-        /// What that person should see.
+        /// The facts that the person needs to decide.
         evidence: String,
     },
-    /// The run, or one bundle, goes on where it was blocked.
+    /// The run, or one bundle, continues from the phase in which it was blocked.
     Unblocked {
-        /// The bundle, where it is not the run.
+        /// `None` for the run itself.
         bundle: Option<BundleId>,
     },
     /// A request was found in the inbox.
-    Requested {
-        /// Its name there.
-        id: String,
-        /// What is asked for.
-        request: Request,
-    },
-    /// A request was carried out or turned down.
+    Requested { id: String, request: Request },
+    /// A request was carried out or refused.
     Answered {
-        /// Its name in the inbox.
         id: String,
-        /// Why it was turned down; none where it was carried out.
+        /// The reason of a refusal; `None` if it was carried out.
         refusal: Option<String>,
     },
-    /// The run does nothing more with a bundle that it did not land.
-    Abandoned {
-        /// The bundle.
-        bundle: BundleId,
-        /// Why.
-        why: String,
-    },
-    /// Nothing of a bundle is left in lanes and branches.
-    Cleaned {
-        /// The bundle.
-        bundle: BundleId,
-    },
-    /// The run is over: all is clean.
+    /// The run gives up a bundle that it did not land.
+    Abandoned { bundle: BundleId, why: String },
+    /// No checkout or branch of a bundle is left.
+    Cleaned { bundle: BundleId },
+    /// The run is over and every bundle is clean.
     Completed,
-    /// The run was given up.
-    Aborted {
-        /// Why.
-        why: String,
-    },
+    /// A person gave up the run.
+    Aborted { why: String },
     /// The run cannot go on.
-    Failed {
-        /// Why.
-        why: String,
-    },
+    Failed { why: String },
 }
 
-/// What a run is admitted with.
+/// The content of the first record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admitted {
-    /// The driver.
     pub driver: Process,
-    /// The repositories.
     pub targets: Vec<Target>,
-    /// The bundles.
     pub batch: Vec<BundleId>,
-    /// A digest of the configuration.
     pub config_digest: String,
-    /// How many lanes there are.
+    /// The number of lanes; slots are below it.
     pub lanes: u32,
 }
 
@@ -248,63 +177,54 @@ pub struct Admitted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Its name.
     pub name: String,
-    /// Its common directory, for people: what counts is the lock that was taken in there.
+    /// The git common directory, for people. The lock in it is what excludes other drivers.
     pub common_dir: Utf8PathBuf,
 }
 
-/// A part of a run's work that it can be in without a person's help.
+/// A phase that a run can enter without a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     /// Checkouts are made.
     Preparing,
-    /// Bundles are claimed and driven.
+    /// Bundles are claimed and built.
     Running,
-    /// Sealed changes are applied, judged together and landed; lanes may still be at work.
+    /// Sealed changes are applied, gated together and landed; lanes may still be at work.
     Integrating,
-    /// Nothing new is begun; what is left is cleared up.
+    /// Nothing new is started; checkouts and branches are cleaned up.
     Draining,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BeatEnding {
-    /// As far as it goes without a person: the bundle waits for its sign-off.
+    /// The bundle waits for its sign-off.
     Finished,
-    /// Nothing was changed, which is neither success nor a reason to try again.
+    /// The builder changed nothing: no success, and no reason to retry.
     NoChange,
-    /// It failed, and trying again would not help.
-    Failed {
-        /// How.
-        what: String,
-    },
-    /// It was cut short, through no fault of the bundle.
-    Interrupted {
-        /// By what.
-        cause: Cause,
-    },
+    /// Failed in a way that a retry would not fix.
+    Failed { what: String },
+    /// Interrupted through no fault of the bundle; it may be retried.
+    Interrupted { cause: Cause },
 }
 
-/// What a judge said.
+/// The result of a gate or another check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Green.
     Pass,
-    /// Red.
     Fail,
-    /// Red, because it took too long.
+    /// Failed because it took too long.
     Timeout,
-    /// Nothing was established.
+    /// The check could not be decided.
     Unverifiable,
-    /// It counts for nothing: the judge changed what it judged.
+    /// Does not count, because the gate changed the tree that it checked.
     Void,
 }
 
-/// What kind of work a failure belongs to.
+/// The kind of work that a failure is counted against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -312,74 +232,69 @@ pub enum Phase {
     Prepare,
     /// An attempt in a lane.
     Attempt,
-    /// Sealing.
     Seal,
     /// Applying sealed changes.
     Integrate,
-    /// Judging a combination.
+    /// Gating a combination.
     Validate,
-    /// Moving the target.
+    /// Moving the target branch.
     Land,
-    /// Telling others.
+    /// Telling the forge or the tracker.
     Publish,
-    /// Clearing up.
+    /// Removing checkouts and branches.
     Cleanup,
 }
 
-/// Why something failed.
+/// The cause of a failure, as far as it matters for retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The driver, or what it ran, died.
+    /// The driver or a child of it died.
     Crash,
     /// A child could not be started.
     Spawn,
-    /// Somebody asked for less.
+    /// A service asked for fewer calls.
     Throttled,
-    /// No space was left.
+    /// The disk is full.
     Disk,
-    /// Git would not.
+    /// A git operation failed.
     Git,
-    /// The change does not fit.
+    /// A change does not merge.
     Conflict,
-    /// Somebody else was faster.
+    /// Another process changed the ref first.
     Race,
-    /// The host was at fault in another way.
+    /// Another fault of the host.
     Host,
 }
 
-/// Why something waits for a person.
+/// The reason a run or a bundle waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The bundle's sign-off is due. Never of a run.
+    /// The sign-off of the bundle is due. Only for a bundle.
     SignOff,
-    /// The attempt changed nothing. Never of a run.
+    /// The attempt changed nothing. Only for a bundle.
     NoChange,
-    /// The attempt failed. Never of a run.
+    /// The attempt failed. Only for a bundle.
     Failed,
-    /// `blocked_conflict`: changes do not fit together.
+    /// `blocked_conflict`: changes conflict.
     Conflict,
-    /// `blocked_validation`: nobody can be blamed for a red combination.
+    /// `blocked_validation`: a combination fails and no single change is to blame.
     Validation,
-    /// `blocked_recovery`: the facts are not what the record says, or trying again was tried enough.
+    /// `blocked_recovery`: the facts contradict the record, or the retries are used up.
     Recovery,
 }
 
-/// What a person asks a run for, from outside its driver.
+/// A request of a person to the driver of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// To go on where it was blocked.
+    /// Continue from the phase in which it was blocked.
     Unblock {
-        /// The bundle, where it is not the run.
+        /// `None` for the run itself.
         bundle: Option<BundleId>,
-        /// What the person says about it.
         note: Option<String>,
     },
-    /// To give the run up.
-    Abort {
-        /// Why.
-        why: String,
-    },
+    /// Give up the run.
+    Abort { why: String },
 }

@@ -1,13 +1,12 @@
-//! How often something may be tried again, and when.
+//! Retry limits with exponential backoff.
 //!
-//! Attempts count per bundle, phase and cause, and only success in that very phase takes them back.
-//! So a success here never hides a loop there. Beside that one number counts them all and is never
-//! taken back.
+//! Attempts are counted per bundle, phase and cause, and only success in the same phase resets them,
+//! so that a success elsewhere does not hide an endless loop. A total over the whole run is never
+//! reset.
 //!
-//! How long ago an attempt was is measured with the time the machine has been running, never with
-//! the wall clock: within one boot that is exact, and after a reboot at least the time since then
-//! has passed. So a clock that is set a day forward fires nothing, and one that is set a day back
-//! delays nothing beyond the longest pause.
+//! Pauses are measured with the machine's uptime, never with the wall clock. Within one boot that is
+//! exact; after a reboot, at least the time since the boot has passed. So a wall clock that jumps
+//! neither triggers a retry nor delays one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,14 +17,13 @@ use crate::record::{Cause, Phase};
 use crate::state::Since;
 use crate::timestamp::Moment;
 
-/// What was tried again.
+/// The retry counters of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     counts: BTreeMap<Key, Count>,
     total: u32,
 }
 
-/// What attempts are counted for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     bundle: Option<BundleId>,
@@ -33,27 +31,25 @@ struct Key {
     cause: Cause,
 }
 
-/// How often something was tried again.
+/// The counter of one bundle, phase and cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
-    /// How often: `recovery_attempts`, `conflict_attempts`.
+    /// The attempts since the last success: `recovery_attempts`, `conflict_attempts`.
     pub attempts: u32,
-    /// The last time.
+    /// The last attempt.
     pub last: Since,
-    /// In which boot of the machine that was.
+    /// The boot id at the last attempt, without which its uptime has no meaning.
     pub boot: String,
 }
 
-/// How often and how fast something may be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For one bundle, phase and cause, until it succeeds.
+    /// The most attempts for one bundle, phase and cause without a success.
     pub attempts: u32,
-    /// For everything in a run together, ever.
+    /// The most attempts in a run in total.
     pub absolute: u32,
-    /// The pause after the first attempt; each one after that doubles it.
+    /// The pause after the first attempt; doubled after each further one.
     pub first_pause: Duration,
-    /// The longest pause.
     pub longest_pause: Duration,
 }
 
@@ -68,28 +64,26 @@ impl Default for Limits {
     }
 }
 
-/// Whether something may be tried again.
+/// The permission to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// Now.
     Now,
-    /// After a pause of this length.
+    /// The remaining pause.
     After(Duration),
-    /// Not any more: block, once, with the evidence.
+    /// No retries are left: block once, with the evidence.
     Exhausted,
 }
 
-/// A moment, and the boot it belongs to.
+/// A moment and the boot that its uptime belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now<'a> {
-    /// The moment.
     pub at: Moment,
-    /// The boot, as [`HostScope::boot`](crate::HostScope::boot) has it.
+    /// The boot id, as in [`HostScope::boot`](crate::HostScope::boot).
     pub boot: &'a str,
 }
 
 impl Limits {
-    /// The pause after that many attempts.
+    /// The pause after this number of attempts.
     pub fn pause(&self, attempts: u32) -> Duration {
         let Some(doublings) = attempts.checked_sub(1) else {
             return Duration::ZERO;
@@ -98,14 +92,14 @@ impl Limits {
         self.first_pause.saturating_mul(factor).min(self.longest_pause)
     }
 
-    /// Whether there may be another attempt after those that were counted.
+    /// Decides if there may be another attempt after those in `count`.
     pub fn allowance(&self, count: Option<&Count>, total: u32, now: Now<'_>) -> Allowance {
         let attempts = count.map_or(0, |count| count.attempts);
         let last = count.map(|count| Now { at: count.last.at, boot: &count.boot });
         self.after(attempts, last, total, now)
     }
 
-    /// The same for attempts that no journal counts: how many there were, and when the last one was.
+    /// Like [`Limits::allowance`], for attempts that are counted outside a journal.
     pub fn after(
         &self,
         attempts: u32,
@@ -126,23 +120,23 @@ impl Limits {
     }
 }
 
-/// How much time has passed for certain since the last attempt.
+/// A lower bound of the time since the last attempt.
 fn passed(last: Now<'_>, now: Now<'_>) -> Duration {
     if last.boot == now.boot { now.at.uptime.saturating_sub(last.at.uptime) } else { now.at.uptime }
 }
 
 impl Tally {
-    /// What was counted for a bundle, or for the run, in a phase and for a cause.
+    /// The counter of a bundle, or of the run if `None`.
     pub fn count(&self, bundle: Option<&BundleId>, phase: Phase, cause: Cause) -> Option<&Count> {
         self.counts.get(&Key { bundle: bundle.cloned(), phase, cause })
     }
 
-    /// All attempts that there ever were.
+    /// The number of all attempts in the run; never reset.
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// Whether a bundle, or the run, may try again in a phase after failing for a cause.
+    /// Decides if a bundle, or the run, may retry a phase that failed for a cause.
     pub fn allowance(
         &self,
         limits: &Limits,
@@ -168,7 +162,7 @@ impl Tally {
         self.total = self.total.saturating_add(1);
     }
 
-    /// A phase succeeded: what was counted in it is forgotten, for all causes.
+    /// Resets the counters of a phase, for all causes.
     pub(crate) fn succeeded(&mut self, bundle: Option<&BundleId>, phase: Phase) {
         self.counts.retain(|key, _| key.phase != phase || key.bundle.as_ref() != bundle);
     }

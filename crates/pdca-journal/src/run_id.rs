@@ -1,4 +1,4 @@
-//! The name of a run.
+//! Run ids.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -12,10 +12,10 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TIME_BITS: u32 = 48;
 const RANDOM_BITS: u32 = 80;
 
-/// The id of a run: a ULID, 48 bits of time and 80 bits of chance, as 26 upper-case characters.
+/// The id of a run: a ULID of 48 bits of time and 80 random bits, as 26 upper-case characters.
 ///
-/// Safe as a file name and as one component of a git ref. Ids sort by the time they carry, which is
-/// only as right as the clock was.
+/// Safe as a file name and as one component of a git ref. Ids sort by creation time, as far as the
+/// wall clock was right.
 ///
 /// ```
 /// use pdca_journal::RunId;
@@ -28,21 +28,20 @@ const RANDOM_BITS: u32 = 80;
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(Box<str>);
 
-/// A text that names no run.
+/// The error of parsing a [`RunId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a run id: 26 of the characters 0-9 and A-Z without I, L, O and U")]
 pub struct RunIdError {
-    /// What was given, escaped and cut.
+    /// The input, escaped and cut to 40 characters.
     pub given: String,
 }
 
 impl RunId {
-    /// How many characters an id has.
     pub const LEN: usize = 26;
-    /// How many of the last ones stand for it where a name has to be short.
+    /// The length of [`RunId::short`].
     pub const SHORT_LEN: usize = 8;
 
-    /// An id of this time and this chance.
+    /// Makes an id from a time and random bytes.
     pub fn new(at: Timestamp, chance: [u8; 10]) -> Self {
         let millis = u128::try_from(at.as_millisecond()).unwrap_or(0) & ((1 << TIME_BITS) - 1);
         let chance = chance.iter().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
@@ -54,19 +53,18 @@ impl RunId {
         Self(text.collect::<String>().into())
     }
 
-    /// An id of this time and of the kernel's chance.
+    /// Makes an id from a time and random bytes of the kernel.
     pub fn generate(at: Timestamp) -> io::Result<Self> {
         let mut chance = [0; 10];
         fs_err::File::open("/dev/urandom")?.read_exact(&mut chance)?;
         Ok(Self::new(at, chance))
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The last 8 characters, which are all chance: the first ones are nothing but time.
+    /// The last 8 characters. They are random; the first ones are only the time.
     pub fn short(&self) -> &str {
         &self.0[Self::LEN - Self::SHORT_LEN..]
     }
@@ -76,7 +74,7 @@ impl FromStr for RunId {
     type Err = RunIdError;
 
     fn from_str(text: &str) -> Result<Self, RunIdError> {
-        // 26 digits of 5 bits are 130: the first one has to leave room for two.
+        // 26 digits of 5 bits have 130 bits; the first digit may use only 3 of its 5.
         let legal = text.len() == Self::LEN
             && text.bytes().all(|byte| ALPHABET.contains(&byte))
             && text.as_bytes()[0] <= b'7';

@@ -1,14 +1,14 @@
-//! The runs of a workspace: one directory each, below `.pdca/runs`.
+//! The directories of runs below `.pdca/runs`.
 //!
 //! ```text
 //! .pdca/runs/<ulid>/journal               the record
-//! .pdca/runs/<ulid>/journal.torn-<at>     what was cut from it
-//! .pdca/runs/<ulid>/ws/<issue>/NN-state   a projection, for people
+//! .pdca/runs/<ulid>/journal.torn-<at>     a torn tail that was cut from it
+//! .pdca/runs/<ulid>/ws/<issue>/NN-state   status files for people
 //! .pdca/runs/<ulid>/inbox/                requests to its driver
 //! ```
 //!
-//! A directory appears whole, by a rename, with the first record in its journal. So one without is
-//! not a run that has not begun: it is one that has lost something.
+//! A directory appears by one rename with the first record in its journal. So a directory without a
+//! journal is not a run that has not begun: it has lost its journal.
 
 use std::io;
 
@@ -27,62 +27,57 @@ pub struct Runs {
     root: Utf8PathBuf,
 }
 
-/// One run, as found.
+/// One run, readable or not.
 #[derive(Debug)]
 pub struct RunEntry {
-    /// Its id.
     pub id: RunId,
-    /// What its journal says.
     pub found: Result<FoundRun, FindError>,
 }
 
-/// A run whose journal could be read.
+/// A run with a valid journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundRun {
-    /// Where it stands.
     pub state: RunState,
-    /// What follows the last whole record.
     pub tail: Tail,
 }
 
-/// Why it is not known where a run stands.
+/// The reason the state of a run is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// Its journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Its journal is whole, and what it says cannot be.
+    /// Every line is whole, but a record cannot follow those before it.
     #[error("the journal does not tell the story of a run")]
     Illegal(#[from] RejectedRecord),
-    /// Its journal does not even hold its admission.
+    /// The admission record is missing.
     #[error("the journal has lost its first record")]
     Lost,
 }
 
 impl RunEntry {
-    /// The part of its work it is in; `None` where that is not known.
+    /// The phase of the run; `None` if its journal cannot be read.
     pub fn phase(&self) -> Option<RunPhase> {
         self.found.as_ref().ok().map(|found| found.state.phase)
     }
 
-    /// Whether it bars another run: until it is known to be over.
+    /// Returns true unless the run is known to be over. An active run excludes another one.
     pub fn is_active(&self) -> bool {
         self.phase().is_none_or(RunPhase::is_active)
     }
 }
 
 impl Runs {
-    /// The runs below this directory, which need not exist yet.
+    /// Makes a handle to the runs below `root`, which need not exist.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The directory of a run, there or not.
+    /// The directory of a run, which need not exist.
     pub fn dir(&self, run: &RunId) -> Utf8PathBuf {
         self.root.join(run.as_str())
     }
 
-    /// The ids of all runs, the oldest first. What is not named like a run is none.
+    /// Lists the ids of all runs, oldest first. Entries with other names are skipped.
     pub fn list(&self) -> io::Result<Vec<RunId>> {
         let entries = match fs_err::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -97,7 +92,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Looks at one run. Changes nothing, and disturbs nobody who writes.
+    /// Reads one run, without a lock: a concurrent writer is not disturbed.
     pub fn find(&self, id: &RunId) -> RunEntry {
         let found = || {
             let reading = read::read(&self.dir(id), id)?;
@@ -107,14 +102,14 @@ impl Runs {
         RunEntry { id: id.clone(), found: found() }
     }
 
-    /// The runs that bar another one, the newest first: those that are not over, those that wait for
-    /// a person, and those of which nothing is known.
+    /// Lists the runs that exclude another one, newest first: those that are not over, that wait for a
+    /// person, or that cannot be read.
     pub fn active(&self) -> io::Result<Vec<RunEntry>> {
         let runs = self.list()?;
         Ok(runs.iter().rev().map(|id| self.find(id)).filter(RunEntry::is_active).collect())
     }
 
-    /// Makes the directory of a run, with its journal in it. Gives back the path of that.
+    /// Creates the directory of a run with its journal, atomically, and returns the journal's path.
     pub(crate) fn make(
         &self,
         run: &RunId,
@@ -127,7 +122,7 @@ impl Runs {
         if fs_err::symlink_metadata(&dir).is_ok() {
             return Err(CreateError::Exists { run: run.clone() });
         }
-        // A name that no run has: what a crash leaves of it is nobody's.
+        // Not a valid run id, so `list` skips what a crash leaves of it.
         let new = self.root.join(format!(".new-{run}"));
         match fs_err::remove_dir_all(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(&new, error)),

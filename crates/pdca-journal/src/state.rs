@@ -1,8 +1,8 @@
-//! Where a run stands: a pure fold over its records.
+//! The state of a run: a pure fold over its records.
 //!
-//! Nothing here is stored. [`RunState::fold`] of the same records is the same state, and a record
-//! that cannot follow those before it is an error that names it, whoever wrote it. The journal asks
-//! the same fold before it writes, so it never holds a sequence that cannot be read.
+//! The state is never stored. [`RunState::fold`] of the same records gives the same state, and a
+//! record that cannot follow those before it is an error. The journal applies the same fold before it
+//! writes, so it never contains a sequence that cannot be read.
 //!
 //! ```text
 //! run     Preparing → Running ⇄ Integrating → Draining → Completed
@@ -34,157 +34,133 @@ use crate::timestamp::Moment;
 pub use integration::{Applied, Integration, IntegrationProgress};
 pub use invalid_record::{InvalidRecord, RejectedRecord};
 
-/// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunState {
-    /// What it was admitted with.
     pub admitted: Admitted,
-    /// The part of its work it is in.
     pub phase: RunPhase,
-    /// Since when.
+    /// The record that began the phase.
     pub since: Since,
-    /// Why it waits for a person, where it does.
+    /// Set while the run waits for a person.
     pub block: Option<Block>,
-    /// Its bundles.
     pub bundles: BTreeMap<BundleId, Workstream>,
-    /// The epoch of the driver that has it.
+    /// The epoch of `driver`.
     pub epoch: Epoch,
-    /// That driver.
+    /// The driver that has the run.
     pub driver: Process,
-    /// What was about to be done and has no outcome yet.
+    /// The intents without an outcome.
     pub intents: BTreeMap<Seq, Effect>,
-    /// What is being applied, by target.
+    /// The changes that are being applied, by target.
     pub integrations: BTreeMap<String, Integration>,
-    /// What was tried again, and how often.
+    /// The retry counters.
     pub tally: Tally,
-    /// How many leaves were called.
     pub leaf_calls: u64,
-    /// How long drivers were at work on it, as far as their records tell.
+    /// The time that drivers worked on the run, measured between their records.
     pub worked: Duration,
     /// `last_reconciled_at` and `last_reconcile_action`.
     pub reconciled: Option<Reconciled>,
-    /// Requests that were taken from the inbox and not answered yet, by name.
+    /// Requests that were taken from the inbox and not answered yet, by id.
     pub requests: BTreeMap<String, Request>,
-    /// The names of those that were answered.
+    /// The ids of answered requests.
     pub answered: BTreeSet<String>,
-    /// Its last record.
+    /// The last record.
     pub last: Since,
 }
 
-/// A record and its time.
+/// The number of a record and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Since {
-    /// The record.
     pub seq: Seq,
-    /// When it was written.
     pub at: Moment,
 }
 
-/// Why a run waits for a person.
+/// The reason a run waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Why.
     pub reason: Reason,
-    /// What that person should see.
+    /// The facts that the person needs to decide.
     pub evidence: String,
-    /// Where it goes on when it is unblocked.
+    /// The phase in which the run continues when it is unblocked.
     pub from: RunPhase,
 }
 
-/// The last time the record was compared with the facts.
+/// The last comparison of the record with the facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
-    /// When.
     pub at: Since,
-    /// About which bundle.
     pub bundle: Option<BundleId>,
-    /// What was done.
     pub action: RecoveryAction,
 }
 
 /// One bundle in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workstream {
-    /// Where it stands.
     pub status: WorkstreamStatus,
-    /// Since when.
+    /// The record that began the status.
     pub since: Since,
-    /// Its last claim.
+    /// The last claim.
     pub claim: Option<Claim>,
-    /// Its seal, from when there is one.
     pub seal: Option<SealRecord>,
-    /// What was said about the steps of its last attempt.
+    /// The verdicts of the last attempt, by step.
     pub verdicts: BTreeMap<String, GateVerdict>,
-    /// How many leaves were called for it.
     pub leaf_calls: u64,
 }
 
-/// A claim: the right to work on a bundle in a lane.
+/// The right to work on a bundle in a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Which of its claims it is, and so how many there were.
+    /// The number of the claim, from 1.
     pub generation: Generation,
-    /// The lane.
     pub slot: u32,
-    /// The commit it starts from.
+    /// The commit that the attempt starts from.
     pub base: ObjectId,
-    /// What was started last, if anything was.
+    /// The process that was started last.
     pub process: Option<Process>,
 }
 
-/// A seal that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealRecord {
-    /// What was sealed.
     pub seal: Seal,
-    /// Its `completion_order`: the place of the intent.
+    /// The `completion_order`: the number of the intent.
     pub order: Seq,
 }
 
-/// Where a bundle stands in its run.
+/// The status of a bundle in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkstreamStatus {
-    /// It can be claimed.
+    /// Can be claimed.
     Ready,
-    /// It is claimed.
+    /// Claimed; its attempt is at work.
     Running,
-    /// Its attempt was cut short; it can be claimed again.
+    /// Its attempt was interrupted; it can be claimed again.
     Interrupted,
-    /// It is accepted.
+    /// Accepted and sealed.
     Sealed,
-    /// It is in the target.
+    /// In the target branch.
     Landed,
-    /// It waits for a person.
+    /// Waits for a person.
     Blocked {
-        /// Why.
         reason: Reason,
-        /// What that person should see.
+        /// The facts that the person needs to decide.
         evidence: String,
-        /// Where it goes on when it is unblocked.
+        /// The status in which it continues when it is unblocked.
         from: Resting,
     },
-    /// The run does nothing more with it.
-    Abandoned {
-        /// Why.
-        why: String,
-    },
-    /// Nothing of it is left in lanes and branches.
+    /// The run has given it up.
+    Abandoned { why: String },
+    /// No checkout or branch of it is left.
     Cleaned,
 }
 
-/// Where a bundle that was blocked goes on.
+/// The status in which a blocked bundle continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resting {
-    /// As [`WorkstreamStatus::Ready`].
     Ready,
-    /// As [`WorkstreamStatus::Interrupted`].
     Interrupted,
-    /// As [`WorkstreamStatus::Sealed`].
     Sealed,
 }
 
 impl WorkstreamStatus {
-    /// It without its facts, as the reconcile decision takes it.
+    /// The status without its data, the input of [`decide`](crate::decide).
     pub fn phase(&self) -> BundlePhase {
         match self {
             Self::Ready => BundlePhase::Ready,
@@ -219,7 +195,7 @@ impl WorkstreamStatus {
 }
 
 impl RunState {
-    /// The state after these records; `None` where there are none.
+    /// Returns the state after these records; `None` if there are none.
     pub fn fold<'a>(
         entries: impl IntoIterator<Item = &'a Entry>,
     ) -> Result<Option<Self>, RejectedRecord> {
@@ -234,12 +210,13 @@ impl RunState {
         Ok(Some(state))
     }
 
-    /// Whether the run bars another one: until it is over, also while it waits for a person.
+    /// Returns true unless the run is over. An active run excludes another one, also while it waits
+    /// for a person.
     pub fn is_active(&self) -> bool {
         self.phase.is_active()
     }
 
-    /// The generation that the next claim of a bundle has.
+    /// The generation of the next claim of a bundle.
     pub fn next_generation(&self, bundle: &BundleId) -> Option<Generation> {
         match &self.bundles.get(bundle)?.claim {
             None => Some(Generation::FIRST),
@@ -247,7 +224,7 @@ impl RunState {
         }
     }
 
-    /// The intents that were left open about a bundle, in order.
+    /// Iterates over the open intents about a bundle, in order.
     pub fn intents_about<'a>(
         &'a self,
         bundle: &'a BundleId,
@@ -259,7 +236,7 @@ impl RunState {
     }
 }
 
-/// Whether an effect is about a bundle, alone or among others.
+/// Returns true if an effect is about a bundle, alone or among others.
 fn touches(effect: &Effect, bundle: &BundleId) -> bool {
     match effect {
         Effect::Land(landing) => landing.bundles.contains(bundle),

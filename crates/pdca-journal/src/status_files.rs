@@ -1,7 +1,7 @@
-//! Where each bundle of a run stands, as files that people can list.
+//! Status files `ws/<issue>/NN-state`, which show the state of each bundle of a run to people.
 //!
-//! `ws/<issue>/NN-state` is made from the fold and from nothing else, and nothing is decided by it: it
-//! may be deleted or damaged at any time and is made again.
+//! They are derived from [`RunState`] alone and nothing is decided by them: they may be deleted or
+//! damaged at any time and are written again.
 
 use std::fmt::Write as _;
 use std::io;
@@ -17,17 +17,15 @@ use crate::state::{RunState, Workstream, WorkstreamStatus};
 const DIR: &str = "ws";
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why the projection is not up to date. Nothing is lost by that.
+/// The error of updating the status files. No information is lost.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}")]
 pub struct StatusFilesError {
-    /// What was to be written.
     pub path: Utf8PathBuf,
-    /// Why it was not.
     pub source: io::Error,
 }
 
-/// Makes the projection of a run what its state says; writes only what differs.
+/// Updates the status files of a run; writes only those that differ.
 pub fn write_status_files(
     runs: &Runs,
     run: &RunId,
@@ -36,8 +34,8 @@ pub fn write_status_files(
     state.bundles.keys().try_for_each(|bundle| write_bundle_status(runs, run, state, bundle))
 }
 
-/// As [`write_status_files`], for one bundle: a run with many need not look at all of them when one moved. A
-/// bundle that is not of the run has none.
+/// Like [`write_status_files`], for the one bundle that changed. Does nothing for a bundle that is not
+/// part of the run.
 pub fn write_bundle_status(
     runs: &Runs,
     run: &RunId,
@@ -55,13 +53,13 @@ pub fn write_bundle_status(
     let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();
     if there.as_deref() != Some(text.as_bytes()) {
         make_way(&path)?;
-        // It can be made again, so it is not worth a sync.
+        // Derived from the journal, so not worth a sync.
         files::replace_unsynced(&path, text.as_bytes()).map_err(|source| failed(&path, source))?;
     }
     Ok(())
 }
 
-/// The name of the file of a bundle that stands there: numbered, so that they sort by how far it is.
+/// The file name for a phase, numbered so that names sort by progress.
 fn name(phase: BundlePhase) -> &'static str {
     match phase {
         BundlePhase::Ready => "00-ready",
@@ -105,7 +103,8 @@ fn text(work: &Workstream) -> String {
     text
 }
 
-/// A directory of ours; a link or a file in its place is removed, and what it leads to left alone.
+/// Creates a directory if necessary. A link or a file in its place is removed; a link's target is not
+/// touched.
 fn require_dir(dir: &Utf8Path) -> Result<(), StatusFilesError> {
     let made = match fs_err::symlink_metadata(dir) {
         Ok(there) if there.is_dir() => Ok(()),
@@ -116,7 +115,7 @@ fn require_dir(dir: &Utf8Path) -> Result<(), StatusFilesError> {
     made.map_err(|source| failed(dir, source))
 }
 
-/// Removes what a rename would not replace.
+/// Removes a directory at `path`, which a rename of a file would not replace.
 fn make_way(path: &Utf8Path) -> Result<(), StatusFilesError> {
     match fs_err::symlink_metadata(path) {
         Ok(there) if there.is_dir() => {

@@ -1,7 +1,6 @@
-//! The file under a journal: the few things that are done to it, behind one narrow seam.
+//! The file of a journal, behind a narrow trait.
 //!
-//! What a machine does not do on demand — a failing sync, a loss of power — is tried through it,
-//! over a real file.
+//! Tests implement the trait over a real file to simulate a failing sync or a loss of power.
 
 use std::fs::File;
 use std::io;
@@ -12,28 +11,24 @@ use rustix::fs::OFlags;
 
 use crate::read::MAX_BYTES;
 
-/// Where a journal is written.
 pub(crate) trait Storage: std::fmt::Debug + Send {
-    /// Writes all of `bytes` there, or fails with any part of them written.
+    /// Writes all of `bytes` at offset `at`. A failure may leave any part of them written.
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Returns when everything written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts it to this length.
+    /// Truncates to this length.
     fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Whether it is still what its path names, and how long it is.
+    /// Checks if the path still names this file.
     fn look(&self) -> io::Result<Look>;
 }
 
-/// What became of a journal's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Its path still names it, and it has this length.
+    /// The path still names the file; holds its length.
     There(u64),
-    /// Its path names nothing, or something else.
+    /// The path names nothing or another file.
     Gone,
 }
 
-/// A file on disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
     file: File,
@@ -41,7 +36,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Opens the file at the path itself; a link is not followed.
+    /// Opens a regular file; a link is not followed.
     pub(crate) fn open(path: Utf8PathBuf) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = File::options();
@@ -54,7 +49,6 @@ impl Disk {
         }
     }
 
-    /// All that is in it now.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         let len = self.file.metadata()?.len();
         if len > MAX_BYTES {

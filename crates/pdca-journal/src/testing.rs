@@ -1,4 +1,4 @@
-//! A workspace to try things on, and a run from its admission to its end.
+//! A temporary workspace for unit tests, and the records of a complete run.
 
 use std::time::Duration;
 
@@ -49,20 +49,20 @@ impl Scene {
         Admission::take([self.path().join("lock")]).unwrap()
     }
 
-    /// As [`Scene::open`], from a driver that lives.
+    /// Like [`Scene::open`], but takes the run from a live driver.
     pub(crate) fn take_over(&self, epoch: u64) -> Journal {
         let (runs, epoch) = (self.runs(), Epoch::new(epoch));
         let admission = Admission::take_over([self.path().join("lock")]).unwrap();
         Journal::open(&runs, &admission, &run(), epoch, at(2), process(), true).unwrap().journal
     }
 
-    /// A journal with nothing but the admission in it.
+    /// A journal with only the admission.
     pub(crate) fn create(&self) -> Journal {
         let admission = self.admission();
         Journal::create(&self.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted()).unwrap()
     }
 
-    /// A journal with the whole story in it, the driver's own records apart.
+    /// A journal with all records of [`story`].
     pub(crate) fn told(&self) -> Journal {
         let mut journal = self.create();
         for batch in story() {
@@ -146,7 +146,7 @@ pub(crate) fn entered(activity: Activity) -> Record {
     Record::Entered { activity }
 }
 
-/// What happens to a run of three bundles after its admission, in the batches it is written in.
+/// The records of a run of three bundles after its admission, in batches that are synced together.
 pub(crate) fn story() -> Vec<Vec<Record>> {
     let landing = Landing {
         target: "app".to_owned(),
@@ -229,7 +229,7 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
     ]
 }
 
-/// The records of the story as entries, the admission first.
+/// The admission and the records of [`story`] as entries.
 pub(crate) fn entries() -> Vec<Entry> {
     let records = std::iter::once(Record::Admitted(admitted())).chain(story().concat());
     (1..)

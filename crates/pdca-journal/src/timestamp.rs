@@ -1,4 +1,4 @@
-//! When something was: a time for people, and a time to measure with.
+//! Timestamps: wall clock for people, uptime to measure with.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 /// A moment, as the caller read it from two clocks.
 ///
-/// The wall clock is written down for people and decides nothing: it can be set to anything at any
-/// time. Durations are measured with `uptime`, which only the machine's own running moves.
+/// The wall clock is recorded for people and decides nothing, because it can be set at any time.
+/// Durations are measured with `uptime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The wall clock, in UTC.
     pub wall: Timestamp,
-    /// How long the machine has been running (`CLOCK_MONOTONIC`); starts again at each boot.
+    /// The uptime of the machine (`CLOCK_MONOTONIC`); starts again at each boot.
     pub uptime: Duration,
 }
 
@@ -20,7 +20,7 @@ pub struct Moment {
 pub type Clock = fn() -> Moment;
 
 impl Moment {
-    /// The moment as a journal keeps it: to the millisecond.
+    /// The moment in the precision of the journal, milliseconds.
     pub(crate) fn kept(self) -> Self {
         let millis = self.wall.as_millisecond();
         Self {

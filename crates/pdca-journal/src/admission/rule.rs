@@ -1,29 +1,26 @@
-//! Whether a run may start, from what the locks and the journals say.
+//! The admission rule: decides from locks and journals if a run may start.
 
 use crate::reconcile::RunPhase;
 use crate::run_id::RunId;
 use crate::runs::RunEntry;
 
-/// What the lock of a target says.
+/// The state of a target's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockFact {
-    /// Nobody has it.
     Free,
-    /// Somebody has it.
     Held {
-        /// Who, by their own word.
+        /// The text that the holder wrote into the lock file.
         by: String,
     },
-    /// Nobody could be kept out.
+    /// The file system does not support locks.
     CannotLock,
 }
 
-/// What the journal of a run says.
+/// The phase of a run according to its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFact {
-    /// The run.
     pub run: RunId,
-    /// The part of its work it is in; `None` where its journal cannot be read.
+    /// `None` if the journal cannot be read.
     pub phase: Option<RunPhase>,
 }
 
@@ -33,44 +30,36 @@ impl From<&RunEntry> for RunFact {
     }
 }
 
-/// Whether a run may start.
+/// The decision of [`rule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// A new one.
+    /// A new run may start.
     Admit,
-    /// This one goes on; its driver is dead.
+    /// This interrupted run has to be resumed; its driver is dead.
     Resume(RunId),
-    /// None.
+    /// No run may start.
     Refuse(AdmissionRefusal),
 }
 
-/// Why no run may start.
+/// The reason no run may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdmissionRefusal {
-    /// A filesystem cannot lock.
+    /// A file system does not support locks.
     CannotLock,
-    /// A driver is at work.
+    /// Another driver is at work.
     Held {
-        /// Who, by their own word.
+        /// The text that the holder wrote into the lock file.
         by: String,
     },
-    /// A run's journal cannot be read; it may not be over.
-    Unreadable {
-        /// The run.
-        run: RunId,
-    },
-    /// A run waits for a person. It bars others until it is resolved or aborted.
-    Blocked {
-        /// The run.
-        run: RunId,
-        /// What it waits for.
-        phase: RunPhase,
-    },
+    /// The journal of a run cannot be read, so the run may not be over.
+    Unreadable { run: RunId },
+    /// A run waits for a person. It excludes others until it is resolved or aborted.
+    Blocked { run: RunId, phase: RunPhase },
 }
 
-/// Decides whether a run may start on targets with these locks, given all runs on them.
+/// Decides if a run may start on targets with these locks, given all runs on them.
 ///
-/// The order of the runs does not matter. Of several that are to go on the newest does first.
+/// The order of the runs does not matter. Of several interrupted runs, the newest is resumed first.
 pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> Ruling {
     if locks.contains(&LockFact::CannotLock) {
         return Ruling::Refuse(AdmissionRefusal::CannotLock);

@@ -1,12 +1,12 @@
-//! What is on disk before an effect, and what has to follow it.
+//! Intents: an effect is recorded before it is carried out, and resolved after it.
 
 use crate::journal::{AppendError, Journal};
 use crate::record::{Cause, Effect, EffectOutcome, Record, Seq};
 use crate::timestamp::Moment;
 
-/// An effect whose intent is on disk: now it may be carried out, and then it has to be resolved.
+/// An effect whose intent is on disk. Carry it out, then resolve the intent with its outcome.
 ///
-/// One that is dropped is what a crash would leave: [`Journal::open_intents`] has it.
+/// Dropping it has the effect of a crash: [`Journal::open_intents`] returns it again.
 #[derive(Debug)]
 #[must_use = "an effect whose outcome is not recorded is carried out again by the next driver"]
 pub struct Intent {
@@ -20,7 +20,7 @@ impl Journal {
         self.intent_after(at, Vec::new(), effect)
     }
 
-    /// As [`Journal::intent`], with facts that come before it in the same sync.
+    /// Like [`Journal::intent`], with facts that are recorded before it in the same sync.
     pub fn intent_after(
         &mut self,
         at: Moment,
@@ -33,8 +33,8 @@ impl Journal {
         Ok(Intent { seq: Seq(first + after), effect })
     }
 
-    /// The intents without an outcome, in order. After a crash these are what has to be looked at: is
-    /// it done, is it not, or has somebody else been there?
+    /// Returns the intents without an outcome, in order. After a crash the driver has to find out for
+    /// each if the effect happened, did not happen, or was overtaken by another change.
     pub fn open_intents(&self) -> Vec<Intent> {
         let open = self.state().intents.iter();
         open.map(|(seq, effect)| Intent { seq: *seq, effect: effect.clone() }).collect()
@@ -42,22 +42,21 @@ impl Journal {
 }
 
 impl Intent {
-    /// The place of the intent. Of a seal it is the `completion_order`.
+    /// The sequence number of the intent. For a seal it is the `completion_order`.
     pub fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// What is carried out.
     pub fn effect(&self) -> &Effect {
         &self.effect
     }
 
-    /// It is done, and was found to be when looked at afterwards.
+    /// Records success, after the caller has verified that the effect happened.
     pub fn done(self, journal: &mut Journal, at: Moment) -> Result<Seq, AppendError> {
         self.resolve(journal, at, EffectOutcome::Done)
     }
 
-    /// It is not done, and nothing of it is left.
+    /// Records failure, after the caller has made sure that nothing of the effect is left.
     pub fn failed(
         self,
         journal: &mut Journal,
@@ -68,7 +67,6 @@ impl Intent {
         self.resolve(journal, at, EffectOutcome::Failed { cause, what: what.into() })
     }
 
-    /// It ended like this.
     pub fn resolve(
         self,
         journal: &mut Journal,
@@ -78,7 +76,7 @@ impl Intent {
         self.resolve_before(journal, at, outcome, Vec::new())
     }
 
-    /// It ended like this, and these facts follow from that, in the same sync.
+    /// Like [`Intent::resolve`], with facts that are recorded after it in the same sync.
     pub fn resolve_before(
         self,
         journal: &mut Journal,

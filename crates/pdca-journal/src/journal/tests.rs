@@ -1,4 +1,4 @@
-//! What a crash, a full disk, a flipped bit and another driver do to a journal.
+//! Effects of a crash, a full disk, a flipped bit and another driver on a journal.
 
 mod damage;
 mod fault;

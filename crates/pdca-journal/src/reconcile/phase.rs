@@ -1,55 +1,45 @@
-//! The parts of a run's work, and where a bundle stands in it.
+//! The phases of a run and of a bundle in it.
 
 use std::fmt;
 
-/// The part of its work that a run is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunPhase {
     /// Checkouts are made.
     Preparing,
-    /// Bundles are claimed and driven.
+    /// Bundles are claimed and built.
     Running,
-    /// Sealed changes are applied, judged together and landed.
+    /// Sealed changes are applied, gated together and landed.
     Integrating,
-    /// `blocked_conflict`: it waits for a person, because changes do not fit together.
+    /// Waits for a person because changes conflict.
     BlockedConflict,
-    /// `blocked_validation`: because a combination is red and nobody can be blamed.
+    /// Waits for a person because a combination fails and no single change is to blame.
     BlockedValidation,
-    /// `blocked_recovery`: because the facts are not what the record says.
+    /// Waits for a person because the facts contradict the record.
     BlockedRecovery,
-    /// Nothing new is begun; what is left is cleared up.
+    /// Nothing new is started; checkouts and branches are cleaned up.
     Draining,
-    /// Over: all is clean.
+    /// Over, and every bundle is clean.
     Completed,
-    /// Over: given up.
+    /// Given up by a person.
     Aborted,
-    /// Over: it could not go on.
+    /// Over, because it could not go on.
     Failed,
 }
 
-/// Where a bundle stands in its run, without the facts of it.
+/// [`WorkstreamStatus`](crate::WorkstreamStatus) without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BundlePhase {
-    /// It can be claimed.
     Ready,
-    /// It is claimed.
     Running,
-    /// Its attempt was cut short.
     Interrupted,
-    /// It is accepted.
     Sealed,
-    /// It is in the target.
     Landed,
-    /// It waits for a person.
     Blocked,
-    /// The run does nothing more with it.
     Abandoned,
-    /// Nothing of it is left.
     Cleaned,
 }
 
 impl RunPhase {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Preparing,
         Self::Running,
@@ -63,7 +53,7 @@ impl RunPhase {
         Self::Failed,
     ];
 
-    /// Not over: a run in this phase bars another one.
+    /// Returns true unless the run is over. An active run excludes another one.
     pub fn is_active(self) -> bool {
         match self {
             Self::Preparing
@@ -77,7 +67,7 @@ impl RunPhase {
         }
     }
 
-    /// Waiting for a person.
+    /// Returns true if the run waits for a person.
     pub fn is_blocked(self) -> bool {
         match self {
             Self::BlockedConflict | Self::BlockedValidation | Self::BlockedRecovery => true,
@@ -91,7 +81,6 @@ impl RunPhase {
         }
     }
 
-    /// Its name, as it is told.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -109,7 +98,6 @@ impl RunPhase {
 }
 
 impl BundlePhase {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::Running,
@@ -121,7 +109,6 @@ impl BundlePhase {
         Self::Cleaned,
     ];
 
-    /// Its name, as it is told.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",

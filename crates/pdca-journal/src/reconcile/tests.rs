@@ -50,8 +50,7 @@ fn there_are_8640_tuples_and_all_are_visited() {
     assert_eq!(all.len(), 8640);
 }
 
-/// What the world is like after an action, where nobody else does anything; `None` where the action
-/// is to leave it.
+/// The facts after an action, if no other process acts; `None` if the action changes nothing.
 fn after(facts: RecoveryFacts, action: RecoveryAction) -> Option<RecoveryFacts> {
     let mut next = facts;
     match action {

@@ -1,4 +1,4 @@
-//! Changes to what is outside the journal, and what comes of them.
+//! Effects: changes outside the journal, and their outcomes.
 
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
@@ -11,72 +11,54 @@ use crate::oid::ObjectId;
 #[serde(tag = "effect", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
     /// Making and hydrating a checkout.
-    Prepare {
-        /// For which bundle.
-        bundle: BundleId,
-        /// In which lane.
-        slot: u32,
-    },
-    /// Committing what would be lost to a ref of its own.
-    Rescue {
-        /// The bundle.
-        bundle: BundleId,
-        /// The ref.
-        reference: String,
-    },
-    /// Sealing an accepted change. Its place is the seal's `completion_order`.
+    Prepare { bundle: BundleId, slot: u32 },
+    /// Saving work that would be lost to a ref of its own.
+    Rescue { bundle: BundleId, reference: String },
+    /// Sealing an accepted change. The number of the intent is the seal's `completion_order`.
     Seal(Seal),
     /// Applying one sealed commit.
     Apply {
-        /// The target.
         target: String,
-        /// The bundle.
         bundle: BundleId,
         /// The sealed commit.
         commit: ObjectId,
-        /// What it is applied to.
+        /// The commit that it is applied to.
         onto: ObjectId,
     },
-    /// Moving the target.
+    /// Moving the target branch.
     Land(Landing),
-    /// Something outside of git, which is looked up by its key before it is repeated.
+    /// A change outside of git. It is looked up by its key before it is repeated.
     Outside {
-        /// Made of run, bundle and seal.
+        /// Unique for run, bundle and seal.
         key: String,
-        /// What: a push, a draft pull request, a comment.
+        /// A push, a draft pull request or a comment.
         what: String,
     },
     /// Removing a clean checkout.
-    RemoveCheckout {
-        /// Of which bundle.
-        bundle: BundleId,
-    },
-    /// Deleting a branch that is landed and where it was sealed.
+    RemoveCheckout { bundle: BundleId },
+    /// Deleting the branch of a landed bundle.
     DeleteBranch {
-        /// Of which bundle.
         bundle: BundleId,
-        /// The branch.
         branch: String,
-        /// Where it has to be.
+        /// The sealed commit; the branch is deleted only if it is still there.
         at: ObjectId,
     },
 }
 
-/// An accepted change, for good.
+/// The immutable record of an accepted change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
-    /// The bundle.
     pub bundle: BundleId,
-    /// What it was made on.
+    /// The commit that the change is based on.
     pub base: ObjectId,
-    /// Its last commit.
+    /// The last of `commits`.
     pub head: ObjectId,
-    /// The tree of that.
+    /// The tree of `head`.
     pub tree: ObjectId,
-    /// Its commits, in order.
+    /// All commits in order.
     pub commits: Vec<ObjectId>,
-    /// What it was judged with.
+    /// The identity of the gates that passed.
     pub gate_digest: String,
 }
 
@@ -84,52 +66,38 @@ pub struct Seal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landing {
-    /// The target.
     pub target: String,
-    /// The ref that moves.
     pub reference: String,
-    /// Where it has to be.
+    /// The commit that the ref must have before.
     pub old: ObjectId,
-    /// Where it goes.
+    /// The commit that the ref has afterwards.
     pub new: ObjectId,
-    /// The tree of that, which has to be a judged one.
+    /// The tree of `new`, which must have passed the gates.
     pub tree: ObjectId,
-    /// The changes it brings.
+    /// The changes that land.
     pub bundles: Vec<BundleId>,
 }
 
-/// What came of an intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum EffectOutcome {
-    /// It is done; so it was found when looked at afterwards.
+    /// The effect happened, and was verified afterwards.
     Done,
-    /// Of [`Effect::Apply`]: applied.
+    /// Of [`Effect::Apply`]: the commit was applied.
     Applied {
-        /// The commit it became.
+        /// The new commit.
         commit: ObjectId,
     },
-    /// Of [`Effect::Apply`]: it does not fit.
-    Conflict {
-        /// Where.
-        paths: Vec<String>,
-    },
-    /// Of [`Effect::Apply`]: it adds nothing.
-    Skipped {
-        /// Why.
-        why: String,
-    },
-    /// It is not done, and nothing of it is left.
-    Failed {
-        /// Why.
-        cause: Cause,
-        /// What was said.
-        what: String,
-    },
+    /// Of [`Effect::Apply`]: the commit conflicts.
+    Conflict { paths: Vec<String> },
+    /// Of [`Effect::Apply`]: the commit adds nothing.
+    Skipped { why: String },
+    /// The effect did not happen, and nothing of it is left.
+    Failed { cause: Cause, what: String },
 }
 
 impl Effect {
-    /// What kind of work it is.
+    /// The kind of work that a failure of this effect counts against.
     pub fn phase(&self) -> Phase {
         match self {
             Self::Prepare { .. } => Phase::Prepare,
@@ -143,7 +111,7 @@ impl Effect {
         }
     }
 
-    /// The one bundle it is about, where it is about one.
+    /// The bundle, if the effect is about exactly one.
     pub fn bundle(&self) -> Option<&BundleId> {
         match self {
             Self::Prepare { bundle, .. }

@@ -1,4 +1,4 @@
-//! One record after another: what may follow what, and what it changes.
+//! Applies one record to the state: checks that it is legal, then changes the state.
 
 mod effect;
 mod require;
@@ -24,7 +24,6 @@ use require::is;
 type Checked = Result<(), InvalidRecord>;
 
 impl RunState {
-    /// The state after the first record.
     pub(crate) fn admitted(entry: &Entry) -> Result<Self, RejectedRecord> {
         let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let Record::Admitted(admitted) = &entry.record else {
@@ -60,7 +59,7 @@ impl RunState {
         })
     }
 
-    /// Goes on by one record. A record that is refused leaves the state as it was.
+    /// Applies one record. A refused record leaves the state unchanged.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), RejectedRecord> {
         let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let due = Seq(self.last.seq.0 + 1);
@@ -81,7 +80,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Checks a record, and only then changes anything.
+    /// Checks a record and changes the state only if it is legal.
     fn take(&mut self, record: &Record, since: Since, epoch: Epoch) -> Checked {
         match record {
             Record::Admitted(_) => Err(InvalidRecord::AdmittedTwice),
@@ -178,7 +177,7 @@ impl RunState {
     fn enter(&mut self, activity: Activity, since: Since) -> Checked {
         use RunPhase::{Draining, Integrating, Preparing, Running};
         let (to, from): (_, &[_]) = match activity {
-            // A run begins there and never comes back.
+            // A run starts in this phase and never returns to it.
             Activity::Preparing => (Preparing, &[]),
             Activity::Running => (Running, &[Preparing, Integrating]),
             Activity::Integrating => (Integrating, &[Running]),
@@ -192,7 +191,8 @@ impl RunState {
         Ok(())
     }
 
-    /// What is blocked is abandoned in draining. Of an accepted change only a person decides that.
+    /// Draining abandons blocked bundles. Only a person may give up an accepted change, so none may be
+    /// blocked when draining begins.
     fn require_no_accepted_change_waits(&self) -> Checked {
         let waits = |work: &Workstream| {
             matches!(work.status, WorkstreamStatus::Blocked { from: Resting::Sealed, .. })
@@ -298,7 +298,7 @@ impl RunState {
             WorkstreamStatus::Ready => Resting::Ready,
             WorkstreamStatus::Interrupted => Resting::Interrupted,
             WorkstreamStatus::Sealed => Resting::Sealed,
-            // Another reason for what waits already: it goes on from the same place.
+            // Blocked again for another reason: it continues in the same status as before.
             WorkstreamStatus::Blocked { from, .. } => *from,
             WorkstreamStatus::Running
             | WorkstreamStatus::Landed

@@ -1,4 +1,4 @@
-//! Sealed changes on their way into a target.
+//! Progress of applying sealed changes to a target.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,37 @@ use pdca_state::BundleId;
 use crate::oid::ObjectId;
 use crate::record::{EffectOutcome, GateVerdict, Landing, Seal};
 
-/// The present plan for a target, and how far it is carried out.
+/// The current plan for a target and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integration {
-    /// What the first change is applied to.
+    /// The commit that the first change is applied to.
     pub base: ObjectId,
-    /// The changes, in order.
+    /// The changes in the order they are applied.
     pub order: Vec<BundleId>,
-    /// How far each one is.
     pub progress: BTreeMap<BundleId, IntegrationProgress>,
-    /// What the next commit is applied to.
+    /// The commit that the next one is applied to.
     pub tip: ObjectId,
-    /// The trees that were judged, with what was in them.
+    /// The trees that were gated, with the changes in them.
     pub judged: Vec<(ObjectId, Vec<BundleId>, GateVerdict)>,
 }
 
-/// How far a change is applied.
+/// The progress of applying one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntegrationProgress {
-    /// What the target was before it.
+    /// The tip before the change.
     pub onto: ObjectId,
-    /// Its commits that are dealt with, in order.
+    /// The commits that were applied or skipped, in order.
     pub commits: Vec<Applied>,
-    /// Where it does not fit; then it is out of this plan.
+    /// The conflicting paths; if set, the change is out of this plan.
     pub conflict: Option<Vec<String>>,
 }
 
-/// What became of one sealed commit.
+/// One sealed commit that was applied or skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// The sealed commit.
     pub commit: ObjectId,
-    /// What it became; none where it added nothing.
+    /// The new commit; `None` if the sealed one added nothing.
     pub became: Option<ObjectId>,
 }
 
@@ -48,7 +47,7 @@ impl Integration {
         Self { tip: base.clone(), base, order, progress, judged }
     }
 
-    /// Whether this commit of a sealed change may be applied next, to this.
+    /// Returns true if this commit of a sealed change may be applied next, onto `onto`.
     pub(super) fn takes(&self, seal: &Seal, commit: &ObjectId, onto: &ObjectId) -> bool {
         let Some(progress) = self.progress.get(&seal.bundle) else {
             let begins = seal.commits.first() == Some(commit) || &seal.head == commit;
@@ -59,7 +58,7 @@ impl Integration {
         progress.conflict.is_none() && !whole && next == Some(commit) && onto == &self.tip
     }
 
-    /// Takes note of what became of a commit.
+    /// Records the outcome of applying a commit.
     pub(super) fn note(&mut self, bundle: &BundleId, commit: &ObjectId, outcome: &EffectOutcome) {
         let fresh =
             || IntegrationProgress { onto: self.tip.clone(), commits: Vec::new(), conflict: None };
@@ -69,7 +68,7 @@ impl Integration {
             EffectOutcome::Conflict { paths } => {
                 let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
                 progress.conflict = Some(paths.clone());
-                // What of it was applied already is no part of the combination.
+                // Roll back: commits of a change that conflicts are not part of the combination.
                 self.tip = progress.onto.clone();
                 return;
             }
@@ -82,7 +81,7 @@ impl Integration {
         }
     }
 
-    /// Whether a sealed change is applied to its end.
+    /// Returns true if all commits of a sealed change were applied.
     pub(super) fn is_applied(&self, seal: &Seal) -> bool {
         self.progress.get(&seal.bundle).is_some_and(|progress| {
             progress.conflict.is_none()
@@ -90,15 +89,15 @@ impl Integration {
         })
     }
 
-    /// Whether a change was taken out because it does not fit.
+    /// Returns true if a change is out of the plan because it conflicts.
     pub(super) fn is_out(&self, bundle: &BundleId) -> bool {
         self.progress.get(bundle).is_some_and(|progress| progress.conflict.is_some())
     }
 
-    /// Whether a landing starts from the base, brings the first changes that were applied without a gap,
-    /// and ends at the commit that came of the last one.
+    /// Returns true if a landing starts from the base, consists of the first applied changes without a
+    /// gap, and ends at the commit that the last of them became.
     pub(super) fn leads_to(&self, landing: &Landing) -> bool {
-        // What adds nothing may be left out.
+        // Changes that conflict or add nothing do not count as a gap.
         let adds = |id: &&BundleId| !self.is_out(id) && self.made(id).is_some();
         let order: Vec<&BundleId> = self.order.iter().filter(adds).collect();
         let brings: Vec<&BundleId> = landing.bundles.iter().filter(adds).collect();
@@ -106,13 +105,13 @@ impl Integration {
         landing.old == self.base && order.starts_with(&brings) && made == Some(&landing.new)
     }
 
-    /// The last commit that came of applying a change.
+    /// The last new commit of a change.
     fn made(&self, bundle: &BundleId) -> Option<&ObjectId> {
         let commits = &self.progress.get(bundle)?.commits;
         commits.iter().rev().find_map(|applied| applied.became.as_ref())
     }
 
-    /// Whether exactly what lands was judged, and green.
+    /// Returns true if the last verdict over exactly the tree and the changes that land is a pass.
     pub(super) fn is_green(&self, landing: &Landing) -> bool {
         let said = self.judged.iter().rev();
         let mut about =

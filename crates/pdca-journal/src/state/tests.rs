@@ -1,4 +1,4 @@
-//! What may follow what, and that a prefix and the rest are the whole.
+//! Legal sequences of records, and the law that folding a prefix and then the rest folds the whole.
 
 mod landing;
 mod random;
@@ -26,7 +26,7 @@ fn try_tell(records: Vec<Record>) -> Result<RunState, RejectedRecord> {
     RunState::fold(&entries).map(Option::unwrap)
 }
 
-/// Why the last of these records is refused.
+/// The reason the last of these records is refused.
 fn refusal(records: Vec<Record>) -> String {
     let last = Seq(records.len() as u64 + 1);
     let rejected = try_tell(records).unwrap_err();
@@ -343,7 +343,7 @@ fn a_bundle_that_is_no_part_of_the_run_is_refused() {
     assert_eq!(refusal(with(running(), [claimed("9", 1, 0)])), "9 is no part of the run");
 }
 
-/// What holds for every state that a legal sequence leads to.
+/// The invariants of every state that a legal sequence leads to.
 fn require_sound(state: &RunState) {
     let mut slots = BTreeSet::new();
     for (bundle, work) in &state.bundles {

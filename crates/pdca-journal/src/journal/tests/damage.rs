@@ -7,7 +7,7 @@ fn reading(bytes: &[u8]) -> Result<Reading, ReadError> {
     parse(bytes, Utf8Path::new("journal"), &run())
 }
 
-/// Where each line of a journal ends, the header first.
+/// The end offset of each line of a journal, the header first.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     (1..).zip(bytes).filter(|(_, byte)| **byte == b'\n').map(|(end, _)| end).collect()
 }

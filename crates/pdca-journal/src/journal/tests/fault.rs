@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// What goes wrong next.
+/// The next operation that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Only this many bytes are written, then there is no space left.

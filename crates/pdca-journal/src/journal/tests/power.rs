@@ -55,7 +55,8 @@ impl Storage for Recorded {
 
 const PIECE: usize = 16;
 
-/// What the disk may hold after `log`: what was synced, and of the rest the pieces that `survives`.
+/// A possible content of the disk after `log`: all that was synced, and of the rest the pieces that
+/// `survives` picks.
 fn disk_after(start: &[u8], log: &[Done], mut survives: impl FnMut() -> bool) -> Vec<u8> {
     let synced = log.iter().rposition(|done| matches!(done, Done::Synced)).map_or(0, |at| at + 1);
     let mut disk = start.to_vec();
@@ -90,7 +91,7 @@ proptest! {
         let log = Arc::new(Mutex::new(Vec::new()));
         let disk = Disk::open(scene.journal_path()).unwrap();
         journal.storage = Box::new(Recorded { disk, log: log.clone() });
-        // How many records were promised to be there, after each entry of the log.
+        // The number of records that are promised to be durable, after each entry of the log.
         let mut promised = vec![1];
         for batch in story() {
             journal.append(at(1), batch).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is not so, of a decision.
+/// A safety rule that a decision breaks.
 fn broken(
     rule: impl Fn(RecoveryFacts, RecoveryAction) -> bool,
 ) -> Vec<(RecoveryFacts, RecoveryAction)> {

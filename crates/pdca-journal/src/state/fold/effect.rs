@@ -1,4 +1,4 @@
-//! What is about to be done, and what came of it.
+//! Applies intents and outcomes to the state.
 
 use pdca_state::BundleId;
 
@@ -49,7 +49,7 @@ impl RunState {
 
     pub(super) fn check_seal(&self, seal: &Seal) -> Checked {
         self.require_run(&[RunPhase::Running, RunPhase::Integrating])?;
-        // What awaits its sign-off is blocked; what runs is not sealed, nor is anything twice.
+        // A bundle that waits for its sign-off is `Blocked`.
         let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
         self.require(&seal.bundle, &legal)?;
         if self.bundles.get(&seal.bundle).is_some_and(|work| work.seal.is_some()) {
@@ -81,8 +81,8 @@ impl RunState {
         let sealed = self.seal(bundle)?.clone();
         let integration = self.integration(target)?.clone();
         let place = |id: &BundleId| integration.order.iter().position(|other| other == id);
-        // One whose prerequisite is out is left out itself; but none is gone back to, and none left
-        // half applied.
+        // Bundles may be skipped, because a dependant of one that conflicts is left out too. But every
+        // earlier one must be either out or applied completely, and order never goes back.
         let mut in_turn = true;
         for other in integration.progress.keys().filter(|other| *other != bundle) {
             in_turn &= place(other) < place(bundle)
@@ -95,7 +95,7 @@ impl RunState {
         }
     }
 
-    /// What lands was planned, applied to its end and judged green as exactly that tree.
+    /// Checks that a landing was planned, applied completely, and passed the gates as exactly that tree.
     pub(super) fn check_landing(&mut self, landing: &Landing) -> Checked {
         self.require_run(&[RunPhase::Integrating])?;
         let integration = self.integration(&landing.target)?.clone();
@@ -151,7 +151,7 @@ impl RunState {
                 self.integration(&target)?.note(&bundle, &commit, outcome);
             }
             Effect::Land(landing) => {
-                // What is left over needs a plan on the new base.
+                // The remaining changes need a new plan on the new base.
                 self.integrations.remove(&landing.target);
                 for bundle in &landing.bundles {
                     self.work(bundle)?.set(WorkstreamStatus::Landed, since);

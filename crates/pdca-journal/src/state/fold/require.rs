@@ -1,4 +1,4 @@
-//! What must hold for a record to be legal, and where the facts of it are.
+//! Preconditions of records.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl RunState {
         self.bundles.get_mut(bundle).ok_or_else(|| InvalidRecord::NoSuchBundle(bundle.clone()))
     }
 
-    /// The claim of an attempt that is at work.
+    /// Returns the claim of a running attempt.
     pub(super) fn attempt(
         &mut self,
         bundle: &BundleId,
@@ -68,13 +68,12 @@ impl RunState {
         if legal.contains(&phase) { Ok(()) } else { Err(InvalidRecord::RunIs { phase }) }
     }
 
-    /// Not over yet.
     pub(super) fn require_live(&self) -> Checked {
         let phase = self.phase;
         if phase.is_active() { Ok(()) } else { Err(InvalidRecord::RunIs { phase }) }
     }
 
-    /// Draining, or over: only then is anything removed.
+    /// Checkouts and branches may be removed only while draining or after the end.
     pub(super) fn require_clearing(&self) -> Checked {
         use RunPhase::{Aborted, Completed, Draining, Failed};
         self.require_run(&[Draining, Completed, Aborted, Failed])

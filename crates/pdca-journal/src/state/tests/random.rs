@@ -68,7 +68,7 @@ fn any_record() -> impl Strategy<Value = Record> {
     ]
 }
 
-/// What the executor of a decision records, first to last.
+/// The records that carrying out a decision writes, in order.
 fn recorded(action: RecoveryAction, bundle: &BundleId, state: &RunState) -> Vec<Record> {
     let (bundle, text) = (bundle.clone(), String::new);
     let claim = state.bundles[&bundle].claim.as_ref();
