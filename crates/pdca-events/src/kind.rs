@@ -335,7 +335,7 @@ pub enum Halt {
 }
 
 impl Halt {
-    /// Whether a person has to act before the bundle can go on.
+    /// Returns true if a person has to act before the bundle can go on.
     pub fn waits_for_a_person(self) -> bool {
         match self {
             Halt::Unplanned | Halt::AwaitingSignoff => true,
@@ -378,7 +378,8 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-/// A duration as events have it. Rounded before it is shown, so that a replay shows the same.
+/// Converts a duration to the milliseconds of events. Rounded before it is shown, so that a replay
+/// shows the same text.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -16,13 +16,12 @@ use crate::event::Event;
 /// The name of the log in the directory of a run or an integration.
 pub const FILE: &str = "events.jsonl";
 
-/// A log does not grow beyond this.
+/// The largest size of a log in bytes; further events are not stored.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// The end of a log in which its last whole line is looked for.
+/// The number of bytes at the end of a log that are searched for its last whole line.
 const TAIL: u64 = 1 << 20;
 
-/// A log that is written.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: File,
@@ -30,7 +29,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log of a run for appending, and returns its last sequence number, 0 where there is none.
+    /// Opens the log of a run for appending. Returns its last sequence number too, 0 if there is none.
     pub(crate) fn open(dir: &Utf8Path) -> io::Result<(Self, u64)> {
         let path = dir.join(FILE);
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
@@ -47,7 +46,6 @@ impl Log {
         Ok((Self { file, len }, last.map_or(0, |event| event.seq)))
     }
 
-    /// Whether so many more bytes fit.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.len.saturating_add(bytes as u64) <= LARGEST
     }
@@ -82,7 +80,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the log in the directory of a run; `None` where there is none.
+    /// Opens the log in the directory of a run; `None` if there is none.
     pub fn open(dir: &Utf8Path) -> io::Result<Option<Self>> {
         match File::open(dir.join(FILE)) {
             Ok(file) => Ok(Some(Self { file, rest: Vec::new(), number: 0 })),
@@ -102,7 +100,7 @@ impl Reader {
         Ok(whole.split(|byte| *byte == b'\n').map(|line| self.line(line)).collect())
     }
 
-    /// Returns the unfinished last line, if there is one. Where nothing writes any more it is torn.
+    /// Returns the unfinished last line, if there is one. If the writer has ended, it is torn.
     pub fn torn(&self) -> Option<Line> {
         let torn = || Line::Unreadable {
             number: self.number + 1,

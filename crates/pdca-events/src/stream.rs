@@ -1,4 +1,4 @@
-//! Emission: one place that numbers, stores and passes on.
+//! The stream: numbers events, stores them and hands them to the listener.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::event::{Event, SCHEMA, Scope};
 use crate::kind::EventKind;
 use crate::log::{LARGEST, Log};
 
-/// The number of events before a run that are kept for its log.
+/// The most events before the start of a run that are kept for its log.
 const EARLY: usize = 100;
 
 /// Stamps events, appends them to the log of the run, and hands them to a listener, in one order.
@@ -40,7 +40,7 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// A stream of its own, without a run.
+    /// Makes a stream that belongs to no run yet; see [`Stream::record`].
     pub fn new(clock: fn() -> Timestamp, listener: impl FnMut(Event) + Send + 'static) -> Self {
         let inner = Inner {
             listener: Box::new(listener),
@@ -53,14 +53,14 @@ impl Stream {
         Self { clock, inner: Mutex::new(inner) }
     }
 
-    /// Emits a fact.
+    /// Stamps a fact, stores it and hands it to the listener.
     pub fn emit(&self, scope: Scope, lane: Option<u32>, kind: EventKind) {
-        // The lock is held until the listener has it, so that the order of the numbers is that of the lines.
+        // The lock is held until the listener returns, so that lines are in the order of their numbers.
         self.lock().emit(self.clock, scope, lane, kind);
     }
 
-    /// From now on events are those of a run, and are appended to the log in its directory. A run that is
-    /// taken up goes on with the numbers of its log.
+    /// Attaches the stream to a run: events are appended to the log in its directory from now on. A
+    /// resumed run continues the numbers of its log.
     pub fn record(&self, run: &str, dir: &Utf8Path) {
         let mut inner = self.lock();
         inner.run = Some(run.to_owned());
@@ -99,7 +99,7 @@ impl Inner {
         }
         self.seq += 1;
         let at = clock();
-        // A replay reads milliseconds, so nothing finer is ever shown.
+        // The log has milliseconds. Round here, so that a replay shows the same text as the terminal.
         let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
         let (seq, run) = (self.seq, self.run.clone());
         let event = Event { schema: SCHEMA, seq, at, run, scope, lane, kind };
@@ -125,7 +125,7 @@ impl Inner {
         log.append(&line).map_err(|error| error.to_string())
     }
 
-    /// Stops storing. The run goes on: the log decides nothing.
+    /// Stops storing events, with a warning. The run continues: nothing is decided from the log.
     fn give_up(&mut self, clock: fn() -> Timestamp, why: &str) {
         self.log = None;
         let text = format!("the events of this run are not stored any more: {why}");
