@@ -223,17 +223,6 @@ impl RunState {
             Some(claim) => claim.generation.next(),
         }
     }
-
-    /// Iterates over the open intents about a bundle, in order.
-    pub fn intents_about<'a>(
-        &'a self,
-        bundle: &'a BundleId,
-    ) -> impl Iterator<Item = (Seq, &'a Effect)> {
-        self.intents
-            .iter()
-            .filter(|(_, effect)| touches(effect, bundle))
-            .map(|(seq, it)| (*seq, it))
-    }
 }
 
 /// Returns true if an effect is about a bundle, alone or among others.

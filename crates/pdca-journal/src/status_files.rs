@@ -48,7 +48,7 @@ pub fn write_bundle_status(
     let dir = root.join(bundle.as_str());
     require_dir(&dir)?;
     let name = name(work.status.phase());
-    remove_others(&dir, Some(name))?;
+    remove_others(&dir, name)?;
     let (path, text) = (dir.join(name), text(work));
     let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();
     if there.as_deref() != Some(text.as_bytes()) {
@@ -127,10 +127,10 @@ fn make_way(path: &Utf8Path) -> Result<(), StatusFilesError> {
     }
 }
 
-fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), StatusFilesError> {
+fn remove_others(dir: &Utf8Path, keep: &str) -> Result<(), StatusFilesError> {
     for entry in fs_err::read_dir(dir).map_err(|source| failed(dir, source))? {
         let entry = entry.map_err(|source| failed(dir, source))?;
-        if entry.file_name().to_str() == keep && keep.is_some() {
+        if entry.file_name() == keep {
             continue;
         }
         let is_dir = entry.file_type().map_err(|source| failed(dir, source))?.is_dir();

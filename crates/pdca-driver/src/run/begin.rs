@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Mutex;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block, Clock,
     CreateError, Epoch, FindError, HostScope, Journal, LockHolder, OpenError, Opened, Process,
@@ -171,7 +171,10 @@ fn refuse_blocked_elsewhere(
     admission: &Admission,
 ) -> Result<(), RunError> {
     for words in admission.words_found() {
-        let Some((run, workspace)) = named(words) else { continue };
+        let Some(LockHolder { run, workspace, .. }) = LockHolder::from_words(words) else {
+            continue;
+        };
+        let Ok(run) = run.parse::<RunId>() else { continue };
         if workspace == config.dirs.root {
             continue;
         }
@@ -184,13 +187,6 @@ fn refuse_blocked_elsewhere(
         }
     }
     Ok(())
-}
-
-/// Parses run and workspace out of the text in a lock: `process 1 on h, run R of W`.
-fn named(words: &str) -> Option<(RunId, Utf8PathBuf)> {
-    let (_, rest) = words.trim().split_once(", run ")?;
-    let (run, workspace) = rest.split_once(" of ")?;
-    Some((run.parse().ok()?, Utf8Path::new(workspace).to_owned()))
 }
 
 pub(super) fn announce(

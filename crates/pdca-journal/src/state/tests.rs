@@ -355,7 +355,8 @@ fn require_sound(state: &RunState) {
         let is_sealed = matches!(work.status, WorkstreamStatus::Sealed | WorkstreamStatus::Landed);
         assert!(!is_sealed || work.seal.is_some(), "{bundle}");
         assert!(!running || state.is_active(), "{bundle} runs in a run that is over");
-        assert!(state.intents_about(bundle).count() <= 1, "{bundle}");
+        let open = state.intents.values().filter(|effect| touches(effect, bundle));
+        assert!(open.count() <= 1, "{bundle}");
     }
     assert_eq!(state.phase.is_blocked(), state.block.is_some());
     if state.phase == RunPhase::Completed {
