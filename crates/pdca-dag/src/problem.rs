@@ -9,7 +9,7 @@ use crate::pattern::PatternError;
 
 /// The error of [`Plan::new`](crate::Plan::new), with all problems of the batch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the batch cannot be carried out: {} problem(s)", problems.len())]
+#[error("the batch cannot be carried out: {}", listed(problems))]
 pub struct Rejection {
     /// The problems, sorted by location.
     pub problems: Vec<Problem>,
@@ -119,6 +119,21 @@ pub enum Problem {
         /// The error of parsing the glob.
         source: PatternError,
     },
+}
+
+/// Joins the problems with `; `, each with its location, so that the error is complete by itself.
+fn listed(problems: &[Problem]) -> String {
+    let one = |problem: &Problem| match problem {
+        Problem::DuplicateId { .. } | Problem::Cycle { .. } => problem.to_string(),
+        Problem::BadGlob { source, place, .. } => format!("{problem}: {source} ({place})"),
+        Problem::DependsOnItself { place, .. }
+        | Problem::NoSuchPrerequisite { place, .. }
+        | Problem::NoSuchRival { place, .. }
+        | Problem::PrerequisiteNotComplete { place, .. }
+        | Problem::Unreadable { place, .. }
+        | Problem::Behind { place, .. } => format!("{problem} ({place})"),
+    };
+    problems.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn standing_words(standing: ItemState, in_batch: bool, awaits: Awaits) -> &'static str {

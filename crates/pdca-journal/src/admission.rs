@@ -88,7 +88,7 @@ pub enum AdmissionError {
         source: Option<io::Error>,
     },
     /// The lock was replaced or probed on every one of many attempts.
-    #[error("{path} does not come to rest")]
+    #[error("the lock {path} keeps being replaced")]
     Unsteady { path: Utf8PathBuf },
     /// The path is not a usable regular file, for instance a symbolic link.
     #[error("cannot use {path} as a lock")]

@@ -76,7 +76,7 @@ pub struct Torn {
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// A record cannot follow those before it. Nothing was written.
-    #[error("the journal of the run does not take the record")]
+    #[error("the record cannot be appended to the journal")]
     Illegal(#[from] RejectedRecord),
     /// A record is longer than a line may be. Nothing was written.
     #[error("a record has {len} bytes, the limit is {MAX_LINE}")]
@@ -113,7 +113,7 @@ pub enum OpenError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Every line is whole, but a record cannot follow those before it.
-    #[error("{path} does not tell the story of a run")]
+    #[error("{path} is not a valid journal")]
     Illegal { path: Utf8PathBuf, source: RejectedRecord },
     /// The admission record is missing. A run is created with it, so it was lost.
     #[error("{path} has lost its first record")]
@@ -288,7 +288,7 @@ impl Journal {
         if let Err(source) = self.storage.write(bytes, self.len) {
             return Err(match self.storage.cut(self.len) {
                 Ok(()) => AppendError::NotWritten { path: self.path.clone(), source },
-                Err(_) => self.end("what was half written to it cannot be cut", Some(source)),
+                Err(_) => self.end("a partial write cannot be undone", Some(source)),
             });
         }
         self.syncs += 1;
@@ -303,11 +303,11 @@ impl Journal {
     /// Returns an error unless the path still names this file and no other process has written to it.
     fn require_ours(&mut self, len: u64) -> Result<(), AppendError> {
         if !self.admission.is_current() {
-            return Err(self.end("somebody has taken the run over", None));
+            return Err(self.end("another driver has taken over the run", None));
         }
         match self.storage.look() {
             Ok(Look::There(found)) if found == len => Ok(()),
-            Ok(Look::There(_)) => Err(self.end("somebody else has written to it", None)),
+            Ok(Look::There(_)) => Err(self.end("another process has written to it", None)),
             Ok(Look::Gone) => Err(self.end("it was deleted or replaced", None)),
             Err(source) => Err(self.end("it cannot be looked at", Some(source))),
         }

@@ -64,7 +64,7 @@ pub enum ReadError {
     #[error("{path}:{line} does not follow the record before it")]
     Broken { path: Utf8PathBuf, line: usize },
     /// A record is whole but has a form that this version does not know.
-    #[error("{path}:{line} is no record that this version knows: {what}")]
+    #[error("{path}:{line} is not a record that this version knows: {what}")]
     Unknown { path: Utf8PathBuf, line: usize, what: String },
 }
 

@@ -47,7 +47,7 @@ pub enum FindError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Every line is whole, but a record cannot follow those before it.
-    #[error("the journal does not tell the story of a run")]
+    #[error("the journal is not valid")]
     Illegal(#[from] RejectedRecord),
     /// The admission record is missing.
     #[error("the journal has lost its first record")]

@@ -101,7 +101,7 @@ pub enum SignoffError {
     #[error("§9 does not say that it was accepted")]
     NotAccepted,
     /// The decision has no name.
-    #[error("nobody is named who decided")]
+    #[error("no sign-off author")]
     NoSigner,
     /// An override has no reason.
     #[error("overriding `{row}` needs a reason")]
@@ -110,7 +110,7 @@ pub enum SignoffError {
         row: String,
     },
     /// An override names a row that is not a failed gating row.
-    #[error("`{row}` is no gating row that failed")]
+    #[error("`{row}` is not a failed gating row")]
     NothingToOverride {
         /// The row as given.
         row: String,

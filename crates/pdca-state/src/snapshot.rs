@@ -252,7 +252,7 @@ impl Reader<'_> {
             return false;
         };
         notes::is_resolved(&bytes).unwrap_or_else(|error| {
-            self.problem(Artifact::Notes.file_name(), format!("says nothing: {error}"));
+            self.problem(Artifact::Notes.file_name(), format!("counts as absent: {error}"));
             false
         })
     }

@@ -285,8 +285,17 @@ fn a_bundle_that_cannot_be_read_is_left_alone_and_named_where_it_was_asked_for()
     let plan = Plan::new(batch.clone(), &Outside::default(), options).unwrap();
     assert_eq!((words(plan.order()), plan.left_alone().len()), ("2".to_owned(), 2));
     let named = Plan::new(batch, &Outside::default(), Options::default()).unwrap_err();
-    assert_eq!(named.to_string(), "the batch cannot be carried out: 1 problem(s)");
-    assert_eq!(named.problems[0].to_string(), "1 cannot be read: not UTF-8");
+    assert_eq!(
+        named.to_string(),
+        "the batch cannot be carried out: 1 cannot be read: not UTF-8 (1:1)"
+    );
+}
+
+#[test]
+fn a_rejection_names_every_problem_and_its_place() {
+    let rejection =
+        Plan::new(items("1: 1\n2 @ ../x"), &Outside::default(), Options::default()).unwrap_err();
+    assert_snapshot!(rejection, @"the batch cannot be carried out: 1 depends on itself (1:1); 2 touches `../x`: column 1: it leaves the tree (2:3)");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::record::Seq;
 
 /// A record that cannot follow those before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("record {seq} cannot stand here: {reason}")]
+#[error("record {seq} is not valid: {reason}")]
 pub struct RejectedRecord {
     pub seq: Seq,
     pub reason: InvalidRecord,
@@ -29,7 +29,7 @@ pub enum InvalidRecord {
     /// The record is of a driver that does not have the run.
     #[error("epoch {current} has the run, this is of epoch {found}")]
     OtherEpoch { current: Epoch, found: Epoch },
-    #[error("{0} is no part of the run")]
+    #[error("{0} is not part of the run")]
     NoSuchBundle(BundleId),
     /// The record is not legal in this phase of the run.
     #[error("the run is {phase}")]
@@ -40,7 +40,7 @@ pub enum InvalidRecord {
     #[error("generation {found} of {bundle} is not the one that is due")]
     Generation { bundle: BundleId, found: Generation },
     /// There is no such lane, or another bundle has it.
-    #[error("lane {0} is not to be had")]
+    #[error("lane {0} is not available")]
     Slot(u32),
     #[error("there is no open intent {0}")]
     NoSuchIntent(Seq),
@@ -50,13 +50,13 @@ pub enum InvalidRecord {
     #[error("intent {0} has no outcome yet")]
     IntentOpen(Seq),
     /// The bundle, or its commit, is not the next one in the plan for the target.
-    #[error("{commit} of {bundle} is not what is applied next")]
+    #[error("{commit} of {bundle} is not the next commit to apply")]
     NotNext { bundle: BundleId, commit: ObjectId },
     /// A change lands before all of its commits are applied.
-    #[error("{0} is not applied to its end")]
+    #[error("{0} is not applied completely")]
     NotApplied(BundleId),
     /// The last verdict over exactly this tree and these changes is not a pass.
-    #[error("tree {0} was not judged green with exactly these changes")]
+    #[error("tree {0} did not pass the gates with exactly these changes")]
     NotGated(ObjectId),
     /// The landing does not start from the base of the plan, or brings nothing.
     #[error("the landing does not follow the plan for {0}")]

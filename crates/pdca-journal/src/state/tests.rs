@@ -142,8 +142,8 @@ fn a_generation_is_never_used_again_and_never_left_out() {
 #[test]
 fn a_lane_has_one_bundle_at_a_time() {
     let first = with(running(), [claimed("1", 1, 0)]);
-    assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 0)])), "lane 0 is not to be had");
-    assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 2)])), "lane 2 is not to be had");
+    assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 0)])), "lane 0 is not available");
+    assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 2)])), "lane 2 is not available");
     let given_back = [ended("1", 1, BeatEnding::NoChange), claimed("2", 1, 0)];
     told(with(first, given_back));
 }
@@ -340,7 +340,7 @@ fn a_request_is_taken_once_and_answered_once() {
 
 #[test]
 fn a_bundle_that_is_no_part_of_the_run_is_refused() {
-    assert_eq!(refusal(with(running(), [claimed("9", 1, 0)])), "9 is no part of the run");
+    assert_eq!(refusal(with(running(), [claimed("9", 1, 0)])), "9 is not part of the run");
 }
 
 /// The invariants of every state that a legal sequence leads to.

@@ -34,7 +34,7 @@ pub enum WideningError {
         glob: String,
     },
     /// No edit of the field reads back as intended, for instance because of an open parenthesis.
-    #[error("line {line}: `Touches` is written in a way that cannot be added to")]
+    #[error("line {line}: no globs can be added to `Touches` as it is written")]
     NoPlace {
         /// The line number of the field, from 1.
         line: usize,

@@ -42,7 +42,7 @@ pub enum ElementKind {
 
 /// The error of parsing an [`Element`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no element of the check matrix (C1 to C5, T1 to T5, V)")]
+#[error("`{given}` is not an element of the check matrix (C1 to C5, T1 to T5, V)")]
 pub struct ElementError {
     /// The text that is not an element.
     pub given: String,

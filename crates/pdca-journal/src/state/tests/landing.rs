@@ -16,7 +16,7 @@ fn what_lands_was_judged_green_as_exactly_that_tree() {
     let another = Landing { bundles: vec![id("1"), id("2")], ..landing() };
     let seven = "7".repeat(40);
     let ungated =
-        |tree: &str| format!("tree {tree} was not judged green with exactly these changes");
+        |tree: &str| format!("tree {tree} did not pass the gates with exactly these changes");
     for verdict in
         [GateVerdict::Fail, GateVerdict::Timeout, GateVerdict::Unverifiable, GateVerdict::Void]
     {
@@ -40,7 +40,7 @@ fn nothing_is_applied_twice_and_nothing_lands_twice() {
         onto: oid('a'),
     };
     let refused = refusal(with(applied(GateVerdict::Pass), [intent(again)]));
-    assert_eq!(refused, format!("{} of 1 is not what is applied next", oid('1')));
+    assert_eq!(refused, format!("{} of 1 is not the next commit to apply", oid('1')));
     let landed = [intent(Effect::Land(landing())), outcome(12, EffectOutcome::Done)];
     let twice = with(with(applied(GateVerdict::Pass), landed), [intent(Effect::Land(landing()))]);
     assert_eq!(refusal(twice), "the landing does not follow the plan for app");
@@ -74,7 +74,7 @@ fn a_conflict_takes_the_change_and_what_was_applied_of_it_out_of_the_plan() {
     let integration = &told(records.clone()).integrations["app"];
     assert_eq!(integration.tip, oid('0'));
     assert_eq!(integration.progress[&id("1")].conflict.as_deref().unwrap(), ["src/a.rs"]);
-    assert!(refusal(with(records, [apply('2', '0')])).contains("not what is applied next"));
+    assert!(refusal(with(records, [apply('2', '0')])).contains("not the next commit to apply"));
 }
 
 /// Bundles 1 and 2 are sealed and planned in this order; next comes record 9.
@@ -104,13 +104,13 @@ fn apply(bundle: &str, commit: char, onto: char) -> Record {
 #[test]
 fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_before() {
     let out_of_turn =
-        |record| refusal(with(planned(), [record])).contains("not what is applied next");
+        |record| refusal(with(planned(), [record])).contains("not the next commit to apply");
     assert!(out_of_turn(apply("1", '1', '9')));
     assert!(out_of_turn(apply("1", '2', '0')));
     let first = [apply("1", '1', '0'), outcome(9, EffectOutcome::Applied { commit: oid('a') })];
     told(with(planned(), first.clone().into_iter().chain([apply("2", '2', 'a')])));
     let elsewhere = with(planned(), first.into_iter().chain([apply("2", '2', '0')]));
-    assert!(refusal(elsewhere).contains("not what is applied next"));
+    assert!(refusal(elsewhere).contains("not the next commit to apply"));
     let conflict = outcome(9, EffectOutcome::Conflict { paths: Vec::new() });
     told(with(planned(), [apply("1", '1', '0'), conflict, apply("2", '2', '0')]));
     let back = [
@@ -118,7 +118,7 @@ fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_bef
         outcome(9, EffectOutcome::Applied { commit: oid('b') }),
         apply("1", '1', 'b'),
     ];
-    assert!(refusal(with(planned(), back)).contains("not what is applied next"));
+    assert!(refusal(with(planned(), back)).contains("not the next commit to apply"));
     let twice = with(planned(), [apply("1", '1', '0'), apply("1", '1', '0')]);
     assert_eq!(refusal(twice), "intent 9 has no outcome yet");
 }
