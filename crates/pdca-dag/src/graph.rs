@@ -77,22 +77,22 @@ impl<W> Graph<W> {
     }
 
     /// The strongly connected components with more than one node, each sorted.
-    pub(crate) fn tangles(&self) -> Vec<Vec<usize>> {
-        let mut tangles: Vec<Vec<usize>> = kosaraju_scc(&self.graph)
+    pub(crate) fn cyclic_components(&self) -> Vec<Vec<usize>> {
+        let mut cyclic_components: Vec<Vec<usize>> = kosaraju_scc(&self.graph)
             .into_iter()
             .filter(|nodes| nodes.len() > 1)
             .map(|nodes| nodes.into_iter().map(NodeIndex::index).collect())
             .collect();
-        for nodes in &mut tangles {
+        for nodes in &mut cyclic_components {
             nodes.sort_unstable();
         }
-        tangles.sort_unstable();
-        tangles
+        cyclic_components.sort_unstable();
+        cyclic_components
     }
 
     /// A shortest cycle through the first node of a strongly connected component, as the edges from
     /// each dependant to the prerequisite that it waits for.
-    pub(crate) fn way_round(&self, tangle: &[usize]) -> Vec<Link<'_, W>> {
+    pub(crate) fn shortest_cycle(&self, tangle: &[usize]) -> Vec<Link<'_, W>> {
         let start = tangle[0];
         let mut towards: Vec<Option<usize>> = vec![None; self.len()];
         let mut todo = VecDeque::from([start]);

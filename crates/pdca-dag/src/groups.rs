@@ -16,7 +16,7 @@ use crate::claims::Rivalry;
 use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::problem::Problem;
-use partition::{Partition, Pull};
+use partition::{JoinCandidate, Partition};
 
 impl Plan {
     /// Partitions the live bundles into groups, with a report of the reasons.
@@ -31,7 +31,7 @@ impl Plan {
         let partition = Partition::of(self, previous);
         let order = self.graph.order(&self.rank, &|bundle| partition.is_live(bundle));
         let first_new = previous.map_or(0, |file| file.next.index());
-        let names = Names::given(&partition, &order, first_new);
+        let names = GroupNames::given(&partition, &order, first_new);
         let mut groups: Vec<Group> = names.in_use.iter().map(|name| Group::new(*name)).collect();
         for &bundle in &order {
             groups[names.place(&partition, bundle)].bundles.push(self.items[bundle].id.clone());
@@ -88,24 +88,24 @@ impl Plan {
         let mut known = UnionFind::<usize>::new(self.items.len());
         let mut said = HashSet::new();
         let (mut joined, mut apart) = (Vec::new(), Vec::new());
-        for pull in &partition.pulls {
-            let (a, b) = pull.bundles;
+        for candidate in &partition.candidates {
+            let (a, b) = candidate.bundles;
             let (of_a, of_b) = (partition.set(a), partition.set(b));
             if of_a != of_b {
                 if said.insert((of_a.min(of_b), of_a.max(of_b))) {
-                    apart.push(self.join(pull));
+                    apart.push(self.join(candidate));
                 }
             } else if known.union(a, b) {
-                joined.push(self.join(pull));
+                joined.push(self.join(candidate));
             }
         }
         (joined, apart)
     }
 
-    fn join(&self, pull: &Pull) -> Join {
-        let (a, b) = pull.bundles;
+    fn join(&self, candidate: &JoinCandidate) -> Join {
+        let (a, b) = candidate.bundles;
         let bundles = (self.items[a].id.clone(), self.items[b].id.clone());
-        let (evidence, witness) = match pull.rule {
+        let (evidence, witness) = match candidate.rule {
             JoinRule::Conflict | JoinRule::Overlap => match self.claims.rivalry(a, b) {
                 Some(Rivalry::Overlap { globs: (of_a, of_b), witness }) => {
                     (format!("`{of_a}` meets `{of_b}`"), Some(witness))
@@ -119,7 +119,7 @@ impl Plan {
             }
             JoinRule::Previous => ("they shared a group before".to_owned(), None),
         };
-        Join { bundles, rule: pull.rule, evidence, witness }
+        Join { bundles, rule: candidate.rule, evidence, witness }
     }
 
     fn dependency(&self, a: usize, b: usize) -> String {
@@ -135,7 +135,7 @@ impl Plan {
 }
 
 /// The names of the groups, as numbers.
-struct Names {
+struct GroupNames {
     /// The name of each set of bundles.
     of: HashMap<usize, usize>,
     /// All names, sorted; the index here is the index in the file.
@@ -144,7 +144,7 @@ struct Names {
     next: usize,
 }
 
-impl Names {
+impl GroupNames {
     /// Keeps the name of each set that had one; the others get new names in start order.
     fn given(partition: &Partition<'_>, order: &[usize], first_new: usize) -> Self {
         let mut names = Self { of: HashMap::new(), in_use: Vec::new(), next: first_new };
@@ -173,7 +173,7 @@ impl Names {
 fn depths(groups: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let all = Graph::new(groups, edges.iter().map(|(a, b)| (*a, *b, ())).collect());
     let mut tangle: Vec<usize> = (0..groups).collect();
-    for group in all.tangles() {
+    for group in all.cyclic_components() {
         for member in &group {
             tangle[*member] = group[0];
         }

@@ -238,14 +238,14 @@ impl<'a> Intake<'a> {
     }
 
     fn cycles(&mut self, graph: &Graph) {
-        for tangle in graph.tangles() {
+        for tangle in graph.cyclic_components() {
             let edge = |(prerequisite, dependant, tie): Link<'_>| Edge {
                 dependant: self.items[dependant].id.clone(),
                 prerequisite: self.items[prerequisite].id.clone(),
                 place: tie.place.clone(),
                 awaits: tie.awaits,
             };
-            let edges = graph.way_round(&tangle).into_iter().map(edge).collect();
+            let edges = graph.shortest_cycle(&tangle).into_iter().map(edge).collect();
             self.problems.push(Problem::Cycle { edges, tangled: tangle.len() });
         }
     }

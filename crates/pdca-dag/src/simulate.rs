@@ -129,7 +129,7 @@ impl Plan {
 
 /// The last thing that a bundle waited for.
 #[derive(Debug, Clone, Copy)]
-enum Cause {
+enum WaitCause {
     Constraint(usize, Waiver),
     Lane(usize),
 }
@@ -137,7 +137,7 @@ enum Cause {
 struct Timeline {
     /// The end time of each bundle, in the order of ends.
     ends: Vec<(u64, usize)>,
-    cause: Vec<Option<Cause>>,
+    cause: Vec<Option<WaitCause>>,
     lanes: usize,
     /// The largest number of lanes that were busy at the same time.
     busiest: usize,
@@ -191,11 +191,11 @@ impl Timeline {
         let mut bundle = self.ends.last().map(|(_, bundle)| *bundle);
         while let Some(cause) = bundle.and_then(|bundle| self.cause[bundle]) {
             bundle = Some(match cause {
-                Cause::Constraint(before, waiver) => {
+                WaitCause::Constraint(before, waiver) => {
                     decisive.push(waiver);
                     before
                 }
-                Cause::Lane(before) => before,
+                WaitCause::Lane(before) => before,
             });
         }
         decisive
@@ -203,16 +203,21 @@ impl Timeline {
 }
 
 /// The reason a bundle started only now, given the bundles that have just ended.
-fn cause(plan: &Plan, frontier: &Frontier<'_>, bundle: usize, ended: &[usize]) -> Option<Cause> {
+fn cause(
+    plan: &Plan,
+    frontier: &Frontier<'_>,
+    bundle: usize,
+    ended: &[usize],
+) -> Option<WaitCause> {
     let is_before = |other: &&usize| plan.graph.edge(**other, bundle).is_some();
     if let Some(&before) = ended.iter().find(is_before) {
-        return Some(Cause::Constraint(before, Waiver::Edge(before, bundle)));
+        return Some(WaitCause::Constraint(before, Waiver::Edge(before, bundle)));
     }
     if let Some(&rival) = ended.iter().find(|other| frontier.are_rivals(bundle, **other)) {
         let waiver = Waiver::Rivals(bundle.min(rival), bundle.max(rival));
-        return Some(Cause::Constraint(rival, waiver));
+        return Some(WaitCause::Constraint(rival, waiver));
     }
-    ended.first().map(|before| Cause::Lane(*before))
+    ended.first().map(|before| WaitCause::Lane(*before))
 }
 
 #[cfg(test)]

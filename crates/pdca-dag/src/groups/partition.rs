@@ -10,7 +10,7 @@ use crate::plan::Plan;
 
 /// Two bundles that a rule would join, lower first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pull {
+pub(super) struct JoinCandidate {
     pub(super) rule: JoinRule,
     pub(super) bundles: (usize, usize),
 }
@@ -23,13 +23,13 @@ pub(super) struct Partition<'p> {
     /// By representative of a set: its group in the previous file, and if work in it has begun.
     was: HashMap<usize, (usize, bool)>,
     /// All joins that were tried, in the order of rules.
-    pub(super) pulls: Vec<Pull>,
+    pub(super) candidates: Vec<JoinCandidate>,
 }
 
 impl<'p> Partition<'p> {
     pub(super) fn of(plan: &'p Plan, previous: Option<&LanesFile>) -> Self {
         let sets = UnionFind::new(plan.items.len());
-        let mut partition = Self { plan, sets, was: HashMap::new(), pulls: Vec::new() };
+        let mut partition = Self { plan, sets, was: HashMap::new(), candidates: Vec::new() };
         let kept = partition.keep(previous);
         for bundles in plan.claims.links(&|bundle| partition.is_live(bundle)) {
             let rule = if plan.claims.is_conflict(bundles) {
@@ -37,20 +37,20 @@ impl<'p> Partition<'p> {
             } else {
                 JoinRule::Overlap
             };
-            partition.pulls.push(Pull { rule, bundles });
+            partition.candidates.push(JoinCandidate { rule, bundles });
         }
         if plan.options.join_dependencies {
             let joined = partition
                 .dependencies()
-                .map(|bundles| Pull { rule: JoinRule::Dependency, bundles });
-            let joined: Vec<Pull> = joined.collect();
-            partition.pulls.extend(joined);
+                .map(|bundles| JoinCandidate { rule: JoinRule::Dependency, bundles });
+            let joined: Vec<JoinCandidate> = joined.collect();
+            partition.candidates.extend(joined);
         }
-        for at in 0..partition.pulls.len() {
-            partition.join(partition.pulls[at].bundles);
+        for at in 0..partition.candidates.len() {
+            partition.join(partition.candidates[at].bundles);
         }
         partition.join_cycles();
-        partition.pulls.extend(kept);
+        partition.candidates.extend(kept);
         partition
     }
 
@@ -76,7 +76,7 @@ impl<'p> Partition<'p> {
     }
 
     /// Joins the bundles that shared a group in the previous file.
-    fn keep(&mut self, previous: Option<&LanesFile>) -> Vec<Pull> {
+    fn keep(&mut self, previous: Option<&LanesFile>) -> Vec<JoinCandidate> {
         let mut kept = Vec::new();
         for group in previous.iter().flat_map(|file| &file.groups) {
             let found = group.bundles.iter().filter_map(|id| self.plan.find(id));
@@ -85,7 +85,7 @@ impl<'p> Partition<'p> {
             for &other in &members[1..] {
                 self.sets.union(first, other);
                 let bundles = (first.min(other), first.max(other));
-                kept.push(Pull { rule: JoinRule::Previous, bundles });
+                kept.push(JoinCandidate { rule: JoinRule::Previous, bundles });
             }
             let begun = members.iter().any(|bundle| self.plan.items[*bundle].started);
             self.was.insert(self.sets.find(first), (group.id.index(), begun));
@@ -125,13 +125,14 @@ impl<'p> Partition<'p> {
         for (a, b) in between {
             let (of_a, of_b) = (tangle.get(&self.set(a)), tangle.get(&self.set(b)));
             if of_a.is_some() && of_a == of_b {
-                let pull = Pull { rule: JoinRule::Cycle, bundles: (a.min(b), a.max(b)) };
-                self.pulls.push(pull);
+                let candidate =
+                    JoinCandidate { rule: JoinRule::Cycle, bundles: (a.min(b), a.max(b)) };
+                self.candidates.push(candidate);
             }
         }
-        for at in 0..self.pulls.len() {
-            if self.pulls[at].rule == JoinRule::Cycle {
-                self.join(self.pulls[at].bundles);
+        for at in 0..self.candidates.len() {
+            if self.candidates[at].rule == JoinRule::Cycle {
+                self.join(self.candidates[at].bundles);
             }
         }
     }
@@ -139,7 +140,7 @@ impl<'p> Partition<'p> {
     /// The sets on cycles, each with the number of its strongly connected component.
     pub(super) fn tangled(&self, between: &[(usize, usize)]) -> HashMap<usize, usize> {
         let edges = between.iter().map(|(a, b)| (self.set(*a), self.set(*b), ())).collect();
-        let tangles = Graph::new(self.plan.items.len(), edges).tangles();
+        let tangles = Graph::new(self.plan.items.len(), edges).cyclic_components();
         let numbered = tangles.into_iter().enumerate();
         numbered.flat_map(|(n, sets)| sets.into_iter().map(move |set| (set, n))).collect()
     }

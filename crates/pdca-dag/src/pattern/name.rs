@@ -106,7 +106,7 @@ impl Name {
             (Self::Plain(name), wild) | (wild, Self::Plain(name)) => {
                 wild.has(name, false).then(|| name.to_string())
             }
-            (Self::Wild(a), Self::Wild(b)) => Walk::over(a, b).find(),
+            (Self::Wild(a), Self::Wild(b)) => NameSearch::over(a, b).find(),
         }
     }
 
@@ -166,7 +166,7 @@ fn matches(atoms: &[Atom], text: &[char]) -> bool {
 
 /// Breadth-first search over the product of two atom lists. A state is a position in each list and
 /// [`SoFar`].
-struct Walk<'a> {
+struct NameSearch<'a> {
     a: &'a [Atom],
     b: &'a [Atom],
     /// For each state that was reached, the previous state and the character between them.
@@ -175,7 +175,7 @@ struct Walk<'a> {
     any: CharSet,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> NameSearch<'a> {
     fn over(a: &'a [Atom], b: &'a [Atom]) -> Self {
         let states = (a.len() + 1) * (b.len() + 1) * 4;
         Self { a, b, came: vec![None; states], todo: VecDeque::new(), any: CharSet::any() }

@@ -176,7 +176,7 @@ impl Route {
 
     /// Returns a path that is in both sets.
     pub(crate) fn meet(&self, other: &Self) -> Option<String> {
-        Walk::over(self, other).find()
+        RouteSearch::over(self, other).find()
     }
 
     /// Returns true if the set is empty, because a component such as `[.]` matches no name.
@@ -223,12 +223,12 @@ impl Route {
         }
     }
 
-    fn at(&self, i: usize) -> At<'_> {
+    fn at(&self, i: usize) -> NextStep<'_> {
         match self.steps.get(i) {
-            Some(Step::Into(name)) => At::Name(name),
-            Some(Step::Deep) => At::Deep,
-            None if self.owns_below => At::Below,
-            None => At::End,
+            Some(Step::Into(name)) => NextStep::Name(name),
+            Some(Step::Deep) => NextStep::Deep,
+            None if self.owns_below => NextStep::Below,
+            None => NextStep::End,
         }
     }
 }
@@ -281,7 +281,7 @@ fn atoms(part: &[Token], folds: bool) -> Vec<Atom> {
 
 /// The options of a route at one position.
 #[derive(Clone, Copy)]
-enum At<'a> {
+enum NextStep<'a> {
     Name(&'a Name),
     /// Any component, or the next step.
     Deep,
@@ -291,14 +291,14 @@ enum At<'a> {
 }
 
 /// Breadth-first search over the product of two routes. A state is a position on each.
-struct Walk<'a> {
+struct RouteSearch<'a> {
     a: &'a Route,
     b: &'a Route,
     came: Vec<Option<(usize, Option<String>)>>,
     todo: VecDeque<usize>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RouteSearch<'a> {
     fn over(a: &'a Route, b: &'a Route) -> Self {
         let states = (a.steps.len() + 1) * (b.steps.len() + 1);
         Self { a, b, came: vec![None; states], todo: VecDeque::new() }
@@ -324,18 +324,24 @@ impl<'a> Walk<'a> {
             }
             let (i, j) = (here / (self.b.steps.len() + 1), here % (self.b.steps.len() + 1));
             let (a, b) = (self.a.at(i), self.b.at(j));
-            if matches!(a, At::Deep) {
+            if matches!(a, NextStep::Deep) {
                 self.reach(self.state(i + 1, j), here, None);
             }
-            if matches!(b, At::Deep) {
+            if matches!(b, NextStep::Deep) {
                 self.reach(self.state(i, j + 1), here, None);
             }
             // If both accept any component, consuming one makes no progress.
             let (to, name) = match (a, b) {
-                (At::Name(a), At::Name(b)) => (self.state(i + 1, j + 1), a.meet(b)),
-                (At::Name(a), At::Deep | At::Below) => (self.state(i + 1, j), a.sample()),
-                (At::Deep | At::Below, At::Name(b)) => (self.state(i, j + 1), b.sample()),
-                (At::Name(_) | At::Deep | At::Below | At::End, _) => continue,
+                (NextStep::Name(a), NextStep::Name(b)) => (self.state(i + 1, j + 1), a.meet(b)),
+                (NextStep::Name(a), NextStep::Deep | NextStep::Below) => {
+                    (self.state(i + 1, j), a.sample())
+                }
+                (NextStep::Deep | NextStep::Below, NextStep::Name(b)) => {
+                    (self.state(i, j + 1), b.sample())
+                }
+                (NextStep::Name(_) | NextStep::Deep | NextStep::Below | NextStep::End, _) => {
+                    continue;
+                }
             };
             if name.is_some() {
                 self.reach(to, here, name);
