@@ -17,16 +17,16 @@ use crate::root::BundleRoot;
 pub struct Bundle {
     id: BundleId,
     dir: Utf8PathBuf,
-    link: Link,
+    link: LinkCheck,
 }
 
 /// Records if the directory may be a symbolic link, which costs a check before each access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum LinkCheck {
     /// A listing of the root showed a directory.
-    No,
+    Done,
     /// A link, or not checked yet.
-    Perhaps,
+    Needed,
 }
 
 /// The error of writing into a bundle.
@@ -66,11 +66,11 @@ pub enum CreateError {
 
 impl Bundle {
     pub(crate) fn new(root: &Utf8Path, id: BundleId) -> Self {
-        Self { dir: root.join(id.dir_name()), id, link: Link::Perhaps }
+        Self { dir: root.join(id.dir_name()), id, link: LinkCheck::Needed }
     }
 
     pub(crate) fn listed(root: &Utf8Path, id: BundleId, is_link: bool) -> Self {
-        let link = if is_link { Link::Perhaps } else { Link::No };
+        let link = if is_link { LinkCheck::Needed } else { LinkCheck::Done };
         Self { link, ..Self::new(root, id) }
     }
 
@@ -78,7 +78,7 @@ impl Bundle {
     pub fn at(dir: impl Into<Utf8PathBuf>) -> Result<Bundle, IdError> {
         let dir = dir.into();
         let id = BundleId::parse_dir_name(dir.file_name().unwrap_or_default())?;
-        Ok(Self { id, dir, link: Link::Perhaps })
+        Ok(Self { id, dir, link: LinkCheck::Needed })
     }
 
     /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
@@ -263,7 +263,7 @@ impl Bundle {
 
     /// Returns an error if the bundle's directory is a link that leads out of the root.
     pub(crate) fn require_inside(&self) -> Result<(), LoadError> {
-        if self.link == Link::No || !self.dir.is_symlink() {
+        if self.link == LinkCheck::Done || !self.dir.is_symlink() {
             return Ok(());
         }
         let root = self

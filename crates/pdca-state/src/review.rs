@@ -63,15 +63,15 @@ impl Review {
     /// Takes time linear in the length of the text.
     pub fn parse(text: &str) -> Self {
         let text = without_bom(text);
-        let mut reader = Reader::default();
+        let mut parser = ReviewParser::default();
         let mut all = lines(text).peekable();
         while let Some(line) = all.next() {
             let trimmed = line.text.trim();
             if trimmed.starts_with('|') || is_bare_row(trimmed) {
-                reader.table_line(trimmed, line.number);
+                parser.table_line(trimmed, line.number);
                 continue;
             }
-            reader.end_table();
+            parser.end_table();
             if let Some(first) = bullet(trimmed) {
                 let depth = line.indent();
                 let mut item = first.to_owned();
@@ -79,11 +79,11 @@ impl Review {
                     item.push(' ');
                     item.push_str(next.text.trim());
                 }
-                reader.add(&item, None);
+                parser.add(&item, None);
             }
         }
-        reader.end_table();
-        reader.review()
+        parser.end_table();
+        parser.review()
     }
 
     /// Returns true if the text is empty or only white space.
@@ -190,7 +190,7 @@ fn goes_on(line: &str, depth: usize) -> bool {
 }
 
 #[derive(Debug, Default)]
-struct Reader {
+struct ReviewParser {
     review: Review,
     seen: HashSet<String>,
     columns: Option<Columns>,
@@ -198,13 +198,13 @@ struct Reader {
     matrix_rows: usize,
     /// Items of the current table that may be the standing row, if the table turns out to be the
     /// matrix.
-    candidates: Vec<Candidate>,
-    standing: Vec<Candidate>,
+    candidates: Vec<StandingCandidate>,
+    standing: Vec<StandingCandidate>,
 }
 
 /// An item that may be the standing row: its index in `items`, and its basis.
 #[derive(Debug)]
-struct Candidate {
+struct StandingCandidate {
     index: usize,
     basis: String,
 }
@@ -218,7 +218,7 @@ struct Columns {
     count: Option<usize>,
 }
 
-impl Reader {
+impl ReviewParser {
     fn table_line(&mut self, line: &str, number: usize) {
         let cells = cells(line);
         let is_first = !self.in_table;
@@ -270,7 +270,7 @@ impl Reader {
         }
         if let Some(basis) = question {
             let index = self.review.items.len();
-            self.candidates.push(Candidate { index, basis: folded(basis) });
+            self.candidates.push(StandingCandidate { index, basis: folded(basis) });
         }
         self.review.items.push(text);
     }

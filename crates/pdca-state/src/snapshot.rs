@@ -88,7 +88,7 @@ impl Bundle {
     pub fn load(&self) -> Result<Snapshot, LoadError> {
         let contents = self.contents()?;
         contents.require_change_is_a_file()?;
-        let mut reader = Reader { bundle: self, contents: &contents, problems: Vec::new() };
+        let mut reader = ArtifactReader { bundle: self, contents: &contents, problems: Vec::new() };
         let brief = reader.text(Artifact::Brief)?.map(|text| Brief::parse(&text));
         let summary = reader.text(Artifact::Summary)?.map(|text| Summary::parse(&text));
         let gates = reader.gates();
@@ -199,13 +199,13 @@ pub(crate) fn brief_fact(brief: Option<&Brief>) -> BriefFact {
 }
 
 /// Reads artifacts and collects the problems of those that may be missing.
-struct Reader<'a> {
+struct ArtifactReader<'a> {
     bundle: &'a Bundle,
     contents: &'a Contents<'a>,
     problems: Vec<SnapshotProblem>,
 }
 
-impl Reader<'_> {
+impl ArtifactReader<'_> {
     /// Reads an artifact that must be UTF-8 if it exists.
     fn text(&self, artifact: Artifact) -> Result<Option<String>, LoadError> {
         let mut bytes = Vec::new();
