@@ -20,12 +20,12 @@ use crate::timestamp::Moment;
 /// The retry counters of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    counts: BTreeMap<Key, Count>,
+    counts: BTreeMap<CountKey, Count>,
     total: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct CountKey {
     bundle: Option<BundleId>,
     phase: Phase,
     cause: Cause,
@@ -128,7 +128,7 @@ fn passed(last: Now<'_>, now: Now<'_>) -> Duration {
 impl Tally {
     /// The counter of a bundle, or of the run if `None`.
     pub fn count(&self, bundle: Option<&BundleId>, phase: Phase, cause: Cause) -> Option<&Count> {
-        self.counts.get(&Key { bundle: bundle.cloned(), phase, cause })
+        self.counts.get(&CountKey { bundle: bundle.cloned(), phase, cause })
     }
 
     /// The number of all attempts in the run; never reset.
@@ -158,7 +158,7 @@ impl Tally {
     ) {
         let before = self.count(bundle.as_ref(), phase, cause).map_or(0, |count| count.attempts);
         let count = Count { attempts: before.saturating_add(1), last, boot: boot.to_owned() };
-        self.counts.insert(Key { bundle, phase, cause }, count);
+        self.counts.insert(CountKey { bundle, phase, cause }, count);
         self.total = self.total.saturating_add(1);
     }
 
