@@ -102,6 +102,10 @@ pub struct Driver {
     pub max_leaf_calls: Option<u64>,
     /// The number of failures in a row before a batch leaves a bundle alone; 0 means no limit.
     pub max_attempts: u32,
+    /// How often in a row a bundle may go back to Do by itself, for a red gate or a FAIL of the reviewer; 0 is never.
+    pub max_auto_iters: u32,
+    /// Where a builder starts that tries again: `last`, at the base with its last patch applied, or `base`.
+    pub iterate_from: pdca_driver::IterateFrom,
     /// The free disk space required to start another bundle, in GiB; 0 disables the check.
     pub min_free_gb: u64,
     /// The memory per lane, in MiB: with less there are fewer lanes. 0 disables the check.
@@ -137,6 +141,8 @@ impl Default for Driver {
             max_duration_secs: 4 * 60 * 60,
             max_leaf_calls: None,
             max_attempts: 3,
+            max_auto_iters: 0,
+            iterate_from: pdca_driver::IterateFrom::default(),
             min_free_gb: 1,
             lane_memory_mb: 256,
             leaf_memory_mb: None,

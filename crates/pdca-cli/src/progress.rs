@@ -206,12 +206,14 @@ impl Progress {
             EventKind::Finished { step, duration_ms, .. } => match step {
                 // Each row has a line of its own.
                 Step::Gate | Step::Halt(_) => return None,
-                Step::Close | Step::Build | Step::Review | Step::Assemble | Step::Archive(_) => {
-                    format!(
-                        "{} {}",
-                        p.good(format_args!("{:<9}", done_word(*step))),
-                        took(*duration_ms)
-                    )
+                Step::Close
+                | Step::Build
+                | Step::Review
+                | Step::Assemble
+                | Step::SendBack
+                | Step::Archive(_) => {
+                    let done = format!("{:<9}", done_word(*step));
+                    format!("{} {}", p.good(done), took(*duration_ms))
                 }
             },
             EventKind::GateEnded {
@@ -349,6 +351,7 @@ fn word(step: Step) -> &'static str {
         Step::Gate => "gates",
         Step::Review => "review",
         Step::Assemble => "assemble",
+        Step::SendBack => "send back",
         Step::Archive(_) => "archive",
     }
 }
@@ -361,6 +364,7 @@ fn done_word(step: Step) -> &'static str {
         Step::Gate => "gated",
         Step::Review => "reviewed",
         Step::Assemble => "assembled",
+        Step::SendBack => "sent back to Do by itself",
         Step::Archive(Reentry::Do) => "archived, back to Do",
         Step::Archive(Reentry::Plan) => "archived, back to Plan",
     }

@@ -91,10 +91,12 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         config_digest: pdca_state::sha256_hex(&serde_json::to_vec(config).unwrap_or_default()),
         author: author(cx)?,
         dates: dates(cx)?,
+        iterate_from: config.driver.iterate_from,
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
             max_attempts: config.driver.max_attempts,
+            max_auto_iters: config.driver.max_auto_iters,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
             lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
             leaf_memory: config

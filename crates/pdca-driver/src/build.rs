@@ -14,6 +14,7 @@ use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, keep_log, leaf_failed};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
+use crate::start::{Start, start_of};
 
 const LOG: &str = "builder";
 
@@ -45,12 +46,14 @@ pub(crate) fn build(
     };
     let kept = cx.config.kept();
     let request = builder_request(cx, snapshot, checkout, &inputs, &kept);
+    let start = checkout.filter(|_| !request.is_stub());
+    let start = start.map_or(Ok(None), |checkout| start_of(cx, bundle, checkout))?;
     let job = match builder_job(cx, bundle, snapshot, checkout, &request)? {
         Ok(job) => job,
         Err(error) => return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?),
     };
     let done = || cx.config.jobs().remove(&job.dir);
-    let built = call_builder(cx, bundle, checkout, &request, &job)
+    let built = call_builder(cx, bundle, checkout, start.as_ref(), &request, &job)
         .and_then(|outcome| Ok((take_patch(cx, bundle, checkout, &outcome)?, outcome)));
     let ((patch, head), outcome) = match built {
         Ok(built) => built,
@@ -63,6 +66,12 @@ pub(crate) fn build(
             return Err(error);
         }
     };
+    if let (Some(start), Some(checkout)) = (&start, checkout)
+        && !Start::has_work(Some(start), checkout)
+    {
+        let text = "the builder left the patch of the attempt before as it was";
+        cx.warn(bundle, text);
+    }
     publish_change(cx, bundle, snapshot, &outcome, &patch)?;
     if let (Some(checkout), Some(head)) = (checkout, head) {
         // A commit holds the work now, so the next reset has nothing to rescue. Check starts from a reset checkout,
@@ -132,13 +141,16 @@ fn call_builder(
     cx: &Driver<'_>,
     bundle: &Bundle,
     checkout: Option<&Checkout>,
+    start: Option<&Start>,
     request: &Call<'_>,
     job: &BuilderJob,
 ) -> Result<LeafOutcome, BeatError> {
     let prepare = |_try: u32| -> Result<(), BoxError> {
-        Ok(checkout.map_or(Ok(()), |checkout| cx.clear(bundle, checkout, &job.owner))?)
+        let Some(checkout) = checkout else { return Ok(()) };
+        cx.clear(bundle, checkout, &job.owner)?;
+        Ok(start.map_or(Ok(()), |start| start.apply(cx, checkout))?)
     };
-    let has_work = || checkout.is_some_and(Checkout::has_work);
+    let has_work = || checkout.is_some_and(|checkout| Start::has_work(start, checkout));
     let request =
         Call { job: &job.dir, prepare: Some(&prepare), has_work: Some(&has_work), ..*request };
     if let (true, Some(checkout)) = (request.is_stub(), checkout) {

@@ -80,6 +80,9 @@ pub enum CheckoutError {
     /// The record of the attempt names something that is no commit id.
     #[error("the record of the attempt names {given:?}, which is no commit id")]
     NoCommit { given: String },
+    /// The patch of the attempt before cannot be put into the checkout.
+    #[error("the patch of the attempt before cannot be put into the checkout")]
+    Last(#[source] ApplyError),
     #[error("the merged tree cannot be put into the checkout")]
     Conflicted(#[source] ApplyError),
     #[error("the record of the checkout cannot be written")]

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
-pub use pdca_exec::RunLimits;
 use pdca_exec::Terms;
+pub use pdca_exec::{IterateFrom, RunLimits};
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Reset};
@@ -60,6 +60,8 @@ pub struct WorkspaceConfig {
     pub author: Option<Author>,
     /// The source of the dates of those commits.
     pub dates: Dates,
+    /// Where a builder starts that tries again.
+    pub iterate_from: IterateFrom,
     pub limits: RunLimits,
     /// The name of this process in lock files, for people.
     pub holder: String,
@@ -135,6 +137,7 @@ impl WorkspaceConfig {
             config_digest: String::new(),
             author: None,
             dates: Dates::Clock(clock),
+            iterate_from: IterateFrom::default(),
             limits: RunLimits::default(),
             clock,
             errand: Errand::default(),
@@ -158,6 +161,7 @@ impl WorkspaceConfig {
             reset: self.lanes.reset,
             cache: self.lanes.cache.clone(),
             hydrate: self.lanes.hydrate.clone(),
+            iterate_from: self.iterate_from,
             limits: self.limits,
         }
     }
@@ -176,6 +180,7 @@ impl WorkspaceConfig {
             reset,
             cache,
             hydrate,
+            iterate_from,
             limits,
         } = terms;
         let lanes = LaneSettings { reset, cache, hydrate, ..self.lanes.clone() };
@@ -188,6 +193,7 @@ impl WorkspaceConfig {
             force_stubs,
             lanes,
             close_words,
+            iterate_from,
             limits,
             ..self.clone()
         }

@@ -25,11 +25,13 @@
 //!   that a child may have written into the bundle.
 
 mod event;
+mod start;
 mod step;
 
 mod admission;
 mod attempt;
 mod authorship;
+mod auto_iterate;
 mod base;
 mod commits;
 mod config;
@@ -77,7 +79,8 @@ pub use batch::{Batch, Exhausted, Remark};
 pub use check::{gate, judge};
 pub use checkout::CheckoutError;
 pub use config::{
-    LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig, WorkspaceDirs,
+    IterateFrom, LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig,
+    WorkspaceDirs,
 };
 pub use drift::{Drifted, is_drift_outdated};
 pub use failures::{BeatFailure, BeatFailures};

@@ -17,12 +17,13 @@ use pdca_exec::{
 use pdca_journal::{Effects, Generation, Unwatched};
 use pdca_process::Cancel;
 use pdca_state::{
-    ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State, WriteError,
-    archive_plan, chain, close_disposition, close_text,
+    ArchiveError, ArchivePlan, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State,
+    WriteError, archive_auto, archive_plan, chain, close_disposition, close_text,
 };
 
 use crate::admission::AdmissionError;
 use crate::assemble::assemble_summary;
+use crate::auto_iterate::auto_findings;
 use crate::base::BaseError;
 use crate::build::build;
 use crate::check::gate;
@@ -225,6 +226,9 @@ impl Driver<'_> {
             closing: has(Artifact::CloseDisposition) && !has(Artifact::Patch),
             outdated: outdated && has(Artifact::Patch),
             review: match (has(Artifact::Review), snapshot.has_error_log(REVIEW_LOG)) {
+                (true, _) if !auto_findings(self.config, snapshot)?.is_empty() => {
+                    Reviewed::Mendable
+                }
                 (true, _) => Reviewed::Yes,
                 (false, true) => Reviewed::Failed,
                 (false, false) => Reviewed::No,
@@ -372,13 +376,19 @@ fn carry_out(
         Step::Gate => gate(cx, bundle, snapshot).map(drop),
         Step::Review => review(cx, bundle, snapshot),
         Step::Assemble => assemble_summary(cx, bundle, snapshot),
-        Step::Archive(reentry) => {
-            for one in archive_plan(bundle, reentry)?.steps {
-                cx.effects.perform(one.name(), || one.apply())?;
-            }
-            Ok(())
+        Step::SendBack => {
+            let findings = auto_findings(cx.config, snapshot)?;
+            archive(cx, &archive_auto(bundle, &findings)?)
         }
+        Step::Archive(reentry) => archive(cx, &archive_plan(bundle, reentry)?),
     }
+}
+
+fn archive(cx: &Driver<'_>, plan: &ArchivePlan) -> Result<(), BeatError> {
+    for one in &plan.steps {
+        cx.effects.perform(one.name(), || one.apply())?;
+    }
+    Ok(())
 }
 
 fn close(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {

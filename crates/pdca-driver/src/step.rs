@@ -27,6 +27,8 @@ pub struct Position {
 pub enum Reviewed {
     No,
     Yes,
+    /// A review is there, and every finding is one that the builder may mend without a person.
+    Mendable,
     /// The reviewer failed for good, or its review was void; the record of that is there.
     Failed,
 }
@@ -45,6 +47,7 @@ pub fn step(position: Position) -> Step {
             // A close has no patch to review.
             _ if position.closing => Step::Assemble,
             Reviewed::No => Step::Review,
+            Reviewed::Mendable => Step::SendBack,
             Reviewed::Yes | Reviewed::Failed => Step::Assemble,
         },
         State::AwaitingSignoff => Step::Halt(Halt::AwaitingSignoff),
@@ -66,13 +69,9 @@ mod tests {
             [false, true].into_iter().flat_map(move |close| {
                 [false, true].into_iter().flat_map(move |closing| {
                     [false, true].into_iter().flat_map(move |outdated| {
-                        [Reviewed::No, Reviewed::Yes, Reviewed::Failed].map(|review| Position {
-                            state,
-                            close,
-                            closing,
-                            outdated,
-                            review,
-                        })
+                        let reviews =
+                            [Reviewed::No, Reviewed::Yes, Reviewed::Mendable, Reviewed::Failed];
+                        reviews.map(|review| Position { state, close, closing, outdated, review })
                     })
                 })
             })
@@ -90,6 +89,7 @@ mod tests {
                 ("PLANNED", false, ..) => Step::Build,
                 ("BUILT", ..) => Step::Gate,
                 ("CHECKED", _, false, Reviewed::No) => Step::Review,
+                ("CHECKED", _, false, Reviewed::Mendable) => Step::SendBack,
                 ("CHECKED", ..) => Step::Assemble,
                 ("AWAITING_SIGNOFF", ..) => Step::Halt(Halt::AwaitingSignoff),
                 ("COMPLETE", ..) => Step::Halt(Halt::Complete),

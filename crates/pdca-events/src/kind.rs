@@ -313,6 +313,8 @@ pub enum Step {
     Review,
     /// Check: write the result document.
     Assemble,
+    /// Put an attempt with findings of its builder's own into the archive; Do comes next.
+    SendBack,
     /// Put an attempt that a person sent back into the archive.
     Archive(#[cfg_attr(feature = "schema", schemars(with = "String"))] Reentry),
 }

@@ -38,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Gate),
         Just(Step::Review),
         Just(Step::Assemble),
+        Just(Step::SendBack),
         Just(Step::Archive(Reentry::Do)),
         Just(Step::Archive(Reentry::Plan)),
     ]

@@ -58,4 +58,4 @@ pub use executor::{Executor, JobContext, JobError};
 pub use job::{Job, Work};
 pub use name::{JobName, JobNameError};
 pub use result::{BandEnd, JobOutcome, JobResult, StaleResult};
-pub use terms::{RunLimits, Terms};
+pub use terms::{IterateFrom, RunLimits, Terms};

@@ -33,8 +33,21 @@ pub struct Terms {
     pub cache: Vec<Pattern>,
     /// What a checkout needs beyond git.
     pub hydrate: HydrateConfig,
+    /// Where a builder starts that tries again.
+    pub iterate_from: IterateFrom,
     /// The bounds.
     pub limits: RunLimits,
+}
+
+/// Where the builder of a further attempt starts, if a person or a finding sent the bundle back to Do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IterateFrom {
+    /// At the base with the patch of the attempt before applied, where it applies.
+    #[default]
+    Last,
+    /// At the base alone.
+    Base,
 }
 
 /// What keeps a run within bounds.
@@ -47,6 +60,8 @@ pub struct RunLimits {
     /// How often a beat of a bundle may fail in a row before it is not started again unasked; 0 is no
     /// limit.
     pub max_attempts: u32,
+    /// How often in a row a bundle may go back to Do by itself for findings of its builder's own; 0 is never.
+    pub max_auto_iters: u32,
     /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
     pub min_free: u64,
     /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
@@ -61,6 +76,7 @@ impl Default for RunLimits {
             max_duration: Duration::from_secs(4 * 60 * 60),
             max_leaf_calls: None,
             max_attempts: 3,
+            max_auto_iters: 0,
             min_free: 1 << 30,
             lane_memory: 256 << 20,
             leaf_memory: None,

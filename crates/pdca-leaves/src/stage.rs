@@ -90,6 +90,8 @@ impl Inputs {
             let partners =
                 bundle.partner_patches().map_err(|source| StageError::Load { role, source })?;
             files.extend(partners.into_iter().map(|(name, patch)| (name.into(), patch)));
+            let last = bundle.last_attempt().map_err(|source| StageError::Load { role, source })?;
+            files.extend(last.into_iter().flat_map(|last| last.files));
         }
         Ok(Self { role, bundle: Some(bundle.clone()), files })
     }
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_builder_sees_the_changes_that_an_earlier_attempt_did_not_go_together_with() {
+    fn a_builder_sees_the_attempt_before_and_what_it_did_not_go_together_with() {
         let (_dir, bundle) = bundle("none");
         let partners = [("71".parse().unwrap(), b"their change".to_vec())];
         let record = pdca_state::Returned::default();
@@ -347,7 +349,8 @@ mod tests {
             pdca_state::archive_returned(&bundle, pdca_state::Reentry::Do, &record, &partners);
         plan.unwrap().apply().unwrap();
         let inputs = Inputs::gather(Role::Builder, &bundle).unwrap();
-        assert_eq!(names(&inputs), ["brief.md", "partner-71.diff"]);
+        let last = ["iteration-v1/patch.diff", "iteration-v1/build-notes.md"];
+        assert_eq!(names(&inputs), ["brief.md", "partner-71.diff", last[0], last[1]]);
         assert_eq!(inputs.get("partner-71.diff"), Some(b"their change".as_slice()));
         let reviewer = Inputs::gather(Role::Reviewer, &bundle).unwrap();
         assert_eq!(names(&reviewer), ["brief.md"], "the reviewer's list stays as it is");

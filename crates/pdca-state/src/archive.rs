@@ -36,6 +36,7 @@ use crate::contents::{Contents, LoadError};
 use crate::files::{self, ReadError};
 use crate::gates::GateReport;
 use crate::id::BundleId;
+use crate::last_attempt;
 use crate::returned::{self, Returned};
 use crate::state::Reentry;
 use crate::summary::Summary;
@@ -129,6 +130,12 @@ pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, Ar
     plan(bundle, reentry, StepReason::SentBack)
 }
 
+/// As [`archive_plan`], for an attempt with findings that its builder can mend: it goes back to Do without a person,
+/// and the next attempt is told the findings.
+pub fn archive_auto(bundle: &Bundle, findings: &[String]) -> Result<ArchivePlan, ArchiveError> {
+    plan(bundle, Reentry::Do, StepReason::OwnFindings(findings))
+}
+
 /// Like [`archive_plan`], for an attempt that was built on a result that changed since. `said` says
 /// what changed, for the next builder. The bundle goes on from Do.
 pub fn archive_stale(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
@@ -156,9 +163,14 @@ pub fn archive_returned(
 #[derive(Clone, Copy)]
 enum StepReason<'a> {
     SentBack,
+    /// Its builder can mend what was found.
+    OwnFindings(&'a [String]),
     Superseded(&'a str),
     Stale(&'a str),
-    Returned { record: &'a Returned, partners: &'a [(BundleId, Vec<u8>)] },
+    Returned {
+        record: &'a Returned,
+        partners: &'a [(BundleId, Vec<u8>)],
+    },
 }
 
 fn plan(
@@ -192,6 +204,10 @@ fn plan(
         StepReason::SentBack => {
             (carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()), Vec::new())
         }
+        StepReason::OwnFindings(findings) => (
+            carry_forward::own_findings(number, findings, gates.as_ref()),
+            vec![last_attempt::auto_record(findings)],
+        ),
         StepReason::Superseded(said) => (carry_forward::superseded(number, said), Vec::new()),
         StepReason::Stale(said) => (carry_forward::stale(number, said), Vec::new()),
         StepReason::Returned { record, partners } => {

@@ -37,6 +37,22 @@ pub(crate) fn section(
     text
 }
 
+/// The same section for an attempt that went back to Do without a person.
+pub(crate) fn own_findings(number: u32, findings: &[String], gates: Option<&GateReport>) -> String {
+    let mut text = format!(
+        "## Iteration {number} — carry-forward\n\nSent back to Do by `pdca`, without a person: the findings are the builder's own. The whole attempt is in `iteration-v{number}/`.\n\nFindings:\n\n"
+    );
+    let listed = findings.iter().fold(String::new(), |mut text, finding| {
+        writeln!(text, "- {}", folded(finding)).expect("a String takes everything");
+        text
+    });
+    quote(&mut text, cut(&listed));
+    text.push_str("\nFailing gates:\n\n");
+    let failing = gates.map(|gates| failing(number, gates)).unwrap_or_default();
+    quote(&mut text, cut(if failing.is_empty() { "(none)" } else { &failing }));
+    text
+}
+
 /// The section for an accepted attempt that conflicts with a change that landed since.
 pub(crate) fn superseded(number: u32, said: &str) -> String {
     let mut text = format!(

@@ -58,14 +58,15 @@ mod title;
 mod archive;
 mod carry_forward;
 mod close;
+mod last_attempt;
 mod returned;
 
 #[cfg(test)]
 mod testing;
 
 pub use archive::{
-    ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, archive_returned, archive_stale,
-    archive_superseded, resume_archive,
+    ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_auto, archive_plan, archive_returned,
+    archive_stale, archive_superseded, resume_archive,
 };
 pub use artifact::{Artifact, Artifacts};
 pub use brief::{Awaits, Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
@@ -80,6 +81,7 @@ pub use gates::{
 };
 pub use id::{BundleId, IdError, IdFlaw};
 pub use id_list::{IdList, Named, parse_id_list};
+pub use last_attempt::LastAttempt;
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};

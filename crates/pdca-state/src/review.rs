@@ -21,6 +21,8 @@ pub struct Review {
     pub items: Vec<String>,
     /// The index in [`Self::items`] of the standing validation row.
     standing: Option<usize>,
+    /// Which of [`Self::items`] are FAIL rows of the correctness chain or the conformance stack, sorted.
+    failed: Vec<usize>,
 }
 
 /// One row of a review's table.
@@ -109,6 +111,16 @@ impl Review {
     pub fn raises_validation(&self) -> bool {
         let asks = |row: &ReviewRow| is_validation(&row.item) && needs_human(&row.verdict);
         self.rows.iter().any(asks) || self.items.iter().any(|item| is_standing_text(item))
+    }
+
+    /// Returns the items that fail an element which the builder answers for: FAIL rows of C1 to T5.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.failed.iter().map(|index| self.items[*index].as_str())
+    }
+
+    /// Returns whether any finding is for a person: one that is not among [`Self::failures`].
+    pub fn asks_a_person(&self) -> bool {
+        self.findings().count() > self.failed.len()
     }
 
     /// Iterates over the items without the standing one.
@@ -247,7 +259,12 @@ impl ReviewParser {
                 (item, "") => format!("{item} FAIL, says the review"),
                 (item, basis) => format!("{item} FAIL — {basis}"),
             };
+            let index = self.review.items.len();
             self.add(&text, None);
+            let is_new = self.review.items.len() > index;
+            if is_new && is_matrix_item(&row.item) && !is_validation(&row.item) {
+                self.review.failed.push(index);
+            }
         }
         self.review.rows.push(row);
     }

@@ -169,9 +169,11 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
         driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "already-fixed", "can't-reproduce", "cant-reproduce", "cannot-reproduce", "manual-verification", "upstream", "external"]  # default
         driver.gate_base = "before"  # default
+        driver.iterate_from = "last"  # default
         driver.lane_memory_mb = 256  # default
         driver.lanes = 1  # default
         driver.max_attempts = 3  # default
+        driver.max_auto_iters = 0  # default
         driver.max_duration_secs = 14400  # default
         driver.min_free_gb = 1  # default
         gates.checks[0].at_publish = false  # default

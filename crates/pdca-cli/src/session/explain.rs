@@ -144,6 +144,8 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
                     told
                 }
             }
+            CheckoutError::Last(_) => told(Exit::Unexpected)
+                .hint("`iterate_from = \"base\"` in [driver] of pdca.toml starts the builder from the base"),
             CheckoutError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
                 "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
             )),

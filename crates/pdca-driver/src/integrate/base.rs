@@ -134,7 +134,8 @@ fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBr
         };
         let Ok(snapshot) = bundle.load() else { continue };
         let next = cx.position(&snapshot).map(step);
-        let is_built = matches!(next, Ok(Step::Build | Step::Archive(Reentry::Do)));
+        let is_built =
+            matches!(next, Ok(Step::Build | Step::SendBack | Step::Archive(Reentry::Do)));
         let Some(brief) = snapshot.authored_brief().filter(|_| may_start && is_built) else {
             continue;
         };

@@ -250,3 +250,20 @@ fn a_row_that_asks_for_a_person_counts_however_its_cells_are_cut() {
     assert_eq!(items(reversed), "C5 FAIL — x");
     assert_eq!(items("a shell `x | y || z` is run\n"), "");
 }
+
+#[test]
+fn a_fail_is_the_builders_and_everything_else_is_a_persons() {
+    let table = |rows: &str| format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}");
+    for (rows, failures, asks) in [
+        ("| C5 Causal | FAIL | a |\n| T3 Runtime | FAIL | b |\n", 2, false),
+        ("| C5 Causal | FAIL | a |\n| T4 | NEEDS-HUMAN | b |\n", 1, true),
+        ("| C5 | PASS | a |\n| Validation — fitness-to-purpose | NEEDS-HUMAN | b |\n", 0, false),
+        ("| C5 | PASS | a |\n| Validation — fitness-to-purpose | FAIL | b |\n", 0, true),
+        ("| my own row | FAIL | a |\n", 0, true),
+        ("| C5 Causal | FAIL | a |\n| C5 Causal | FAIL | a |\n", 1, false),
+    ] {
+        let review = Review::parse(&table(rows));
+        assert_eq!((review.failures().count(), review.asks_a_person()), (failures, asks), "{rows}");
+    }
+    assert!(Review::parse("- FAIL — the loop\n").asks_a_person());
+}

@@ -31,6 +31,10 @@ name = {name}
 #max_leaf_calls = 200
 # How often a builder may fail on a bundle in a row before a batch leaves it alone; `pdca run <id>` tries again. 0 is no limit.
 #max_attempts = 3
+# How often in a row a red gate or a FAIL of the reviewer goes back to the builder without a person; 0 is never.
+#max_auto_iters = 2
+# Where the builder of a further attempt starts: "last", with its last patch applied, or "base".
+#iterate_from = "last"
 # How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
 #min_free_gb = 1
 # How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.

@@ -1,0 +1,161 @@
+//! The attempt before this one, as the next builder gets to see it, and the record of attempts that no person sent
+//! back.
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use crate::archive;
+use crate::artifact::Artifact;
+use crate::bundle::Bundle;
+use crate::contents::LoadError;
+use crate::files::{self, ReadError};
+use crate::gates::{GateReport, GateResult};
+use crate::state::Reentry;
+
+/// The record that lies beside an attempt which was sent back without a person.
+const RECORD: &str = "auto-iterate.json";
+const RECORD_MAX: u64 = 1 << 20;
+/// A longer log is left out: the report has its evidence, and the log stays in the archive.
+const LOG_MAX: u64 = 4 << 20;
+
+/// The artifacts of an attempt that the next builder may read.
+const SHOWN: [Artifact; 5] = [
+    Artifact::Patch,
+    Artifact::BuildNotes,
+    Artifact::GatesJson,
+    Artifact::Review,
+    Artifact::Summary,
+];
+
+/// The newest archived attempt of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The beat that the bundle went back to.
+    pub reentry: Reentry,
+    /// Its change, reports and logs of failed gates, under their paths in the bundle (`iteration-v<N>/…`).
+    pub files: Vec<(Utf8PathBuf, Vec<u8>)>,
+}
+
+impl LastAttempt {
+    /// Returns its patch, unless it had none.
+    pub fn patch(&self) -> Option<&[u8]> {
+        let path = archive::dir_of(self.number).join(Artifact::Patch.file_name());
+        let file = self.files.iter().find(|(name, _)| *name == path);
+        file.map(|(_, bytes)| bytes.as_slice()).filter(|patch| !patch.is_empty())
+    }
+}
+
+/// Why an attempt went back to Do without a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct AutoIteration {
+    findings: Vec<String>,
+}
+
+/// Returns the file that lies beside such an attempt.
+pub(crate) fn auto_record(findings: &[String]) -> (String, Vec<u8>) {
+    let record = AutoIteration { findings: findings.to_vec() };
+    let json = serde_json::to_vec_pretty(&record).expect("because texts are always JSON");
+    (RECORD.to_owned(), json)
+}
+
+impl Bundle {
+    /// Reads the newest archived attempt; `None` where nothing was archived.
+    pub fn last_attempt(&self) -> Result<Option<LastAttempt>, LoadError> {
+        let Some(number) = self.contents()?.iterations.last().copied() else { return Ok(None) };
+        let dir = archive::dir_of(number);
+        let mut found = Vec::new();
+        for artifact in SHOWN {
+            let bytes = self.read_archived(number, artifact)?;
+            found.extend(bytes.map(|bytes| (dir.join(artifact.file_name()), bytes)));
+        }
+        let gates = self.read_archived(number, Artifact::GatesJson)?;
+        let gates = gates.and_then(|json| GateReport::parse(&json).ok());
+        let rows = gates.iter().flat_map(|gates| &gates.rows);
+        for log in
+            rows.filter(|row| row.result == GateResult::Fail).filter_map(|row| row.log.as_ref())
+        {
+            let path = dir.join(log);
+            match files::read_within(self.dir(), &path, LOG_MAX) {
+                Ok(bytes) => found.extend(bytes.map(|bytes| (path, bytes))),
+                Err(ReadError::TooLarge { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // The brief goes into the archive on the way to Plan only.
+        let has_brief = self.read_archived(number, Artifact::Brief)?.is_some();
+        let reentry = if has_brief { Reentry::Plan } else { Reentry::Do };
+        Ok(Some(LastAttempt { number, reentry, files: found }))
+    }
+
+    /// Counts the newest attempts that went back to Do one after the other without a person.
+    pub fn auto_iterations(&self) -> Result<u32, LoadError> {
+        let mut count = 0;
+        for number in self.contents()?.iterations.into_iter().rev() {
+            let path = archive::dir_of(number).join(RECORD);
+            let text = files::read_within(self.dir(), &path, RECORD_MAX)?;
+            let record = text.and_then(|text| serde_json::from_slice::<AutoIteration>(&text).ok());
+            if record.is_none() {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{BRIEF, GATES, Scene};
+    use crate::{State, archive_auto, archive_plan};
+
+    fn checked(scene: &Scene) -> Bundle {
+        let files = [
+            ("brief.md", BRIEF),
+            ("patch.diff", "the patch"),
+            ("build-notes.md", "notes"),
+            ("check-gates.json", GATES),
+            ("check-review.md", "review"),
+        ];
+        scene.bundle("72", &files)
+    }
+
+    fn names(last: &LastAttempt) -> Vec<&str> {
+        last.files.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn an_attempt_that_goes_back_by_itself_is_archived_and_shown_to_the_next_builder() {
+        let scene = Scene::new();
+        let bundle = checked(&scene);
+        assert_eq!(bundle.last_attempt().unwrap(), None);
+        archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
+        assert_eq!(bundle.load().unwrap().state, State::Planned);
+        let last = bundle.last_attempt().unwrap().unwrap();
+        assert_eq!((last.number, last.reentry), (1, Reentry::Do));
+        assert_eq!(last.patch(), Some(b"the patch".as_slice()));
+        let expected = ["patch.diff", "build-notes.md", "check-gates.json", "check-review.md"];
+        assert_eq!(names(&last), expected.map(|name| format!("iteration-v1/{name}")));
+        let brief = String::from_utf8(bundle.read(Artifact::Brief).unwrap().unwrap()).unwrap();
+        assert!(brief.contains("> - T3 failed\n"), "{brief}");
+    }
+
+    #[test]
+    fn only_attempts_since_the_last_decision_of_a_person_count() {
+        let scene = Scene::new();
+        let bundle = checked(&scene);
+        let again = || bundle.publish(Artifact::Patch, b"again").unwrap();
+        for expected in [1, 2] {
+            archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
+            assert_eq!(bundle.auto_iterations().unwrap(), expected);
+            again();
+        }
+        archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap();
+        assert_eq!(bundle.auto_iterations().unwrap(), 0);
+        again();
+        archive_auto(&bundle, &[]).unwrap().apply().unwrap();
+        assert_eq!(bundle.auto_iterations().unwrap(), 1);
+    }
+}
