@@ -91,6 +91,7 @@ pub(crate) fn keep_change(
         let squash = || store.squash(checkout.lane.path(), head, &one);
         head = cx.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
     }
+    // The ref first: gc must not collect a commit that the record names.
     keep_ref(cx, &store, bundle.id(), (base, head))?;
     let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
     let note = || {

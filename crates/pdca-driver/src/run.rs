@@ -256,6 +256,7 @@ impl Run {
                     refusal = Some("it is not blocked in this run".to_owned());
                 }
             }
+            // One append, so that a crash cannot lift a block and leave the request unanswered.
             records.push(Record::Answered { id, refusal: refusal.clone() });
             journal.append((self.clock)(), records)?;
             if refusal.is_none() {

@@ -352,6 +352,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         carry_out(cx, next, bundle, &snapshot)?;
         snapshot = bundle.load()?;
         let now = cx.position(&snapshot)?;
+        // A beat that reports success without its artifact would otherwise be repeated forever.
         if now == position {
             return Err(BeatError::NoProgress { step: next });
         }

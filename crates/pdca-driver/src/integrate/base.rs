@@ -224,6 +224,7 @@ fn ask_about_base(
         let again = if reds > 0 { " once more" } else { "" };
         let text = format!("gating {target} {branch} by itself{again} ({:.12})", base.commit);
         cx.tell(&told, What::integration(text));
+        // A directory per round, or the confirming round would find the verdicts of the first.
         let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
         let (commit, tree) = (candidate.commit(), candidate.tree());
         let asked = GateJob { slot, commit, tree, asked: reds, jobs: rows };

@@ -157,6 +157,7 @@ pub fn seal(
     let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
     require_seen(config, hand.summary, &patch)?;
     let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+    // From here on, because the completion order is the largest known one plus one.
     let _turn = config.locks().sealing(PATIENCE)?;
     let store = config.store(&target)?;
     let attempt = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
