@@ -31,6 +31,7 @@ use crate::session;
 
 pub(crate) use explain::{standing as unknown, unsealable};
 use order::{Unlanded, arranged};
+use told::{BranchReport, IntegrateReport};
 
 /// Gate accepted changes together and land the green ones
 ///
@@ -154,20 +155,17 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     drop((admitted, kept));
     let (mut resolving, mut returned) = (Resolving::default(), Vec::new());
     if !came.is_interrupted() {
-        resolving = resolve_conflicts(args, cx, &building, &settings, &came.landed, err)?;
+        resolving = resolve_conflicts(args, cx, &building, &settings, &came, err)?;
         if settings.return_culprits == ReturnCulprits::Auto {
-            returned = send_back(cx, &site, &came.landed, &resolving, err)?;
+            returned = send_back(cx, &site, &came, &resolving, err)?;
         }
     }
-    let Came { landed, mut told, mut page, mut failures, mut ended } = came;
-    for (front, done) in &landed {
-        told.push(told::document(cx, &site, front, done, &resolving.items, &returned)?);
-        ended.push(exit_of(done, &resolving));
-    }
+    let exits: Vec<Exit> = came.integrated().map(|done| exit_of(done, &resolving)).collect();
+    let Came { branches, mut failures, mut ended } = came;
+    ended.extend(exits);
     failures.extend(resolving.failure);
-    resolve::lines(cx, &resolving.items, &mut page)?;
-    told::returned(cx, &returned, &mut page)?;
-    let report = told::IntegrateReport { document: told::one_document(told), page };
+    let report =
+        IntegrateReport { settings, dry_run, branches, resolved: resolving.items, returned };
     let failure = worst(failures);
     if failure.is_none() && ended.is_empty() {
         told::nothing(cx, &fronts, err)?;
@@ -190,23 +188,23 @@ struct Asked<'a> {
 
 /// The results per branch.
 #[derive(Default)]
-struct Came<'f> {
-    landed: Vec<(&'f TargetBranch, Integrated)>,
-    /// The JSON of branches that were not integrated to the end.
-    told: Vec<serde_json::Value>,
-    /// The text about the branches.
-    page: Vec<u8>,
+struct Came {
+    branches: Vec<BranchReport>,
     failures: Vec<Failure>,
     ended: Vec<Exit>,
 }
 
-impl<'f> Came<'f> {
+impl Came {
     fn is_interrupted(&self) -> bool {
         self.failures.iter().any(|failure| failure.exit == Exit::Interrupted)
     }
 
-    fn fail(&mut self, front: &'f TargetBranch, error: &IntegrateError) {
-        self.told.push(told::failed(front, error));
+    fn integrated(&self) -> impl Iterator<Item = &Integrated> {
+        self.branches.iter().filter_map(BranchReport::integrated)
+    }
+
+    fn fail(&mut self, front: &TargetBranch, error: &IntegrateError) {
+        self.branches.push(BranchReport::failed(front, error));
         self.failures.push(explain::failed(error, front));
     }
 }
@@ -232,11 +230,11 @@ impl Asked<'_> {
     }
 
     /// Integrates branch by branch. A failure of one does not keep the others from landing.
-    fn integrate<'f>(
+    fn integrate(
         &self,
-        fronts: &'f [TargetBranch],
+        fronts: &[TargetBranch],
         mut unlanded: Unlanded,
-        came: &mut Came<'f>,
+        came: &mut Came,
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
         let Asked { args, cx, site, settings, only, certificates } = self;
@@ -258,15 +256,15 @@ impl Asked<'_> {
                 fresh: args.fresh,
             };
             if waits(front, only, settings.land) {
-                came.told.push(told::waits(cx, front, &mut came.page)?);
+                came.branches.push(BranchReport::waits(front));
                 came.ended.push(Exit::Waiting);
                 continue;
             }
             if cx.globals.dry_run {
                 match pdca_driver::integrate::dry_run(site, front, &order) {
-                    Ok(rehearsed) => {
-                        came.told.push(told::rehearsed(cx, front, &rehearsed, &mut came.page)?);
-                        unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
+                    Ok(said) => {
+                        unlanded.landed(said.landing.iter().map(|(id, _)| id));
+                        came.branches.push(BranchReport::dry_run(front, said));
                         came.ended.push(Exit::Done);
                     }
                     Err(error) => came.fail(front, &error),
@@ -287,10 +285,9 @@ impl Asked<'_> {
                     continue;
                 }
             };
-            told::told(cx, site, front, settings, &done, &mut came.page)?;
             let there = done.present.iter().map(|(id, _)| id);
             unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
-            came.landed.push((front, done));
+            came.branches.push(BranchReport::done(cx, site, settings, front, done));
         }
         Ok(())
     }
@@ -332,7 +329,7 @@ fn of_target(
 fn send_back(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
-    landed: &[(&TargetBranch, Integrated)],
+    came: &Came,
     resolving: &Resolving,
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {
@@ -341,7 +338,7 @@ fn send_back(
             || !pdca_driver::integrate::has_resolver(site)
             || resolving.is_blocked(&held.id)
     };
-    let held: Vec<&Held> = landed.iter().flat_map(|(_, done)| &done.held).filter(is_left).collect();
+    let held: Vec<&Held> = came.integrated().flat_map(|done| &done.held).filter(is_left).collect();
     if held.is_empty() {
         return Ok(Vec::new());
     }
@@ -390,10 +387,10 @@ fn resolve_conflicts(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     settings: &QueueSettings,
-    landed: &[(&TargetBranch, Integrated)],
+    came: &Came,
     err: &mut dyn Write,
 ) -> Result<Resolving, Failure> {
-    let held = landed.iter().flat_map(|(_, done)| &done.held);
+    let held = came.integrated().flat_map(|done| &done.held);
     let held = held.filter(|held| held.reason == HeldReason::Conflict);
     let ids: BTreeSet<BundleId> = held.map(|held| held.id.clone()).collect();
     if args.no_resolve || ids.is_empty() || !pdca_driver::integrate::has_resolver(site) {

@@ -243,3 +243,13 @@ fn an_answer_that_failed_in_the_end_has_both() {
     assert_eq!(value["problems"][0]["kind"], "cycle", "{run}");
     assert_eq!(value["error"]["exit"], 2, "{run}");
 }
+
+#[test]
+fn what_shows_again_and_again_is_no_document() {
+    for line in [&["status", "--watch"][..], &["status", "36", "--watch"]] {
+        let (run, value) = document(&desk(), line);
+        assert_eq!(run.exit, Exit::Usage, "{run}");
+        let hint = value["error"]["hints"][0].as_str().unwrap_or_default();
+        assert!(hint.contains("pdca replay --follow --raw"), "{run}");
+    }
+}

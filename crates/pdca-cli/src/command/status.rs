@@ -59,6 +59,10 @@ pub(crate) fn run(
     if !args.watch {
         return look(args, cx);
     }
+    if cx.globals.format() == Format::Json {
+        return Err(Failure::usage("`--watch` shows again and again, and `--json` prints one document")
+            .hint("`pdca replay --follow --raw` prints what happens as lines of JSON, and so does `--events FILE` of the command that works"));
+    }
     cx.note(err, "watching; Ctrl-C ends it")?;
     let mut last = Vec::new();
     loop {

@@ -1,17 +1,16 @@
-//! The report of an integration, as text and JSON.
+//! The report of an integration.
 
 use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{
-    ChangeState, DryRun, Held, IntegrateError, Integrated, Quarantined, QueueSettings, RedRow,
-    ReturnCulprits, TargetBranch,
+    ChangeState, DryRun, Held, IntegrateError, Integrated, QueueSettings, RedRow, ReturnCulprits,
+    TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
 use pdca_state::BundleId;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
 
 use super::super::resolve::{self, Item, Row};
 use super::super::signoff::ReturnedRow;
@@ -20,47 +19,328 @@ use crate::failure::Failure;
 use crate::meeting::{after_held, merge};
 use crate::report::Report;
 
-/// The report over all branches.
-#[derive(Serialize)]
+/// What came of all branches.
 pub(super) struct IntegrateReport {
-    #[serde(flatten)]
-    pub(super) document: Value,
-    /// The text, written as each branch ended.
-    #[serde(skip)]
-    pub(super) page: Vec<u8>,
+    pub(super) settings: QueueSettings,
+    pub(super) dry_run: bool,
+    pub(super) branches: Vec<BranchReport>,
+    /// What came of the conflicts that a resolver was asked about.
+    pub(super) resolved: Vec<Item>,
+    /// What was sent back to Do by itself.
+    pub(super) returned: Vec<ReturnedRow>,
+}
+
+/// What came of one branch.
+pub(super) struct BranchReport {
+    target: String,
+    branch: String,
+    outcome: BranchOutcome,
+}
+
+enum BranchOutcome {
+    Done {
+        done: Integrated,
+        /// The command that merges the staging branch, where there is one.
+        merge: Option<String>,
+        /// For each held change, the command that goes on with it.
+        next: Vec<String>,
+    },
+    DryRun(DryRun),
+    /// Everything waits in a staging branch already.
+    Waits {
+        tip: ObjectId,
+        staged: Vec<(BundleId, String)>,
+        merge: Option<String>,
+    },
+    Failed(String),
+}
+
+impl BranchReport {
+    fn new(front: &TargetBranch, outcome: BranchOutcome) -> Self {
+        Self { target: front.target.name.clone(), branch: front.branch.clone(), outcome }
+    }
+
+    pub(super) fn done(
+        cx: &Context<'_>,
+        site: &WorkspaceConfig,
+        settings: &QueueSettings,
+        front: &TargetBranch,
+        done: Integrated,
+    ) -> Self {
+        let staging = done.references.first().filter(|_| settings.land.stages());
+        let merge = staging.map(|name| merge(front, name.trim_start_matches("refs/heads/")));
+        let next = done.held.iter().map(|held| cx.typed(&after_held(site, held))).collect();
+        Self::new(front, BranchOutcome::Done { done, merge, next })
+    }
+
+    /// The result, where the integration came to its end.
+    pub(super) fn integrated(&self) -> Option<&Integrated> {
+        match &self.outcome {
+            BranchOutcome::Done { done, .. } => Some(done),
+            BranchOutcome::DryRun(_) | BranchOutcome::Waits { .. } | BranchOutcome::Failed(_) => {
+                None
+            }
+        }
+    }
+
+    pub(super) fn dry_run(front: &TargetBranch, said: DryRun) -> Self {
+        Self::new(front, BranchOutcome::DryRun(said))
+    }
+
+    pub(super) fn failed(front: &TargetBranch, error: &IntegrateError) -> Self {
+        Self::new(front, BranchOutcome::Failed(pdca_state::chain(error)))
+    }
+
+    pub(super) fn waits(front: &TargetBranch) -> Self {
+        let staged = front.changes.iter().filter_map(|change| match &change.standing {
+            ChangeState::Staged { branch, .. } => {
+                Some((change.bundle.id().clone(), branch.clone()))
+            }
+            ChangeState::Unsealed
+            | ChangeState::Sealed(_)
+            | ChangeState::Landed { .. }
+            | ChangeState::Reverted { .. }
+            | ChangeState::Drifted { .. } => None,
+        });
+        let staged: Vec<_> = staged.collect();
+        let merge = staged.first().map(|(_, branch)| merge(front, branch));
+        Self::new(front, BranchOutcome::Waits { tip: front.tip, staged, merge })
+    }
 }
 
 impl Report for IntegrateReport {
     const KIND: &'static str = "integrate";
 
-    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        Ok(out.write_all(&self.page)?)
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for branch in &self.branches {
+            branch.text(cx, &self.settings, out)?;
+        }
+        resolve::lines(cx, &self.resolved, out)?;
+        for ReturnedRow { id, next, .. } in &self.returned {
+            let next = cx.out.accent(next);
+            writeln!(out, "{}  {id} goes back to Do  {next}", cx.out.warn("returned"))?;
+        }
+        Ok(())
     }
 }
 
-#[derive(Serialize)]
+impl BranchReport {
+    fn text(
+        &self,
+        cx: &Context<'_>,
+        settings: &QueueSettings,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        match &self.outcome {
+            BranchOutcome::Done { done, merge, next } => {
+                self.landed(cx, settings, done, out)?;
+                if let Some(merge) = merge {
+                    writeln!(out, "next: {}", cx.out.accent(merge))?;
+                }
+                if settings.return_culprits == ReturnCulprits::Ask {
+                    for next in next {
+                        writeln!(out, "next: {}", cx.out.accent(next))?;
+                    }
+                }
+                Ok(())
+            }
+            BranchOutcome::DryRun(said) => self.would(cx, said, out),
+            BranchOutcome::Waits { staged, merge, .. } => {
+                for (id, branch) in staged {
+                    writeln!(out, "{}  {id} in {branch}", cx.out.warn("waits"))?;
+                }
+                if let Some(merge) = merge {
+                    writeln!(out, "next: {}", cx.out.accent(merge))?;
+                }
+                Ok(())
+            }
+            // The failure of the command says it.
+            BranchOutcome::Failed(_) => Ok(()),
+        }
+    }
+
+    fn landed(
+        &self,
+        cx: &Context<'_>,
+        settings: &QueueSettings,
+        done: &Integrated,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let p = cx.out;
+        let word = settings.land.done();
+        for (id, commit) in &done.landed {
+            writeln!(out, "{}  {}  {}", p.good(word), p.strong(id), short(*commit))?;
+        }
+        for held in &done.held {
+            writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
+            for line in crate::meeting::evidence(cx, held) {
+                writeln!(out, "        {}", p.faint(line))?;
+            }
+        }
+        for (id, by) in &done.present {
+            let by = by.as_ref().map_or_else(String::new, |by| format!(", by {by}"));
+            writeln!(out, "{}  what {id} does is there already{by}", p.faint("there "))?;
+        }
+        if done.landed.is_empty() {
+            let at = format!("{} {} stays at {}", self.target, self.branch, short(done.base));
+            writeln!(out, "{}", p.faint(at))?;
+        }
+        for reference in &done.references {
+            let name = settings.shown(reference);
+            let (tip, tree) = (short(done.tip), short(done.tree));
+            writeln!(out, "{} is at {tip}, tree {tree}", p.strong(name))?;
+        }
+        flaky(cx, done, out)?;
+        let runs = plural(done.gate_runs, "gate run");
+        let known = plural(done.cached, "verdict");
+        writeln!(out, "{}", p.faint(format_args!("{runs}, {known} known before")))?;
+        for path in &done.certificates {
+            writeln!(out, "certificate: {}", cx.show(path))?;
+        }
+        Ok(())
+    }
+
+    fn would(&self, cx: &Context<'_>, said: &DryRun, out: &mut dyn Write) -> Result<(), Failure> {
+        let p = cx.out;
+        let order: Vec<&str> = said.order.iter().map(BundleId::as_str).collect();
+        let Self { target, branch, .. } = self;
+        let base = short(said.base);
+        writeln!(out, "{target} {branch} is at {base}; the order is {}", order.join(" "))?;
+        for (id, commit) in &said.landing {
+            writeln!(out, "{}  {id} as {}", p.good("would land"), short(*commit))?;
+        }
+        for held in &said.held {
+            writeln!(out, "{}  {}", p.warn("would hold"), held.sentence())?;
+        }
+        let known = |light: Option<Light>| match light {
+            Some(Light::Green) => "known to be green",
+            Some(Light::Red) => "known to be red",
+            None => "to be gated",
+        };
+        writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
+        writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
+        Ok(())
+    }
+}
+
+/// Tells which rows are not to be relied upon, and which of them did not count.
+fn flaky(cx: &Context<'_>, done: &Integrated, out: &mut dyn Write) -> Result<(), Failure> {
+    let p = cx.out;
+    for (at, one) in done.quarantined.iter().enumerate() {
+        if done.quarantined[..at].iter().any(|before| before.row == one.row) {
+            continue;
+        }
+        let trees = done.quarantined.iter().filter(|other| other.row == one.row).count();
+        let text = format!("{} was red over {trees} trees and did not block", one.row);
+        writeln!(out, "{}  {text}", p.warn("quarantine"))?;
+    }
+    for (row, history) in &done.flaky {
+        let (flakes, runs) = (history.flakes, history.runs);
+        let rate = rate(history) * 100.0;
+        let last = history.last_seen.as_deref().unwrap_or("unknown");
+        let trees = history.trees.len();
+        let text = format!(
+            "{row} failed by mistake in {flakes} of {runs} runs ({rate:.1} %), last {last}, on {trees} trees"
+        );
+        writeln!(out, "{}   {text}", p.warn("flaky"))?;
+    }
+    Ok(())
+}
+
+fn rate(history: &RowHistory) -> f64 {
+    let float = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    float(history.flakes) / float(history.runs.max(history.flakes).max(1))
+}
+
+/// An id as people read it.
+fn short(id: ObjectId) -> String {
+    id.to_hex_with_len(12).to_string()
+}
+
+fn plural(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// All branches in one document. The lists are those of all of them, each item with its target and branch,
+/// and the numbers their sums, so that nothing is said twice.
+#[derive(Default, Serialize)]
 struct Document<'a> {
-    target: &'a str,
-    branch: &'a str,
-    base: String,
+    dry_run: bool,
+    /// What only one branch can say.
+    targets: Vec<Target<'a>>,
+    /// The same at the top, where there is one branch alone.
+    #[serde(flatten)]
+    alone: Option<BranchFacts<'a>>,
     order: Vec<&'a str>,
-    landed: Vec<LandedItem<'a>>,
-    held: Vec<HeldItem<'a>>,
+    landed: Vec<Placed<'a, LandedItem<'a>>>,
+    held: Vec<Placed<'a, HeldItem<'a>>>,
+    would_land: Vec<Placed<'a, LandedItem<'a>>>,
+    would_hold: Vec<Placed<'a, HeldItem<'a>>>,
+    /// Changes whose effect was there already.
     present: Vec<&'a str>,
-    references: &'a [String],
-    tip: String,
-    tree: String,
+    /// The refs that moved.
+    references: Vec<&'a str>,
+    gate_runs: u32,
+    /// The number of verdicts that were known before.
+    cached: u32,
+    /// The number of reds that were not red again.
+    flakes: u32,
+    /// Rows that are known to have failed by mistake.
+    flaky: Vec<Placed<'a, FlakyItem<'a>>>,
+    /// Rows that were red and did not block.
+    quarantined: Vec<Placed<'a, QuarantinedItem<'a>>>,
+    certificates: Vec<&'a str>,
+    /// What came of the conflicts that a resolver was asked about.
+    resolutions: Vec<Placed<'a, Row>>,
+    /// What was sent back to Do by itself.
+    returned: Vec<Placed<'a, &'a ReturnedRow>>,
+    /// What waits in a staging branch already.
+    waiting: Vec<WaitingItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    #[serde(flatten)]
+    facts: BranchFacts<'a>,
     gate_runs: u32,
     cached: u32,
     flakes: u32,
-    /// Rows that are known to be flaky.
-    flaky: Vec<FlakyItem<'a>>,
-    /// Rows that were red and did not block.
-    quarantined: Vec<QuarantinedItem<'a>>,
-    certificates: Vec<&'a str>,
-    resolutions: Vec<Row>,
-    /// The bundles that were automatically sent back to Do.
-    returned: Vec<&'a ReturnedRow>,
+    /// Why its integration did not come to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+#[derive(Clone, Serialize)]
+struct BranchFacts<'a> {
+    target: &'a str,
+    branch: &'a str,
+    /// The commit that the branch was at.
+    base: Option<String>,
+    tip: Option<String>,
+    tree: Option<String>,
+    /// The ref that moved.
+    reference: Option<&'a str>,
+    /// With `--dry-run`: the known verdict about the branch by itself.
+    base_verdict: Option<Light>,
+    /// With `--dry-run`: the known verdict about the tree.
+    verdict: Option<Light>,
+}
+
+/// An item of a list that is about all branches.
+#[derive(Serialize)]
+struct Placed<'a, T> {
+    target: &'a str,
+    branch: &'a str,
+    #[serde(flatten)]
+    item: T,
+}
+
+#[derive(Serialize)]
+struct WaitingItem<'a> {
+    target: &'a str,
+    /// The staging branch.
+    branch: &'a str,
+    id: &'a str,
 }
 
 #[derive(Serialize)]
@@ -96,188 +376,116 @@ struct HeldItem<'a> {
     red: &'a [RedRow],
     files: Vec<String>,
     text: String,
-    next: Option<String>,
+    next: Option<&'a str>,
 }
 
-/// Writes what landed and what did not.
-pub(super) fn told(
-    cx: &Context<'_>,
-    site: &WorkspaceConfig,
-    front: &TargetBranch,
-    settings: &QueueSettings,
-    done: &Integrated,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let p = cx.out;
-    let word = settings.land.done();
-    for (id, commit) in &done.landed {
-        writeln!(out, "{}  {}  {}", p.good(word), p.strong(id), short(*commit))?;
+impl Serialize for IntegrateReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document().serialize(serializer)
     }
-    for held in &done.held {
-        writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
-        for line in crate::meeting::evidence(cx, held) {
-            writeln!(out, "        {}", p.faint(line))?;
+}
+
+impl IntegrateReport {
+    fn document(&self) -> Document<'_> {
+        let mut document = Document { dry_run: self.dry_run, ..Document::default() };
+        for branch in &self.branches {
+            branch.add_to(&mut document, &self.resolved, &self.returned);
         }
-    }
-    for (id, by) in &done.present {
-        let by = by.as_ref().map_or_else(String::new, |by| format!(", by {by}"));
-        writeln!(out, "{}  what {id} does is there already{by}", p.faint("there "))?;
-    }
-    if done.landed.is_empty() {
-        let (target, branch) = (&front.target.name, &front.branch);
-        let at = format!("{target} {branch} stays at {}", short(done.base));
-        writeln!(out, "{}", p.faint(at))?;
-    }
-    for reference in &done.references {
-        let short = settings.shown(reference);
-        let (tip, tree) = (self::short(done.tip), self::short(done.tree));
-        writeln!(out, "{} is at {tip}, tree {tree}", p.strong(short))?;
-    }
-    flaky(cx, done, out)?;
-    let runs = plural(done.gate_runs, "gate run");
-    let known = plural(done.cached, "verdict");
-    writeln!(out, "{}", p.faint(format_args!("{runs}, {known} known before")))?;
-    for path in &done.certificates {
-        writeln!(out, "certificate: {}", cx.show(path))?;
-    }
-    if settings.land.stages()
-        && let Some(reference) = done.references.first()
-    {
-        let short = reference.trim_start_matches("refs/heads/");
-        writeln!(out, "next: {}", p.accent(merge(front, short)))?;
-    }
-    if settings.return_culprits == ReturnCulprits::Ask {
-        for held in &done.held {
-            writeln!(out, "next: {}", p.accent(cx.typed(&after_held(site, held))))?;
+        if let [one] = document.targets.as_slice() {
+            document.alone = Some(one.facts.clone());
         }
+        document
     }
-    Ok(())
 }
 
-/// Writes which rows are flaky, and which of them did not count.
-fn flaky(cx: &Context<'_>, done: &Integrated, out: &mut dyn Write) -> Result<(), Failure> {
-    let p = cx.out;
-    for (at, one) in done.quarantined.iter().enumerate() {
-        if done.quarantined[..at].iter().any(|before| before.row == one.row) {
-            continue;
-        }
-        let trees = done.quarantined.iter().filter(|other| other.row == one.row).count();
-        let text = format!("{} was red over {trees} trees and did not block", one.row);
-        writeln!(out, "{}  {text}", p.warn("quarantine"))?;
-    }
-    for (row, history) in &done.flaky {
-        let (flakes, runs) = (history.flakes, history.runs);
-        let rate = rate(history) * 100.0;
-        let last = history.last_seen.as_deref().unwrap_or("unknown");
-        let trees = history.trees.len();
-        let text = format!(
-            "{row} failed by mistake in {flakes} of {runs} runs ({rate:.1} %), last {last}, on {trees} trees"
-        );
-        writeln!(out, "{}   {text}", p.warn("flaky"))?;
-    }
-    Ok(())
-}
-
-fn rate(history: &RowHistory) -> f64 {
-    let float = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    float(history.flakes) / float(history.runs.max(history.flakes).max(1))
-}
-
-/// Writes which bundles were automatically sent back to Do.
-pub(super) fn returned(
-    cx: &Context<'_>,
-    returned: &[ReturnedRow],
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    for ReturnedRow { id, next, .. } in returned {
-        let next = cx.out.accent(next);
-        writeln!(out, "{}  {id} goes back to Do  {next}", cx.out.warn("returned"))?;
-    }
-    Ok(())
-}
-
-/// Returns the JSON of a branch whose integration failed.
-pub(super) fn failed(front: &TargetBranch, error: &IntegrateError) -> Value {
-    serde_json::json!({
-        "target": front.target.name,
-        "branch": front.branch,
-        "landed": [],
-        "held": [],
-        "error": pdca_state::chain(error),
-    })
-}
-
-/// Combines all branches into one document. Lists are joined, each item with its target and branch, and numbers
-/// summed up, so that nothing is repeated; `targets` has the values that belong to one branch, which are
-/// also at the top if there is only one.
-pub(super) fn one_document(told: Vec<Value>) -> Value {
-    let mut whole = serde_json::Map::new();
-    for key in ["landed", "held", "targets"] {
-        whole.insert(key.to_owned(), Value::Array(Vec::new()));
-    }
-    whole.insert("gate_runs".to_owned(), 0.into());
-    let is_one = told.len() == 1;
-    for told in told {
-        let Value::Object(told) = told else { continue };
-        let mut own = serde_json::Map::new();
-        let place = ["target", "branch"].map(|key| (key, told.get(key).cloned()));
-        for (key, value) in told {
-            match value {
-                Value::Array(items) => {
-                    if key == "references" {
-                        own.insert("reference".to_owned(), items.last().cloned().into());
-                    }
-                    let all = whole.entry(key).or_insert_with(|| Value::Array(Vec::new()));
-                    let items = items.into_iter().map(|item| placed(item, &place));
-                    if let Value::Array(all) = all {
-                        all.extend(items);
-                    }
-                }
-                Value::Number(number) => {
-                    let sum = whole.get(&key).and_then(Value::as_u64).unwrap_or_default();
-                    let sum = sum + number.as_u64().unwrap_or_default();
-                    whole.insert(key.clone(), sum.into());
-                    own.insert(key, Value::Number(number));
-                }
-                Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => {
-                    // At the top, `error` is that of the command.
-                    if key != "error" && (is_one || value.is_boolean()) {
-                        whole.insert(key.clone(), value.clone());
-                    }
-                    own.insert(key, value);
-                }
+impl BranchReport {
+    fn add_to<'a>(
+        &'a self,
+        document: &mut Document<'a>,
+        resolved: &'a [Item],
+        returned: &'a [ReturnedRow],
+    ) {
+        let facts = BranchFacts {
+            target: &self.target,
+            branch: &self.branch,
+            base: None,
+            tip: None,
+            tree: None,
+            reference: None,
+            base_verdict: None,
+            verdict: None,
+        };
+        let mut own = Target { facts, gate_runs: 0, cached: 0, flakes: 0, error: None };
+        match &self.outcome {
+            BranchOutcome::Done { done, next, .. } => {
+                own.facts.base = Some(done.base.to_string());
+                own.facts.tip = Some(done.tip.to_string());
+                own.facts.tree = Some(done.tree.to_string());
+                own.facts.reference = done.references.last().map(String::as_str);
+                (own.gate_runs, own.cached, own.flakes) =
+                    (done.gate_runs, done.cached, done.flakes);
+                let is_of_it = |id: &BundleId| done.held.iter().any(|held| held.id == *id);
+                let returned = returned.iter().filter(|row| is_of_it(&row.id));
+                let goes_on = |held: &Held| returned.clone().find(|row| row.id == held.id);
+                let held = done.held.iter().zip(next).map(|(held, next)| {
+                    let next = goes_on(held).map_or(next, |row| &row.next);
+                    held_item(held, Some(next))
+                });
+                document.order.extend(done.order.iter().map(BundleId::as_str));
+                document.landed.extend(self.placed(done.landed.iter().map(landed_item)));
+                document.held.extend(self.placed(held));
+                document.present.extend(done.present.iter().map(|(id, _)| id.as_str()));
+                document.references.extend(done.references.iter().map(String::as_str));
+                document.gate_runs += done.gate_runs;
+                document.cached += done.cached;
+                document.flakes += done.flakes;
+                document.flaky.extend(self.placed(done.flaky.iter().map(flaky_item)));
+                let quarantined = done
+                    .quarantined
+                    .iter()
+                    .map(|one| QuarantinedItem { row: &one.row, tree: &one.tree });
+                document.quarantined.extend(self.placed(quarantined));
+                document.certificates.extend(done.certificates.iter().map(|path| path.as_str()));
+                let resolved = resolved.iter().filter(|item| is_of_it(&item.told.id));
+                document.resolutions.extend(self.placed(resolve::rows(resolved)));
+                document.returned.extend(self.placed(returned));
             }
-        }
-        if let Some(Value::Array(targets)) = whole.get_mut("targets") {
-            targets.push(Value::Object(own));
-        }
-    }
-    Value::Object(whole)
-}
-
-/// Adds target and branch to an item of a list, if it is an object.
-fn placed(mut item: Value, place: &[(&str, Option<Value>)]) -> Value {
-    if let Value::Object(fields) = &mut item {
-        for (key, value) in place {
-            if let Some(value) = value {
-                // An item in a staging branch already names that branch.
-                fields.entry(*key).or_insert_with(|| value.clone());
+            BranchOutcome::DryRun(said) => {
+                own.facts.base = Some(said.base.to_string());
+                own.facts.tip = Some(said.tip.to_string());
+                own.facts.tree = Some(said.tree.to_string());
+                (own.facts.base_verdict, own.facts.verdict) = (said.base_verdict, said.verdict);
+                document.order.extend(said.order.iter().map(BundleId::as_str));
+                document.would_land.extend(self.placed(said.landing.iter().map(landed_item)));
+                let held = said.held.iter().map(|held| held_item(held, None));
+                document.would_hold.extend(self.placed(held));
+                document.present.extend(said.present.iter().map(|(id, _)| id.as_str()));
             }
+            BranchOutcome::Waits { tip, staged, .. } => {
+                own.facts.tip = Some(tip.to_string());
+                let target = &self.target;
+                let waiting = staged.iter().map(|(id, branch)| WaitingItem {
+                    target,
+                    branch,
+                    id: id.as_str(),
+                });
+                document.waiting.extend(waiting);
+            }
+            BranchOutcome::Failed(error) => own.error = Some(error),
         }
+        document.targets.push(own);
     }
-    item
+
+    fn placed<'a, T>(
+        &'a self,
+        items: impl IntoIterator<Item = T>,
+    ) -> impl Iterator<Item = Placed<'a, T>> {
+        let (target, branch) = (self.target.as_str(), self.branch.as_str());
+        items.into_iter().map(move |item| Placed { target, branch, item })
+    }
 }
 
-/// Shortens an object id.
-fn short(id: ObjectId) -> String {
-    id.to_hex_with_len(12).to_string()
-}
-
-fn plural(number: u32, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn held_item<'a>(cx: &Context<'_>, site: Option<&WorkspaceConfig>, held: &'a Held) -> HeldItem<'a> {
+fn held_item<'a>(held: &'a Held, next: Option<&'a String>) -> HeldItem<'a> {
     HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
@@ -286,9 +494,9 @@ fn held_item<'a>(cx: &Context<'_>, site: Option<&WorkspaceConfig>, held: &'a Hel
         evidence: &held.evidence,
         logs: &held.logs,
         red: &held.red,
-        next: site.map(|site| cx.typed(&after_held(site, held))),
         files: held.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         text: held.sentence(),
+        next: next.map(String::as_str),
     }
 }
 
@@ -307,152 +515,7 @@ fn flaky_item((row, history): &(String, RowHistory)) -> FlakyItem<'_> {
     }
 }
 
-fn quarantined_item(one: &Quarantined) -> QuarantinedItem<'_> {
-    QuarantinedItem { row: &one.row, tree: &one.tree }
-}
-
-/// Returns the JSON of one branch.
-pub(super) fn document(
-    cx: &Context<'_>,
-    site: &WorkspaceConfig,
-    front: &TargetBranch,
-    done: &Integrated,
-    resolved: &[Item],
-    returned: &[ReturnedRow],
-) -> Result<Value, Failure> {
-    let is_of_it = |id: &BundleId| done.held.iter().any(|held| held.id == *id);
-    let of_it = |item: &&Item| is_of_it(&item.told.id);
-    let returned: Vec<&ReturnedRow> = returned.iter().filter(|row| is_of_it(&row.id)).collect();
-    let goes_on = |held: &Held| returned.iter().find(|row| row.id == held.id);
-    let held = done.held.iter().map(|held| {
-        let item = held_item(cx, Some(site), held);
-        let next = goes_on(held).map(|row| row.next.clone());
-        HeldItem { next: next.or(item.next.clone()), ..item }
-    });
-    let document = Document {
-        target: &front.target.name,
-        branch: &front.branch,
-        base: done.base.to_string(),
-        order: done.order.iter().map(BundleId::as_str).collect(),
-        landed: done.landed.iter().map(landed_item).collect(),
-        held: held.collect(),
-        present: done.present.iter().map(|(id, _)| id.as_str()).collect(),
-        references: &done.references,
-        tip: done.tip.to_string(),
-        tree: done.tree.to_string(),
-        gate_runs: done.gate_runs,
-        cached: done.cached,
-        flakes: done.flakes,
-        flaky: done.flaky.iter().map(flaky_item).collect(),
-        quarantined: done.quarantined.iter().map(quarantined_item).collect(),
-        certificates: done.certificates.iter().map(|path| path.as_str()).collect(),
-        resolutions: resolve::rows(resolved.iter().filter(of_it)),
-        returned,
-    };
-    Ok(serde_json::to_value(&document)?)
-}
-
-#[derive(Serialize)]
-struct RehearsalDocument<'a> {
-    dry_run: bool,
-    target: &'a str,
-    branch: &'a str,
-    base: String,
-    order: Vec<&'a str>,
-    would_land: Vec<LandedItem<'a>>,
-    would_hold: Vec<HeldItem<'a>>,
-    present: Vec<&'a str>,
-    tip: String,
-    tree: String,
-    base_verdict: Option<&'static str>,
-    verdict: Option<&'static str>,
-}
-
-/// Writes a dry run.
-pub(super) fn rehearsed(
-    cx: &Context<'_>,
-    front: &TargetBranch,
-    said: &DryRun,
-    out: &mut dyn Write,
-) -> Result<Value, Failure> {
-    let document = RehearsalDocument {
-        dry_run: true,
-        target: &front.target.name,
-        branch: &front.branch,
-        base: said.base.to_string(),
-        order: said.order.iter().map(BundleId::as_str).collect(),
-        would_land: said.landing.iter().map(landed_item).collect(),
-        would_hold: said.held.iter().map(|held| held_item(cx, None, held)).collect(),
-        present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
-        tip: said.tip.to_string(),
-        tree: said.tree.to_string(),
-        base_verdict: said.base_verdict.map(light),
-        verdict: said.verdict.map(light),
-    };
-    let p = cx.out;
-    let order: Vec<&str> = said.order.iter().map(BundleId::as_str).collect();
-    let (target, branch) = (&front.target.name, &front.branch);
-    let base = short(said.base);
-    writeln!(out, "{target} {branch} is at {base}; the order is {}", order.join(" "))?;
-    for (id, commit) in &said.landing {
-        writeln!(out, "{}  {id} as {}", p.good("would land"), short(*commit))?;
-    }
-    for held in &said.held {
-        writeln!(out, "{}  {}", p.warn("would hold"), held.sentence())?;
-    }
-    let known = |light: Option<Light>| match light {
-        Some(Light::Green) => "known to be green",
-        Some(Light::Red) => "known to be red",
-        None => "to be gated",
-    };
-    writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
-    writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
-    Ok(serde_json::to_value(&document)?)
-}
-
-fn light(light: Light) -> &'static str {
-    match light {
-        Light::Green => "green",
-        Light::Red => "red",
-    }
-}
-
-/// Writes that the accepted changes already wait in a staging branch.
-pub(super) fn waits(
-    cx: &Context<'_>,
-    front: &TargetBranch,
-    out: &mut dyn Write,
-) -> Result<Value, Failure> {
-    let staged = front.changes.iter().filter_map(|change| match &change.standing {
-        ChangeState::Staged { branch, .. } => Some((change.bundle.id(), branch)),
-        ChangeState::Unsealed
-        | ChangeState::Sealed(_)
-        | ChangeState::Landed { .. }
-        | ChangeState::Reverted { .. }
-        | ChangeState::Drifted { .. } => None,
-    });
-    let staged: Vec<_> = staged.collect();
-    for (id, branch) in &staged {
-        writeln!(out, "{}  {id} in {branch}", cx.out.warn("waits"))?;
-    }
-    if let Some((_, branch)) = staged.first() {
-        writeln!(out, "next: {}", cx.out.accent(merge(front, branch)))?;
-    }
-    let waiting = staged
-        .iter()
-        .map(|(id, branch)| serde_json::json!({ "id": id.as_str(), "branch": branch }));
-    Ok(serde_json::json!({
-        "target": front.target.name,
-        "branch": front.branch,
-        "landed": [],
-        "held": [],
-        "waiting": waiting.collect::<Vec<_>>(),
-        "tip": front.tip.to_string(),
-        "gate_runs": 0,
-    }))
-}
-
-/// Writes that there is nothing to integrate.
+/// Tells that there is nothing to integrate.
 pub(super) fn nothing(
     cx: &Context<'_>,
     fronts: &[TargetBranch],
