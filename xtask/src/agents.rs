@@ -113,14 +113,16 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
             Err(why) => skipped.push(format!("{} is skipped: {why}", agent.name())),
         }
     }
-    let surroundings = Surroundings::find(bin_dir, &installed)?;
+    let surroundings = Surroundings::find(bin_dir, &installed);
     println!("agents run as {}", surroundings.user());
     let mut cells = Vec::new();
     for program in &installed {
         cells.extend(tried(args, program, &surroundings)?);
     }
     println!("\n{}", cell::table(&cells));
-    skipped.iter().for_each(|line| println!("{line}"));
+    for line in &skipped {
+        println!("{line}");
+    }
     if args.write {
         write(root, &cell::table(&cells))?;
     }

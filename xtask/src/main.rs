@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay`, `walls`, `schemas` and `properties`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties` and `agents`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` has to be green before a change is merged. The other tasks are its
 //! parts, or measurements without assertions.
@@ -10,6 +10,7 @@
     reason = "talking to a developer at a terminal is all this program does"
 )]
 
+mod agents;
 mod bench;
 mod ci;
 mod compare_merge;
@@ -54,6 +55,7 @@ enum Task {
     Walls(walls::Args),
     Schemas(schemas::Args),
     Properties(properties::Args),
+    Agents(agents::Args),
 }
 
 /// The result of a task; an error that stopped it is separate.
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Task::Walls(args) => walls::run(&args, &root),
         Task::Schemas(args) => schemas::run(&args, &root),
         Task::Properties(args) => properties::run(&args, &root),
+        Task::Agents(args) => agents::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

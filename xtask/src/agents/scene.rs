@@ -45,7 +45,7 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     /// Looks who agents can run as here.
-    pub(super) fn find(bin_dir: Utf8PathBuf, installed: &[Installed]) -> Result<Self, Stopped> {
+    pub(super) fn find(bin_dir: Utf8PathBuf, installed: &[Installed]) -> Self {
         let bins: Vec<&str> = installed.iter().map(|program| program.bin.as_str()).collect();
         let path = format!("{}:{bin_dir}:/usr/local/bin:/usr/bin:/bin", bins.join(":"));
         let mut found = Self { bin_dir, other_user: Vec::new(), path };
@@ -65,7 +65,7 @@ impl Surroundings {
                 found.other_user = user.to_vec();
             }
         }
-        Ok(found)
+        found
     }
 
     /// Who that is, in words.
@@ -221,7 +221,7 @@ impl<'a> Scene<'a> {
         let config = format!(
             "[project]\nauthor = \"Ada <ada@example.com>\"\n\n[[targets]]\nname = \"app\"\npath = \"../app\"\n\
              repo = \"team/app\"\nbranch = \"main\"\n\n[[gates.checks]]\nid = \"T3-there\"\ntier = \"T3\"\n\
-             cmd = \"test -s greeting.txt\"\n\n[integrate]\nland = \"target\"\nresolve_pause_secs = 0\n\n{leaves}"
+             cmd = \"test -s greeting.txt\"\n\n[integrate]\nresolve_pause_secs = 0\n\n{leaves}"
         );
         fs_err::write(self.path.join("ws/pdca.toml"), config)?;
         for id in ids {

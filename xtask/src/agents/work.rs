@@ -110,7 +110,7 @@ fn resolved(scene: &Scene<'_>, said: &mut String) -> Result<Result<(), String>, 
     }
     scene.move_branch("good day\n")?;
     // With a resolver the conflict is worked on at the end of the integration.
-    let ran = scene.pdca(&["integrate"])?;
+    let ran = scene.pdca(&["integrate", "--land", "branch"])?;
     *said = ran.text;
     let patch = scene.artifact("7", "patch.diff");
     if !patch.contains("-good day\n") || !patch.contains("+good day, world\n") {

@@ -9,7 +9,7 @@ use crate::{config::PromptVia, protocol::Protocol, role::Role};
 pub(super) static PRESET: Preset = Preset {
     name: "aider",
     family: None,
-    tested: "0.86",
+    tested: "0.86.2",
     protocol: Protocol::Text,
     roles: &[Role::Builder, Role::Resolver],
     home: &[".aider"],
@@ -41,6 +41,7 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["--model", "{model}"],
     effort_args: &["--reasoning-effort", "{effort}"],
     prompt_via: PromptVia::File,
-    env: &[],
+    // Without it, it waits for a price table from the network before it starts.
+    env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
     guard_env: &[],
 };

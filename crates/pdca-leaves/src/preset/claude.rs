@@ -8,7 +8,7 @@ use crate::{config::PromptVia, protocol::Protocol};
 pub(super) static PRESET: Preset = Preset {
     name: "claude",
     family: Some("anthropic"),
-    tested: "2.1.197",
+    tested: "2.1.325",
     protocol: Protocol::Claude,
     roles: ALL_ROLES,
     home: &[".claude", ".claude.json"],

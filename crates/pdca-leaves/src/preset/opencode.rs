@@ -17,7 +17,8 @@ pub(super) static PRESET: Preset = Preset {
         ".cache/opencode",
         ".opencode",
     ],
-    args: &["run", "--auto", "--format", "json"],
+    // It tries again for ever after a 429 or 503; only its log tells of that.
+    args: &["run", "--auto", "--format", "json", "--print-logs", "--log-level", "ERROR"],
     guard_args: &[],
     independent_args: &["--pure"],
     model_args: &["--model", "{model}"],

@@ -124,9 +124,9 @@ fn reason(status: u16) -> &'static str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// Closes the connection after the first half.
+    /// Closes the connection after the first event.
     Cut,
-    /// Stays silent after the first half until the client goes away.
+    /// Stays silent after the first event until the client goes away.
     Stalled,
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn stream(mut stream: &TcpStream, events: &[Event], extent: Extent) -
     )?;
     let sent = match extent {
         Extent::Whole => events,
-        Extent::Cut | Extent::Stalled => &events[..events.len().div_ceil(2).min(2)],
+        Extent::Cut | Extent::Stalled => &events[..1],
     };
     for event in sent {
         let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
