@@ -1,8 +1,10 @@
 //! `pdca init`: creates a workspace.
 
+mod agents;
 mod detect;
 mod guard;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -10,6 +12,7 @@ use pdca_leaves::{ROLES, Role};
 use pdca_state::files;
 use serde::Serialize;
 
+use self::agents::{AgentPair, Chosen};
 use self::detect::{Found, GateRow};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -25,20 +28,31 @@ const WORKFLOW: &str = include_str!("init/workflow.yml");
 
 /// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
-/// Detects cargo, npm, pytest and make, and proposes gate rows; detects claude, codex, gemini and opencode on PATH, and
-/// proposes leaves (commented out) with the hook that guards a builder; and proposes the git repository around the
-/// directory as target. Shows the files and asks before it writes; `--yes` does not ask. An existing file is never
-/// overwritten.
+/// Detects cargo, npm, pytest, go and make in the target, and proposes gate rows and caches. Detects claude, codex, gemini,
+/// opencode and aider on PATH, and makes them builder and reviewer, of two families where there are two. The target is
+/// the git repository around the directory, or `--target`. Shows the configuration and asks before it writes; `--yes`
+/// does not ask. An existing file is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   pdca init                 # in the directory that is to become a workspace
   pdca -C ../cycle init -y  # elsewhere, from a script
   pdca init --dry-run       # only show what would be written
+  pdca init --target ../app --builder claude --reviewer codex
+  pdca init --builder none --reviewer none   # no agents: stubs, until pdca.toml names some
   pdca init --guard claude  # the guard's hook for an agent that is not on PATH
 
 Without a terminal and without --yes nothing is written and the exit code is 2.")]
 pub(crate) struct Args {
+    /// The repository under change, where it is not the one around the workspace
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    target: Option<Utf8PathBuf>,
+    /// The agent that builds: claude, codex, gemini, opencode, aider, or none
+    #[arg(long, value_name = "AGENT", value_parser = agents::parse_builder)]
+    builder: Option<Chosen>,
+    /// The agent that reviews; one of another family judges more independently
+    #[arg(long, value_name = "AGENT", value_parser = agents::parse_reviewer)]
+    reviewer: Option<Chosen>,
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
     guard: Vec<pdca_guard::Agent>,
@@ -59,15 +73,20 @@ struct Item {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let dir = start_dir(&cx.globals, cx.ambient)?;
-    let mut found = detect::detect(&dir, cx.ambient);
-    for agent in &args.guard {
-        let name = agent.as_str();
-        if !found.leaves.contains(&name) {
-            found.leaves.push(name);
+    let found = match &args.target {
+        Some(target) => {
+            let path = target_path(&dir, target, cx)?;
+            let of_target = detect::detect(&dir.join(&path), cx.ambient);
+            Found { repository: Some(path), ..of_target }
         }
-    }
-    let mut notes = Vec::new();
-    let items = plan(&dir, &found, &mut notes)?;
+        None => detect::detect(&dir, cx.ambient),
+    };
+    let pair = AgentPair::choose(&found.agents, args.builder, args.reviewer);
+    let mut notes = pair.notes(cx.ambient);
+    let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
+    let guarded: BTreeSet<&str> =
+        guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
+    let items = plan(&dir, &found, pair, &guarded, &mut notes)?;
     for note in &notes {
         writeln!(err, "note: {note}")?;
     }
@@ -81,7 +100,13 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         workspace: dir,
         tools: found.tools,
         gates: found.gates.iter().map(|row| row.id).collect(),
-        agents: found.leaves,
+        agents: found.agents,
+        builder: pair.builder,
+        reviewer: pair.reviewer,
+        config: items
+            .iter()
+            .find(|item| item.path.ends_with(FILE))
+            .map(|item| settings(&item.text)),
         target: found.repository,
         written: false,
         is_proposed: false,
@@ -121,6 +146,10 @@ struct InitReport {
     gates: Vec<&'static str>,
     /// The agents found.
     agents: Vec<&'static str>,
+    builder: Option<&'static str>,
+    reviewer: Option<&'static str>,
+    /// The configuration without its comments; `None` if the file exists.
+    config: Option<String>,
     /// The repository proposed as target.
     target: Option<Utf8PathBuf>,
     files: Vec<File>,
@@ -151,9 +180,17 @@ impl InitReport {
             None => format!("none (no git repository here); add a [[targets]] to {FILE}"),
         };
         writeln!(out, "target: {target}")?;
+        writeln!(out, "builder: {}", self.builder.unwrap_or("none, a stub stands in"))?;
+        writeln!(out, "reviewer: {}", self.reviewer.unwrap_or("none, a stub stands in"))?;
         for file in &self.files {
             let verb = if file.appends { "append to" } else { "write" };
             writeln!(out, "  {} {}", cx.out.accent(verb), file.path)?;
+        }
+        if let Some(config) = &self.config {
+            writeln!(out, "\n{FILE}, without its comments:\n")?;
+            for line in config.lines() {
+                writeln!(out, "  {line}")?;
+            }
         }
         Ok(())
     }
@@ -174,7 +211,11 @@ impl Report for InitReport {
         if self.written {
             writeln!(out)?;
             writeln!(out, "{} a workspace in {dir}", cx.out.good("done:"))?;
-            writeln!(out, "next: {}", cx.out.accent("pdca new <id> --title \"…\""))?;
+            let next = match (self.builder, self.reviewer) {
+                (None, None) => "pdca new <id> --title \"…\"",
+                (Some(_), _) | (_, Some(_)) => "pdca doctor",
+            };
+            writeln!(out, "next: {}", cx.out.accent(next))?;
         } else if self.is_proposed {
             writeln!(out, "nothing was written")?;
         }
@@ -183,7 +224,13 @@ impl Report for InitReport {
 }
 
 /// Returns the files that do not exist yet.
-fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<Item>, Failure> {
+fn plan(
+    dir: &Utf8Path,
+    found: &Found,
+    pair: AgentPair,
+    guarded: &BTreeSet<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Item>, Failure> {
     for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
         if exists(&config) && !config.is_file() {
             return Err(Failure::usage("there is something else where the config belongs")
@@ -197,7 +244,7 @@ fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<It
     ];
     // The config may also be in .config.
     if !exists(&dir.join(".config").join(FILE)) {
-        files.insert(0, (FILE, config_text(dir, found)));
+        files.insert(0, (FILE, config_text(dir, found, pair)));
     }
     if found.repository.as_deref() == Some(Utf8Path::new(".")) {
         files.push((".github/workflows/pdca.yml", WORKFLOW.to_owned()));
@@ -207,7 +254,8 @@ fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<It
         .map(|(path, text)| Item { path: dir.join(path), text, appends: false })
         .filter(|item| !exists(&item.path))
         .collect();
-    items.extend(guard::items(dir, &found.leaves, notes)?);
+    items.extend(guard::items(dir, guarded, notes)?);
+    // Beside its target the workspace may be in no repository; then the file does no harm.
     if found.repository.is_some() {
         items.extend(ignore_item(&dir.join(".gitignore"))?);
     }
@@ -249,13 +297,13 @@ fn write_item(item: &Item) -> Result<(), Failure> {
     files::replace(&item.path, item.text.as_bytes()).map_err(failed)
 }
 
-fn config_text(dir: &Utf8Path, found: &Found) -> String {
+fn config_text(dir: &Utf8Path, found: &Found, pair: AgentPair) -> String {
     let name = dir.file_name().unwrap_or("workspace");
     // The directory's name comes last, because it is the only text here that could contain a placeholder.
     CONFIG_TEMPLATE
         .replace("{targets}\n", &targets_text(found.repository.as_deref()))
         .replace("{gates}\n", &gates_text(&found.gates))
-        .replace("{leaves}\n", &leaves_text(&found.leaves))
+        .replace("{leaves}\n", &pair.config_text())
         .replace("{cache}\n", &cache_text(&found.caches))
         .replace("{roles}", &roles_text())
         .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
@@ -304,22 +352,33 @@ fn roles_text() -> String {
     single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Renders agents as comments: using one is a decision about money and trust.
-fn leaves_text(agents: &[&str]) -> String {
-    match agents {
-        [] => "\n".to_owned(),
-        [only] => {
-            format!(
-                "# Found on PATH; remove the `#` to use it.\n{}\n",
-                guard::stanza(only, "builder")
-            )
-        }
-        [first, second, ..] => format!(
-            "# Found on PATH; remove the `#` to use them. A reviewer of another family is more independent.\n{}{}\n",
-            guard::stanza(first, "builder"),
-            guard::stanza(second, "reviewer")
-        ),
+/// Returns the path of a target as `pdca.toml` names it, and refuses one that is no repository.
+fn target_path(dir: &Utf8Path, given: &Utf8Path, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
+    let full = cx.ambient.cwd.join(given);
+    if !exists(&full.join(".git")) {
+        return Err(Failure::usage(format!("`{given}` is no git repository with a checkout"))
+            .at(Place::file(full))
+            .hint("`--target` names the top directory of a repository"));
     }
+    // A relative path in the file is relative to the workspace.
+    if given.is_absolute() || *dir == cx.ambient.cwd { Ok(given.to_owned()) } else { Ok(full) }
+}
+
+/// Returns the lines of a configuration that say something.
+fn settings(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let mut shown: Vec<&str> = Vec::new();
+    for line in lines {
+        // A table in which nothing is set says nothing.
+        if line.starts_with('[') && shown.last().is_some_and(|last| last.starts_with('[')) {
+            shown.pop();
+        }
+        shown.push(line);
+    }
+    if shown.last().is_some_and(|last| last.starts_with('[')) {
+        shown.pop();
+    }
+    shown.join("\n")
 }
 
 #[cfg(test)]
@@ -357,11 +416,43 @@ mod tests {
         gate rows proposed: T1-fmt, T2-clippy, T3-test
         agents on PATH: nothing
         target: the repository at `.`
+        builder: none, a stub stands in
+        reviewer: none, a stub stands in
           write pdca.toml
           write templates/brief.md.tpl
           write process/act-log.md
           write .github/workflows/pdca.yml
           write .gitignore
+
+        pdca.toml, without its comments:
+
+          [project]
+          name = "fresh"
+          [lanes]
+          cache = ["target/"]
+          [[targets]]
+          path = "."
+          [[gates.checks]]
+          id = "T1-fmt"
+          tier = "T1"
+          label = "formatted as rustfmt wants it"
+          cmd = "cargo fmt --all --check"
+          scope = "repo"
+          gating = false
+          [[gates.checks]]
+          id = "T2-clippy"
+          tier = "T2"
+          label = "no clippy warning"
+          cmd = "cargo clippy --workspace --all-targets -- -D warnings"
+          scope = "repo"
+          gating = false
+          [[gates.checks]]
+          id = "T3-test"
+          tier = "T3"
+          label = "the test suite passes"
+          cmd = "cargo test --workspace"
+          scope = "repo"
+          gating = true
 
         done: a workspace in .
         next: pdca new <id> --title "…"
@@ -372,20 +463,27 @@ mod tests {
     #[test]
     fn without_a_terminal_and_without_yes_nothing_is_written() {
         let (desk, dir) = empty(&[]);
-        insta::assert_snapshot!(init(&desk, &[]), @"
+        insta::assert_snapshot!(init(&desk, &[]), @r#"
         workspace: .
         build tools found: nothing
         gate rows proposed: nothing
         agents on PATH: nothing
         target: none (no git repository here); add a [[targets]] to pdca.toml
+        builder: none, a stub stands in
+        reviewer: none, a stub stands in
           write pdca.toml
           write templates/brief.md.tpl
           write process/act-log.md
+
+        pdca.toml, without its comments:
+
+          [project]
+          name = "fresh"
         --- stderr
         error: nothing was written: there is no terminal to ask on
         hint: `pdca init --yes`
         --- exit 2
-        ");
+        "#);
         assert_eq!(init(&desk, &["--dry-run"]).exit, Exit::Done);
         assert_eq!(dir.read_dir_utf8().unwrap().count(), 0);
     }
@@ -419,23 +517,66 @@ mod tests {
         }
     }
 
-    #[test]
-    fn agents_on_path_are_proposed_and_not_switched_on() {
+    /// A directory with programs of these names on its `PATH`.
+    fn with_programs(names: &[&str], files: &[(&str, &str)]) -> (Desk, Utf8PathBuf) {
         use std::os::unix::fs::PermissionsExt as _;
-        let (mut desk, dir) = empty(&[("bin/claude", ""), ("bin/codex", "")]);
-        for name in ["claude", "codex"] {
-            fs_err::set_permissions(
-                dir.join("bin").join(name),
-                std::fs::Permissions::from_mode(0o755),
-            )
-            .unwrap();
+        let (mut desk, dir) = empty(files);
+        let bin = desk.workspace.around().join("bin");
+        fs_err::create_dir_all(&bin).unwrap();
+        for name in names {
+            fs_err::write(bin.join(name), "").unwrap();
+            let mode = std::fs::Permissions::from_mode(0o755);
+            fs_err::set_permissions(bin.join(name), mode).unwrap();
         }
-        desk.ambient.env.insert("PATH".into(), dir.join("bin").as_str().into());
-        init(&desk, &["--yes"]);
+        desk.ambient.env.insert("PATH".into(), bin.as_str().into());
+        (desk, dir)
+    }
+
+    #[test]
+    fn agents_on_path_build_and_review_and_the_configuration_is_shown_before_it_is_written() {
+        let (desk, dir) = with_programs(&["claude", "codex"], &[]);
+        let shown = init(&desk, &["--dry-run"]).out;
+        let tables =
+            "  [leaves.builder]\n  agent = \"claude\"\n  [leaves.reviewer]\n  agent = \"codex\"\n";
+        assert!(shown.contains(tables), "{shown}");
+        assert_eq!(init(&desk, &["--yes"]).exit, Exit::Done);
         let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
-        assert!(text.contains("\n#[leaves.builder]\n#agent = \"claude\"\n"), "{text}");
-        assert!(text.contains("\n#[leaves.reviewer]\n#agent = \"codex\"\n"), "{text}");
-        assert!(desk.run(&["config", "show", "leaves.builder.mode"]).out.contains("\"stub\""));
+        assert!(text.contains("\n[leaves.builder]\nagent = \"claude\"\n"), "{text}");
+        assert!(desk.run(&["config", "show", "leaves.builder.mode"]).out.contains("\"command\""));
+        assert!(desk.run(&["config", "show", "leaves.reviewer.argv"]).out.contains("preset codex"));
+    }
+
+    #[test]
+    fn agents_are_chosen_by_name_and_none_is_a_choice() {
+        let (desk, dir) = with_programs(&["claude", "codex"], &[]);
+        let args = ["--yes", "--builder", "gemini", "--reviewer", "none"];
+        let run = init(&desk, &args);
+        assert!(run.err.contains("`gemini` is not on PATH"), "{run}");
+        let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
+        assert!(text.contains("\n[leaves.builder]\nagent = \"gemini\"\n"), "{text}");
+        assert!(!text.contains("\n[leaves.reviewer]"), "{text}");
+        let run = init(&desk, &["--reviewer", "aider"]);
+        assert_eq!(run.exit, Exit::Usage);
+        assert!(run.err.contains("`aider` has no preset as reviewer"), "{run}");
+    }
+
+    #[test]
+    fn a_workspace_beside_its_target_gets_the_gates_and_caches_of_the_target() {
+        let (desk, dir) = empty(&[]);
+        let app = desk.workspace.around().join("its-app");
+        fs_err::create_dir_all(app.join(".git")).unwrap();
+        fs_err::write(app.join("Cargo.toml"), "").unwrap();
+        assert_eq!(init(&desk, &["--yes", "--target", "../its-app"]).exit, Exit::Done);
+        let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
+        for line in
+            ["path = \"../its-app\"", "cmd = \"cargo test --workspace\"", "cache = [\"target/\"]"]
+        {
+            assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+        }
+        assert!(!dir.join(".github").exists());
+        let run = init(&desk, &["--target", "../nowhere"]);
+        assert_eq!(run.exit, Exit::Usage);
+        assert!(run.err.contains("`../nowhere` is no git repository"), "{run}");
     }
 
     /// The file with every example switched on: `#key = …` and `#[table]`.

@@ -19,7 +19,8 @@ pub(super) struct GateRow {
 pub(super) struct Found {
     pub(super) tools: Vec<&'static str>,
     pub(super) gates: Vec<GateRow>,
-    pub(super) leaves: Vec<&'static str>,
+    /// The agents on `PATH`, the preferred one first.
+    pub(super) agents: Vec<&'static str>,
     /// Directories of the tools that are worth keeping from one change to the next.
     pub(super) caches: Vec<&'static str>,
     /// The repository that contains the directory, as a relative path.
@@ -87,7 +88,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
             found.gates.push(row("T3-make", "T3", "the test suite passes", cmd, true));
         }
     }
-    found.leaves = ["claude", "codex", "gemini", "opencode"]
+    found.agents = ["claude", "codex", "gemini", "opencode", "aider"]
         .into_iter()
         .filter(|name| ambient.find_program(name).is_some())
         .collect();

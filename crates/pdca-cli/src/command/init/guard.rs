@@ -3,6 +3,8 @@
 //! It is written to the workspace, not to the user's own settings, so that only a builder that is started with it
 //! calls the hook. Codex takes its hook on the command line and needs no file.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8Path;
 use pdca_leaves::{CLAUDE_GUARD as CLAUDE, GEMINI_GUARD as GEMINI, OPENCODE_GUARD as OPENCODE};
 use serde_json::Value;
@@ -24,7 +26,7 @@ fn file(agent: &str) -> Option<(&'static str, &'static str)> {
 /// is impossible, `notes` say what to add.
 pub(super) fn items(
     dir: &Utf8Path,
-    agents: &[&str],
+    agents: &BTreeSet<&str>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Item>, Failure> {
     let mut items = Vec::new();
@@ -59,11 +61,6 @@ fn merged(present: &str, wanted: &str) -> Option<String> {
         all.as_array_mut()?.extend(entries.as_array()?.iter().cloned());
     }
     serde_json::to_string_pretty(&present).ok().map(|text| text + "\n")
-}
-
-/// Renders the table of an agent, commented out: using one is a decision about money and trust. Its preset has the rest.
-pub(super) fn stanza(agent: &str, role: &str) -> String {
-    format!("#[leaves.{role}]\n#agent = \"{agent}\"\n")
 }
 
 #[cfg(test)]
