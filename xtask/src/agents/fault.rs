@@ -49,9 +49,9 @@ impl Fault {
             Fault::RateLimit | Fault::RetryAfter | Fault::Overloaded | Fault::UsageLimit => {
                 "throttled"
             }
-            Fault::Context => "context-too-long",
+            Fault::Context => "context too long",
             Fault::Stall => "stalled",
-            Fault::Cut | Fault::Refused => "crashed",
+            Fault::Cut | Fault::Refused => "host",
         }
     }
 
@@ -108,20 +108,23 @@ pub(super) fn try_fault(
     Ok(cell)
 }
 
+/// The classes that the driver tells of as `builder: CLASS: evidence`.
+const CLASSES: [&str; 5] = ["throttled", "auth", "context too long", "refused", "host"];
+
 /// How the builder ended by the events of its run.
 fn class(events: &[Value]) -> String {
-    let of = |kind: &str| {
-        let builder = |event: &&Value| event["event"] == kind && event["role"] == "builder";
-        events.iter().rfind(builder)
+    let told = |event: &Value| {
+        let text = event.to_string();
+        CLASSES.into_iter().find(|class| text.contains(&format!("builder: {class}: ")))
     };
-    if of("leaf_throttled").is_some() {
-        return "throttled".to_owned();
+    if let Some(class) = events.iter().rev().find_map(told) {
+        return class.to_owned();
     }
-    match of("leaf_ended") {
-        Some(event) => match event["class"].as_str() {
-            Some(class) => class.to_owned(),
-            None => format!("no class, {}", event["ending"].as_str().unwrap_or("no ending")),
-        },
+    let ended = |event: &&Value| event["event"] == "leaf_ended" && event["role"] == "builder";
+    let ending = events.iter().rfind(ended).and_then(|event| event["ending"].as_str());
+    match ending {
+        Some(ending) if ending.starts_with("stalled") => "stalled".to_owned(),
+        Some(ending) => format!("no class: {ending}"),
         None => "no ending".to_owned(),
     }
 }
@@ -133,24 +136,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ending_of_the_builder_says_the_class() {
+    fn the_last_class_that_was_told_counts_and_else_the_ending() {
+        let told = |text: &str| json!({"event": "notice", "text": text});
         let ended =
-            |role: &str, class: &str| json!({"event": "leaf_ended", "role": role, "class": class});
-        assert_eq!(
-            class(&[
-                ended("builder", "crashed"),
-                ended("builder", "auth"),
-                ended("reviewer", "done")
-            ]),
-            "auth"
-        );
-        assert_eq!(
-            class(&[
-                json!({"event": "leaf_throttled", "role": "builder"}),
-                ended("builder", "crashed")
-            ]),
-            "throttled"
-        );
+            |ending: &str| json!({"event": "leaf_ended", "role": "builder", "ending": ending});
+        let events =
+            [told("builder: host: cut"), told("builder: auth: 401"), ended("exit status 1")];
+        assert_eq!(class(&events), "auth");
+        assert_eq!(class(&[ended("stalled: no output for 30 s")]), "stalled");
+        assert_eq!(class(&[ended("exit status 1")]), "no class: exit status 1");
         assert_eq!(class(&[]), "no ending");
     }
 }

@@ -248,8 +248,21 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Runs `pdca` in the workspace as the user of the agents, with an environment of its own.
+    /// Starts the agent once, as its user has done before. Two opencodes that make their database at the same time fail.
+    pub(super) fn start_once(&self, agent: Agent) -> Result<(), Stopped> {
+        if agent == Agent::Opencode {
+            self.run("opencode", &["session", "list"])?;
+        }
+        Ok(())
+    }
+
+    /// Runs `pdca` in the workspace.
     pub(super) fn pdca(&self, args: &[&str]) -> Result<Ran, Stopped> {
+        self.run(self.surroundings.bin_dir.join("pdca").as_str(), args)
+    }
+
+    /// Runs a program in the workspace as the user of the agents, with an environment of its own.
+    fn run(&self, program: &str, args: &[&str]) -> Result<Ran, Stopped> {
         let mut words = self.surroundings.other_user.clone();
         words.extend(["env", "-i"].map(str::to_owned));
         words.push(format!("PATH={}", self.surroundings.path));
@@ -257,7 +270,7 @@ impl<'a> Scene<'a> {
         words.push(format!("TMPDIR={}", self.path.join("tmp")));
         words.extend(["USER=ada", "NO_COLOR=1", "LANG=C.UTF-8"].map(str::to_owned));
         words.extend(self.env.iter().map(|(name, value)| format!("{name}={value}")));
-        words.push(self.surroundings.bin_dir.join("pdca").to_string());
+        words.push(program.to_owned());
         words.extend(args.iter().map(|&word| word.to_owned()));
         let workspace = self.path.join("ws");
         let tool = Tool::new(&words[0]).args(&words[1..]).cwd(&workspace).timeout(PATIENCE);

@@ -35,6 +35,7 @@ pub(super) fn try_roles(
         format!("[leaves.{role}]\nagent = \"{name}\"\nsandbox = \"{wall}\"\ntimeout_secs = 180\n\n")
     });
     scene.workspace(&leaves.collect::<String>(), &["7", "8"])?;
+    scene.start_once(agent)?;
     let mut cells = Vec::new();
     let mut said = String::new();
     for role in roles {
