@@ -214,6 +214,8 @@ fn environment(
     // For the guard; an independent role is told of nothing but its inputs.
     let primary = call.places.primary.filter(|_| !role.is_independent()).map(Utf8Path::as_str);
     let fixed = [
+        // Of the driver it is where the person is; some agents work there.
+        ("PWD", Some(call.places.worktree.unwrap_or(&view).as_str())),
         ("PDCA_BUNDLE", Some(view.as_str())),
         ("PDCA_OUTPUT", Some(output.as_str())),
         ("PDCA_ROLE", Some(role.as_str())),

@@ -9,6 +9,15 @@ use pdca_state::Artifact;
 use crate::scene::{Scene, program, review};
 
 #[test]
+fn a_leaf_is_told_where_it_starts_and_not_where_the_driver_does() {
+    let scene = Scene::new();
+    let leaf = scene.leaf("", "save-env ${PDCA_OUTPUT}");
+    let text = review(&scene.call(Role::Reviewer, &leaf).unwrap());
+    let here = format!("PWD={}", scene.copy);
+    assert!(text.lines().any(|line| line == here), "{text}");
+}
+
+#[test]
 fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
     let scene = Scene::new();
     let lane = BTreeMap::from([("PDCA_LANE".to_owned(), "2".to_owned())]);
