@@ -24,14 +24,17 @@ fn scene() -> Scene {
     scene
 }
 
+/// The effect whose beginning a line of the log tells.
+fn begun(line: &str) -> Option<&str> {
+    let (_, name) = line.split_once("pdca_journal::effects: begins effect=\"")?;
+    name.strip_suffix('"')
+}
+
 /// The effects of a command, repetitions in a row counted.
 fn effects(scene: &Scene, command: &[&str]) -> Vec<String> {
-    let file = scene.workspace.around().join("effects");
-    scene.pdca_with(&[("PDCA_EFFECTS_TO", file.as_str())], command).expect(0);
-    let text = fs_err::read_to_string(&file).expect("a command that changes something has effects");
-    fs_err::remove_file(&file).expect("the trace can be removed");
+    let ran = scene.pdca_with(&[("PDCA_LOG", "pdca_journal=debug")], command).expect(0);
     let mut counted: Vec<(String, usize)> = Vec::new();
-    for name in text.lines() {
+    for name in ran.err.lines().filter_map(begun) {
         match counted.last_mut() {
             Some((last, count)) if last == name => *count += 1,
             _ => counted.push((name.to_owned(), 1)),

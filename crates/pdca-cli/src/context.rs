@@ -34,7 +34,7 @@ pub struct Globals {
     #[arg(short = 'q', long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Print more; twice for everything
+    /// Print more; twice also writes a log below `.pdca/log/`
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 

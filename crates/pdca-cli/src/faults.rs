@@ -1,6 +1,5 @@
-//! Fault injection and effect traces for the end-to-end suites, switched on by environment variables.
+//! Fault injection for the end-to-end suites, switched on by environment variables.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pdca_driver::{Effects, Point, Unwatched, When};
@@ -56,26 +55,8 @@ const FAULTS: [(&str, fn()); 2] = [
     ("PDCA_STOP_AT", pdca_process::stop_self),
 ];
 
-/// Appends the name of every effect to a file before it happens, so that a test can compare orders.
-struct Trace(fs_err::File);
-
-impl Effects for Trace {
-    fn reached(&self, point: Point) {
-        if point.when == When::Before {
-            let mut file = self.0.file();
-            // One write per line: lanes append at the same time.
-            file.write_all(format!("{}\n", point.name).as_bytes())
-                .expect("because a trace that lacks a line proves nothing");
-        }
-    }
-}
-
-/// Returns what `PDCA_EFFECTS_TO=FILE`, `PDCA_CRASH_AT` or `PDCA_STOP_AT` (each `@k` or `name[:n]`) asks for.
+/// Returns what `PDCA_CRASH_AT` or `PDCA_STOP_AT` (each `@k` or `name[:n]`) asks for.
 pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
-    if let Some(path) = cx.ambient.env_text("PDCA_EFFECTS_TO") {
-        let file = fs_err::OpenOptions::new().append(true).create(true).open(path)?;
-        return Ok(Box::new(Trace(file)));
-    }
     for (name, befall) in FAULTS {
         let Some(text) = cx.ambient.env_text(name) else { continue };
         let at = At::parse(text).ok_or_else(|| {

@@ -26,6 +26,7 @@ pub mod exit;
 pub mod failure;
 mod faults;
 pub mod json;
+mod log;
 pub mod meeting;
 pub mod overview;
 mod progress;
@@ -55,7 +56,12 @@ pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut err = io::stderr();
     let args: Vec<OsString> = args.collect();
     match Ambient::read() {
-        Ok(ambient) => run(args.into_iter(), &ambient, &mut out, &mut err).into(),
+        Ok(ambient) => {
+            let log = |line: &command::Line, err: &mut dyn Write| {
+                log::install(&line.globals, &ambient, err)
+            };
+            understand(&args, &ambient, &mut out, &mut err, log).into()
+        }
         Err(failure) => {
             let format = command::format_of(&args);
             finish(Err(failure), format, Palette::PLAIN, "".into(), &mut out, &mut err).into()
@@ -71,8 +77,24 @@ pub fn run(
     err: &mut dyn Write,
 ) -> Exit {
     let args: Vec<OsString> = args.collect();
-    match command::parse(&args, ambient, out, err) {
+    understand(&args, ambient, out, err, |_, _| Ok(()))
+}
+
+/// Reads a command line and carries it out, `first` doing its part in between.
+fn understand(
+    args: &[OsString],
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+    first: impl FnOnce(&command::Line, &mut dyn Write) -> Result<(), Failure>,
+) -> Exit {
+    let palette = Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err);
+    match command::parse(args, ambient, out, err) {
         command::Parsed::Line(line) => {
+            if let Err(failure) = first(&line, err) {
+                let format = line.globals.format();
+                return finish(Err(failure), format, palette, &ambient.cwd, out, err);
+            }
             // A command that changes something must finish even if its output is no longer read.
             if line.works() {
                 answer(&line, ambient, &mut Unheard(out), &mut Unheard(err))
@@ -81,8 +103,7 @@ pub fn run(
             }
         }
         command::Parsed::Answered(result) => {
-            let palette = Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err);
-            finish(result, command::format_of(&args), palette, &ambient.cwd, out, err)
+            finish(result, command::format_of(args), palette, &ambient.cwd, out, err)
         }
     }
 }

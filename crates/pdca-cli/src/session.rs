@@ -370,7 +370,8 @@ pub(crate) fn work<T: Send>(
     let signals = Interrupts::listen(&cancel)?;
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
-    let live = cx.ambient.terminal.stderr;
+    // Lines of the log would tear a line that is drawn again and again.
+    let live = cx.ambient.terminal.stderr && cx.ambient.env_text(crate::log::VARIABLE).is_none();
     let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
     let done = thread::scope(|scope| {
         let cancel = &cancel;

@@ -130,12 +130,12 @@ pub(crate) fn gate_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
 /// Emits the event of a gate, and announces its start and end as effects.
 pub(crate) fn follow_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     if let GateEvent::RowEnded { reused: false, .. } = event {
-        cx.effects.reached(Point { name: "gate", when: When::After });
+        cx.effects.announce(Point { name: "gate", when: When::After });
     }
     let begins = matches!(event, GateEvent::RowStarted { .. });
     tell_gate(cx, bundle, event);
     if begins {
-        cx.effects.reached(Point { name: "gate", when: When::Before });
+        cx.effects.announce(Point { name: "gate", when: When::Before });
     }
 }
 

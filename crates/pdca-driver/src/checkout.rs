@@ -321,7 +321,7 @@ struct Observed<'a> {
 impl Observer for Observed<'_> {
     fn reached(&self, name: &'static str, done: bool) {
         let when = if done { When::After } else { When::Before };
-        self.driver.effects.reached(Point { name, when });
+        self.driver.effects.announce(Point { name, when });
     }
 
     fn event(&self, event: WorkbenchEvent) {

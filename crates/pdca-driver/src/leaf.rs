@@ -80,10 +80,10 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
 /// Calls a leaf, emits its events, and announces start and end as effects.
 fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
     let role = request.inputs.role();
-    cx.effects.reached(Point { name: role.as_str(), when: When::Before });
+    cx.effects.announce(Point { name: role.as_str(), when: When::Before });
     let mut tell = |event| {
         if let LeafEvent::Started { .. } = event {
-            cx.effects.reached(Point { name: "leaf-started", when: When::After });
+            cx.effects.announce(Point { name: "leaf-started", when: When::After });
         }
         tell_leaf(cx, bundle, role, event);
     };
@@ -92,7 +92,7 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     let hold = request.hold.or(Some(&children));
     let request = Call { hold, max_memory, ..*request };
     let outcome = call(&request, &mut tell, cx.cancel)?;
-    cx.effects.reached(Point { name: role.as_str(), when: When::After });
+    cx.effects.announce(Point { name: role.as_str(), when: When::After });
     if !outcome.guard.is_enforced() {
         let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
         cx.tell(bundle, What::notice(text));

@@ -20,6 +20,7 @@ use pdca_state::{
     ArchiveError, ArchivePlan, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State,
     WriteError, archive_auto, archive_plan, chain, close_disposition, close_text,
 };
+use tracing::{info, info_span};
 
 use crate::admission::AdmissionError;
 use crate::assemble::assemble_summary;
@@ -172,6 +173,7 @@ pub enum BeatError {
 impl Driver<'_> {
     /// Runs one bundle until it halts, holding its lock.
     pub fn run_bundle(&self, bundle: &Bundle) -> Result<BandEnd, BeatError> {
+        let _span = info_span!("bundle", id = %bundle.id(), lane = self.slot()).entered();
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
             return Err(BeatError::Blocked { evidence });
@@ -334,6 +336,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         // Also for a patch that existed before: the dispatcher needs it to schedule the bundle's rivals.
         is_drift_told = is_drift_told || tell_drift(cx, bundle, &snapshot)?;
         let next = step(position);
+        info!(state = ?snapshot.state, ?next, "step");
         if let Step::Halt(halt) = next {
             if !cx.cancel.is_cancelled() && mend(cx, bundle, &snapshot)? {
                 snapshot = bundle.load()?;

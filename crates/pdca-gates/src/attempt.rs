@@ -11,6 +11,7 @@ use std::{
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_process::{Ending, Sign};
 use pdca_state::{GateResult, chain, files};
+use tracing::{Span, debug};
 
 use crate::{
     check::Check,
@@ -210,8 +211,12 @@ impl GateRun<'_, '_> {
             let mut threads = Vec::new();
             for (check, job) in checks.iter().copied() {
                 let (signs, cancel) = (signs.clone(), self.cancel);
-                // The receiver is gone only if this thread is panicking.
-                let watched = move || job.run(cancel, &mut |sign| drop(signs.send((check, sign))));
+                let span = Span::current();
+                let watched = move || {
+                    let _span = span.entered();
+                    // The receiver is gone only if this thread is panicking.
+                    job.run(cancel, &mut |sign| drop(signs.send((check, sign))))
+                };
                 threads.push(thread::Builder::new().spawn_scoped(scope, watched));
             }
             drop(signs);
@@ -346,6 +351,7 @@ fn conclude(
     let declared = matches!(ran.ending, Ending::Exited(0 | 77));
     let is_final = ran.ending.is_final();
     let judged = judge(check, ran, trouble, void);
+    debug!(row = check.id, result = %judged.finding.result, took = ?judged.duration, "judged");
     let decided = declared || void.is_some() || judged.finding.result != GateResult::Unverifiable;
     if is_final && decided {
         job.settle(void);

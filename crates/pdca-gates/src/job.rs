@@ -15,6 +15,7 @@ use std::{io, time::Duration};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_process::{Cancel, ChildVerdict, Ending, SandboxMode, Sign, Spec, load_verdict, read_log};
 use pdca_state::{Artifact, Brief, Bundle, chain, files};
+use tracing::debug_span;
 
 use crate::{
     check::{Check, Command},
@@ -156,6 +157,7 @@ impl Job {
             truncated: false,
             log_error: None,
         };
+        let _span = debug_span!("gate", job = self.name()).entered();
         pdca_process::run(&self.spec, cancel, watch)
             .map_or_else(|error| failed(chain(&error)), |verdict| self.read(verdict))
     }

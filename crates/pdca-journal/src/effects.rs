@@ -1,9 +1,11 @@
 //! The one seam through which the driver changes what a later driver looks at.
 //!
 //! Each such change — a file published, a child started, a checkout reset — has a name and is
-//! announced before and after. In production nobody listens. A test that stops the process at every
-//! announced point, one after the other, has visited every state between two effects. What a library
-//! does inside one effect is that library's to make safe.
+//! announced before and after. In production only the log listens, where a maintainer asked for one. A test that
+//! stops the process at every announced point, one after the other, has visited every state between two effects. What a
+//! library does inside one effect is that library's to make safe.
+
+use tracing::{debug, debug_span};
 
 /// A moment at which the driver could be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +40,26 @@ impl Effects for Unwatched {
 }
 
 impl dyn Effects + '_ {
+    /// Logs `point`, then tells of it: an effect at which the process ends is the last line of its log.
+    pub fn announce(&self, point: Point) {
+        let what = match point.when {
+            When::Before => "begins",
+            When::After => "done",
+        };
+        debug!(effect = point.name, "{what}");
+        self.reached(point);
+    }
+
     /// Carries out `effect`, announced before and after under `name`.
     pub fn perform<T, E>(
         &self,
         name: &'static str,
         effect: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        self.reached(Point { name, when: When::Before });
-        let done = effect()?;
-        self.reached(Point { name, when: When::After });
+        let _span = debug_span!("effect", name).entered();
+        self.announce(Point { name, when: When::Before });
+        let done = effect().inspect_err(|_| debug!(effect = name, "failed"))?;
+        self.announce(Point { name, when: When::After });
         Ok(done)
     }
 }

@@ -13,6 +13,7 @@ use gix::{
 use pdca_dag::Pattern;
 use pdca_process::Cancel;
 use serde::{Deserialize, Serialize};
+use tracing::{debug, debug_span};
 
 use crate::{
     checkout::{self, CheckoutPlace},
@@ -157,6 +158,8 @@ impl Lane {
             Reset::Clean => Spare::Caches(&self.cache),
             Reset::Pristine => Spare::Nothing,
         };
+        let _span = debug_span!("reset", lane = %self.path(), base).entered();
+        debug!(spares = ?what, "begins");
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -177,7 +180,9 @@ impl Lane {
             self.forget_hydration().map_err(hydration)?;
         }
         self.settle(&repo, commit, before)?;
-        self.drop_branch(&repo)
+        self.drop_branch(&repo)?;
+        debug!("done");
+        Ok(())
     }
 
     /// Like [`reset_with`](Self::reset_with), with HEAD on a branch of the lane's own, so that tools find an ordinary

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Cancel, SandboxKind, SandboxMode};
+use tracing::{debug, debug_span};
 
 use crate::{
     command,
@@ -165,7 +166,9 @@ pub fn call(
     report: &mut dyn FnMut(LeafEvent),
     cancel: &Cancel,
 ) -> Result<LeafOutcome, LeafError> {
+    let _span = debug_span!("leaf", role = %call.inputs.role()).entered();
     if call.is_stub() {
+        debug!("filled by a stub");
         return stub::fill(call);
     }
     require_sandbox(call, call.inputs.role())?;

@@ -17,6 +17,7 @@ use std::io;
 use camino::Utf8Path;
 use fs_err as fs;
 use pdca_process::{Cancel, ChildVerdict, Ending, Obstacle, RunError, Sign, Spec};
+use tracing::debug;
 
 use crate::{
     attempt::{Flaw, Judgment, judge},
@@ -91,6 +92,7 @@ impl<'a> Session<'a> {
             let tried = self.try_once(number, &progress, &mut watch)?;
             let job = self.layout.try_at(number);
             let Progress { attempt, of, .. } = progress;
+            debug!(attempt, of, ending = %tried.verdict.ending, reused = tried.reused, "tried");
             let title = format!("{} {attempt} of {of}: {}", self.role, tried.verdict.ending);
             if self.is_void(&tried.difference) {
                 progress.log.note(&title, &job);

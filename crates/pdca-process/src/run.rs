@@ -9,6 +9,7 @@ use rustix::process::getpgrp;
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tracing::{debug, debug_span};
 
 use crate::cancel::Cancel;
 use crate::client::{FinalMessage, Stopped, SupervisorClient};
@@ -118,19 +119,31 @@ fn run_once(
         return Ok(ChildVerdict::bare(Ending::Cancelled));
     }
     let terminal = Terminal::keep(spec);
+    // Arguments, environment and input may hold secrets and prompts; the log has none of them.
+    let _span = debug_span!("child", program = %spec.argv[0].display()).entered();
 
     let supervisor = |source| RunError::Supervisor { source };
     let mut client = SupervisorClient::start(spec, &invocation).map_err(supervisor)?;
-    let last = client.watch(spec, cancel, watch).map_err(supervisor)?;
+    let mut watch = |sign| {
+        if let Sign::Started { pid } = sign {
+            debug!(pid, cwd = %spec.cwd, job = %spec.job, "started");
+        }
+        watch(sign);
+    };
+    let last = client.watch(spec, cancel, &mut watch).map_err(supervisor)?;
     let stopped = client.stop(&last);
     drop(terminal);
 
-    match last {
+    let verdict = match last {
         FinalMessage::Ended(verdict) => Ok(verdict),
         FinalMessage::NoSandbox { why } => Err(RunError::NoSandbox { why }),
         FinalMessage::Gone => Ok(report_lost(spec, cancel, &stopped, "was lost")),
         FinalMessage::Overdue => Ok(report_lost(spec, cancel, &stopped, "did not answer in time")),
+    };
+    if let Ok(verdict) = &verdict {
+        debug!(ending = %verdict.ending, held = %verdict.held, took = ?verdict.duration, "ended");
     }
+    verdict
 }
 
 /// Returns the verdict about a child whose supervisor ended without reporting one.

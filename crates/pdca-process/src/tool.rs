@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
+use tracing::trace;
 
 use crate::cancel::{Cancel, Urgency};
 use crate::environment;
@@ -200,7 +201,14 @@ impl Tool {
 
     /// Runs the program to its end.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
-        let deadline = Instant::now() + self.timeout;
+        let begun = Instant::now();
+        let ran = self.run_until(begun + self.timeout);
+        let code = ran.as_ref().ok().map(|output| output.code);
+        trace!(program = %self.program.display(), cwd = ?self.cwd, code, took = ?begun.elapsed(), "ran");
+        ran
+    }
+
+    fn run_until(&self, deadline: Instant) -> Result<ToolOutput, ToolError> {
         let child = self
             .command()
             .spawn()

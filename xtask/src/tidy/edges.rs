@@ -87,6 +87,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),
+    ("tracing-subscriber", &["pdca-cli"]),
 ];
 
 /// Returns every edge that points the wrong way.

@@ -191,7 +191,7 @@ fn removed(
             RemovalStep::Cleared => "lane-cleared",
             RemovalStep::Left => "lane-left",
         };
-        effects.reached(Point { name, when: When::After });
+        effects.announce(Point { name, when: When::After });
     };
     let go = || place.lanes.remove_told(lane.slot, target, &tell);
     let row = remove::row(lane, effects.perform("checkout", go), target.path());

@@ -35,6 +35,7 @@ Variables that are read:
   PDCA_AUTHOR         [project] author
   PDCA_LANES          [driver] lanes: a number, or auto
   PDCA_LEAVES_MODE    `stub` lets stubs stand in for every leaf
+  PDCA_LOG            print a log of each effect, such as debug or info,pdca_process=trace
   NO_COLOR, CLICOLOR_FORCE, XDG_CONFIG_HOME, HOME, USER
 
 Variables that gates and leaves are given:

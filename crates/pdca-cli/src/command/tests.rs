@@ -79,7 +79,7 @@ fn the_short_help_names_every_command() {
       -n, --dry-run             Show what would be done, and change nothing
       -y, --yes                 Answer yes to all questions
       -q, --quiet               Print results and errors only
-      -v, --verbose...          Print more; twice for everything
+      -v, --verbose...          Print more; twice also writes a log below `.pdca/log/`
           --color <WHEN>        Use colours: auto, always or never [default: auto]
           --json                Print one JSON document: {"schema": 1, "kind": …, …}; the same as
                                 `--format json`

@@ -27,6 +27,7 @@ use gix::{
         transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
     },
 };
+use tracing::debug;
 
 use crate::{
     git::failure::{RefError, StoreError},
@@ -201,6 +202,9 @@ fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
         result = repo.edit_references_as(edits()?, Some(who));
     }
     let Err(source) = result else {
+        for Move { name, from, to } in moves {
+            debug!(name, ?from, ?to, "moved");
+        }
         return sync_refs(store, moves);
     };
     for step in moves {

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gix::ObjectId;
 use pdca_state::BundleId;
 use thiserror::Error;
+use tracing::{debug, debug_span};
 
 pub(crate) use self::commit::{
     SIGNED, TRAILER, is_trailer, marker, with_trailers, without_claims, write,
@@ -135,6 +136,7 @@ pub(crate) fn fold_some(
     known: &Recorded,
     record: Record<'_>,
 ) -> Result<Folded, FoldError> {
+    let _span = debug_span!("fold", bundles = places.len()).entered();
     let mut folding = Folding::new(engine, plan, places, known, record)?;
     let chosen = || places.iter().filter_map(|place| plan.entries().get(*place));
     for entry in chosen() {
@@ -144,6 +146,8 @@ pub(crate) fn fold_some(
     }
     for entry in chosen() {
         let fate = folding.take(entry)?;
+        let applied = matches!(fate, Fate::Applied { .. });
+        debug!(bundle = %entry.sealed().id(), applied, tip = %folding.tip.commit, "folded");
         folding.bundles.push(FoldedBundle { id: entry.sealed().id().clone(), fate });
     }
     Ok(folding.finish())
