@@ -9,7 +9,7 @@ use gix::{
 };
 use pdca_state::BundleId;
 
-use crate::{failure::LaneError, history, lane::Lane, marker::Marker};
+use crate::{failure::LaneError, history, lane::Lane, work_tree::WorkTree};
 
 /// Returns the branch name of one attempt at a bundle: `pdca/<run8>/<id>.g<N>`.
 ///
@@ -24,7 +24,7 @@ pub fn attempt_branch(run: &str, bundle: &BundleId, generation: u32) -> Result<S
     Ok(format!("pdca/{run8}/{bundle}.g{generation}"))
 }
 
-impl Lane {
+impl WorkTree {
     /// Creates a branch at the commit that is checked out, and puts HEAD on it. A reset leaves the branch again.
     ///
     /// Does nothing if HEAD is already on it. Fails if a branch of this name exists anywhere else.
@@ -66,11 +66,13 @@ impl Lane {
         let found = repo.try_find_reference(&full_name(branch)?);
         Ok(found.map_err(|source| LaneError::objects("look for a branch", source))?.is_some())
     }
+}
 
+impl Lane {
     /// Deletes the branch that the last [`reset_on`](Self::reset_on) created, if any. HEAD must have left it.
     pub(crate) fn drop_branch(&self, repo: &gix::Repository) -> Result<(), LaneError> {
         let failed = |source| LaneError::Io { doing: "read the marker", source };
-        let marker = Marker::load(&self.marker).map_err(failed)?;
+        let marker = self.record.marker().map_err(failed)?;
         let Some(branch) = marker.and_then(|marker| marker.branch) else { return Ok(()) };
         let name = full_name(&branch)?;
         let found = repo.try_find_reference(&name);
@@ -78,7 +80,7 @@ impl Lane {
             let change = Change::Delete { expected: PreviousValue::Any, log: RefLog::AndReference };
             history::edit(repo, RefEdit { change, name, deref: false })?;
         }
-        self.note("note the branch", |marker| marker.branch = None)
+        self.record.update("note the branch", |marker| marker.branch = None)
     }
 }
 

@@ -23,13 +23,15 @@ use thiserror::Error;
 use crate::{
     dir,
     failure::LaneError,
+    hydrate::HydrationRecord,
     lane::Lane,
-    marker::{FORMAT, Marker, Progress},
+    marker::{FORMAT, LaneRecord, Marker, Progress},
     owner::OwnerFile,
     provision::LaneKind,
     room::Room,
     stage::Stage,
     target::Target,
+    work_tree::WorkTree,
 };
 
 pub(crate) const LOCK: &str = "lock";
@@ -183,14 +185,16 @@ impl Lanes {
         let known = Marker::load(&marker).map_err(|source| failed("read", &marker, source))?;
         let kind = known.as_ref().map_or(self.kind, |known| known.kind);
         let mut lane = Lane {
-            room: Room::describe(target, &dir.join(target.name()), kind)?,
-            stage: Stage::new(&dir, target.name()),
+            work: WorkTree {
+                room: Room::describe(target, &dir.join(target.name()), kind)?,
+                stage: Stage::new(&dir, target.name()),
+                cancel: self.cancel.clone(),
+            },
+            record: LaneRecord::new(&dir, target.name()),
             aside: dir.join(RESCUED),
-            marker,
             owner: OwnerFile::at(dir.join(format!("{}{OWNER}", target.name()))),
             moved_aside: None,
             cache: self.cache.clone(),
-            cancel: self.cancel.clone(),
             lock,
         };
         lane.moved_aside = prepare(&mut lane, slot, target, known)?;
@@ -311,7 +315,10 @@ fn prepare(
     let mut moved = None;
     match known {
         Some(marker) if marker.format > FORMAT => {
-            return Err(ClaimError::Newer { path: lane.marker.clone(), format: marker.format });
+            return Err(ClaimError::Newer {
+                path: lane.record.marker_path(),
+                format: marker.format,
+            });
         }
         Some(marker) if !marker.is_of(slot, target) => {
             return Err(not_ours(checkout, slot, target, marker));
@@ -343,13 +350,15 @@ fn prepare(
 /// Creates the repository of a lane whose checkout does not exist.
 fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimError> {
     let checkout = lane.room.checkout();
-    let write = |marker: &Marker| {
-        marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
-    };
+    let path = lane.record.marker_path();
+    let write =
+        |marker: &Marker| marker.save(&path).map_err(|source| failed("write", &path, source));
     write(&marker)?;
     // The note is about a checkout that is gone.
     lane.owner.forget().map_err(|source| failed("empty", checkout, source))?;
-    lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
+    HydrationRecord::of(&lane.record)
+        .forget()
+        .map_err(|source| failed("empty", checkout, source))?;
     lane.room.forget(base)?;
     lane.room.create()?;
     write(&Marker { progress: Progress::Ready, ..marker })
@@ -365,9 +374,8 @@ impl Lane {
     /// 3. Create the repository, then write the marker with `ready`.
     pub fn renew(&self) -> Result<Option<Utf8PathBuf>, ClaimError> {
         let checkout = self.room.checkout();
-        let read = |source| failed("read", &self.marker, source);
-        let known = Marker::load(&self.marker).map_err(read)?;
-        let known = known.ok_or_else(|| read(io::ErrorKind::NotFound.into()))?;
+        let read = |source| failed("read", &self.record.marker_path(), source);
+        let known = self.record.require_marker().map_err(read)?;
         let is_there = fs::symlink_metadata(checkout).is_ok();
         let name = checkout.file_name().unwrap_or_default();
         let moved = is_there.then(|| move_aside(checkout, &self.aside, name)).transpose()?;

@@ -11,6 +11,8 @@ use crate::{
     failure::LaneError,
     history,
     lane::Lane,
+    marker::LaneRecord,
+    room::Room,
     worktree::{self, REASON},
 };
 
@@ -23,14 +25,14 @@ impl Lane {
     /// It is a worktree of the lane's own repository: its commits are in the lane, and nothing of it is in the primary
     /// unless the lane itself is a worktree of the primary.
     pub fn add_worktree(&self, name: &str, commit: &str) -> Result<Utf8PathBuf, LaneError> {
-        let place = self.extra_path(name)?;
+        let place = extra_path(&self.record, name)?;
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, commit)?;
         checkout::refuse_attributes(&repo, history::tree_of(&repo, commit)?)?;
         if fs::symlink_metadata(&place).is_ok() {
             return Err(LaneError::NotEmpty { path: place });
         }
-        self.forget_extra(&place)?;
+        forget_extra(&self.room, &place)?;
         let failed = |source| LaneError::objects("add a worktree", source);
         let running = AtomicBool::new(false);
         let (made, outcome) = repo
@@ -53,43 +55,42 @@ impl Lane {
 
     /// Removes an additional checkout. Returns true if it existed. Work in it is lost.
     pub fn remove_worktree(&self, name: &str) -> Result<bool, LaneError> {
-        let place = self.extra_path(name)?;
+        let place = extra_path(&self.record, name)?;
         let there = dir::remove_at(&place)
             .map_err(|source| LaneError::Io { doing: "remove a worktree", source })?;
-        self.forget_extra(&place)?;
+        forget_extra(&self.room, &place)?;
         Ok(there)
     }
+}
 
-    fn extra_path(&self, name: &str) -> Result<Utf8PathBuf, LaneError> {
-        let bad = || LaneError::Name { name: name.to_owned() };
-        if history::ref_component(name) != name || name.starts_with('-') {
-            return Err(bad());
-        }
-        let slot = self.path().parent().ok_or_else(bad)?;
-        let target = self.path().file_name().ok_or_else(bad)?;
-        let failed = |source| LaneError::Io { doing: "make a directory", source };
-        // git registers worktrees by their real path.
-        let all = slot.canonicalize_utf8().map_err(failed)?.join(format!("{target}{EXTRA}"));
-        match fs::create_dir(&all) {
-            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(source));
-            }
-            Ok(()) | Err(_) => {}
-        }
-        if !fs::symlink_metadata(&all).map_err(failed)?.is_dir() {
-            return Err(LaneError::Damaged { path: all, why: "is not a directory" });
-        }
-        Ok(all.join(name))
+fn extra_path(record: &LaneRecord, name: &str) -> Result<Utf8PathBuf, LaneError> {
+    let bad = || LaneError::Name { name: name.to_owned() };
+    if history::ref_component(name) != name || name.starts_with('-') {
+        return Err(bad());
     }
+    let failed = |source| LaneError::Io { doing: "make a directory", source };
+    // git registers worktrees by their real path.
+    let all = record.slot_dir().canonicalize_utf8().map_err(failed)?;
+    let all = all.join(format!("{}{EXTRA}", record.target()));
+    match fs::create_dir(&all) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed(source));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    if !fs::symlink_metadata(&all).map_err(failed)?.is_dir() {
+        return Err(LaneError::Damaged { path: all, why: "is not a directory" });
+    }
+    Ok(all.join(name))
+}
 
-    /// Removes the registration of a checkout that is gone.
-    fn forget_extra(&self, place: &Utf8Path) -> Result<(), LaneError> {
-        let forgotten = || -> io::Result<()> {
-            match worktree::find(&self.room.common_dir(), place)? {
-                Some(git_dir) => worktree::forget(&git_dir),
-                None => Ok(()),
-            }
-        };
-        forgotten().map_err(|source| LaneError::Io { doing: "forget a worktree", source })
-    }
+/// Removes the registration of a checkout that is gone.
+fn forget_extra(room: &Room, place: &Utf8Path) -> Result<(), LaneError> {
+    let forgotten = || -> io::Result<()> {
+        match worktree::find(&room.common_dir(), place)? {
+            Some(git_dir) => worktree::forget(&git_dir),
+            None => Ok(()),
+        }
+    };
+    forgotten().map_err(|source| LaneError::Io { doing: "forget a worktree", source })
 }

@@ -36,7 +36,7 @@ pub use place::Placed;
 
 use crate::{
     checkout, claim::MARKER, failure::LaneError, git::GitLocation, history, lane::Lane,
-    target::Target, walk::Spare,
+    marker::LaneRecord, target::Target, walk::Spare,
 };
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
@@ -121,21 +121,86 @@ impl Lane {
         cancel: &Cancel,
         watch: &mut dyn FnMut(HydratePhase, Sign),
     ) -> Result<Hydrated, HydrateError> {
+        Hydration { lane: self, how, record: HydrationRecord::of(&self.record) }.run(cancel, watch)
+    }
+}
+
+/// The file in which the hydration of a lane is recorded, and the directory of its logs.
+#[derive(Debug)]
+pub(crate) struct HydrationRecord {
+    dir: Utf8PathBuf,
+}
+
+impl HydrationRecord {
+    pub(crate) fn of(lane: &LaneRecord) -> Self {
+        Self::at(lane.beside(HYDRATION))
+    }
+
+    pub(crate) fn at(dir: Utf8PathBuf) -> Self {
+        Self { dir }
+    }
+
+    fn stamp_path(&self) -> Utf8PathBuf {
+        self.dir.join(STAMP)
+    }
+
+    pub(crate) fn state(&self) -> HydrationState {
+        match Stamp::load(&self.stamp_path()) {
+            Ok(None) => HydrationState::None,
+            Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
+            Ok(Some(_)) | Err(_) => HydrationState::Begun,
+        }
+    }
+
+    /// Marks the hydration as begun, because its files are about to be removed.
+    pub(crate) fn doubt(&self) -> io::Result<()> {
+        let path = self.stamp_path();
+        match Stamp::load(&path)? {
+            Some(stamp) => {
+                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the stamp, after the hydrated files were removed.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        match fs::remove_file(self.stamp_path()) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// A hydration of a lane in progress.
+struct Hydration<'a> {
+    lane: &'a Lane,
+    how: &'a Hydrate<'a>,
+    record: HydrationRecord,
+}
+
+impl Hydration<'_> {
+    fn run(
+        &self,
+        cancel: &Cancel,
+        watch: &mut dyn FnMut(HydratePhase, Sign),
+    ) -> Result<Hydrated, HydrateError> {
+        let (lane, how) = (self.lane, self.how);
         if let Some(problem) = how.config.validate().into_iter().next() {
             return Err(problem.into());
         }
-        let stamp_path = self.hydration_dir().join(STAMP);
+        let stamp_path = self.record.stamp_path();
         let io = |doing| failed(doing, &stamp_path);
         let earlier = Stamp::load(&stamp_path).map_err(io("read"))?;
         let primary = workdir(how.target)?;
-        let selection = self.select(how, primary.as_deref())?;
-        let from = primary.as_deref().unwrap_or(self.path());
+        let selection = self.select(primary.as_deref())?;
+        let from = primary.as_deref().unwrap_or(lane.path());
         if earlier.is_none() && how.config.is_empty() && selection.copies.is_empty() {
             return Ok(Hydrated::Nothing);
         }
-        let digest = stamp::digest(how.config, &selection, from, self.path())
+        let digest = stamp::digest(how.config, &selection, from, lane.path())
             .map_err(failed("read the inputs in", from))?;
-        if earlier.as_ref().is_some_and(|stamp| stamp.holds(&digest, self.path())) {
+        if earlier.as_ref().is_some_and(|stamp| stamp.holds(&digest, lane.path())) {
             return Ok(Hydrated::Warm);
         }
         let dirt = self.dirt()?;
@@ -145,7 +210,7 @@ impl Lane {
         if earlier.as_ref().is_some_and(|stamp| stamp.progress == HydrateProgress::Begun) {
             self.remove_ignored()?;
         }
-        fs::create_dir_all(self.hydration_dir()).map_err(io("make the directory of"))?;
+        fs::create_dir_all(&self.record.dir).map_err(io("make the directory of"))?;
         let begun = Stamp::new(
             HydrateProgress::Begun,
             digest.clone(),
@@ -153,25 +218,21 @@ impl Lane {
         );
         begun.save(&stamp_path).map_err(io("write"))?;
         let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
-        self.run_commands(how, cancel, watch)?;
+        self.run_commands(cancel, watch)?;
         let dirt = self.dirt()?;
         if !dirt.is_empty() {
             return Err(HydrateError::Dirtied { paths: dirt });
         }
-        let left = paths(&selection).map(|path| Left::see(self.path(), path)).collect();
+        let left = paths(&selection).map(|path| Left::see(lane.path(), path)).collect();
         Stamp::new(HydrateProgress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
         Ok(Hydrated::Fresh(placed))
     }
 
-    fn select(
-        &self,
-        how: &Hydrate<'_>,
-        primary: Option<&Utf8Path>,
-    ) -> Result<Selection, HydrateError> {
-        let HydrateConfig { copy, symlink, seed, .. } = how.config;
+    fn select(&self, primary: Option<&Utf8Path>) -> Result<Selection, HydrateError> {
+        let HydrateConfig { copy, symlink, seed, .. } = self.how.config;
         let wanted = [copy, symlink, seed].iter().any(|list| !list.is_empty());
         let Some(primary) = primary else {
-            let bare = || HydrateError::Bare { primary: how.target.path().to_owned() };
+            let bare = || HydrateError::Bare { primary: self.how.target.path().to_owned() };
             return if wanted { Err(bare()) } else { Ok(Selection::default()) };
         };
         // Checked here as well, because git would block on a FIFO.
@@ -181,20 +242,22 @@ impl Lane {
         if !wanted && !included {
             return Ok(Selection::default());
         }
-        let theirs = how.target.repository();
+        let theirs = self.how.target.repository();
         let their_index = theirs
             .index_or_empty()
             .map_err(|source| LaneError::objects("read the index of the primary", source))?;
-        let own = self.room.enter()?;
-        let own_index =
-            self.stage.index_of(&own, history::tree_of(&own, self.require_head(&own)?)?)?;
+        let own = self.lane.room.enter()?;
+        let own_index = self
+            .lane
+            .stage
+            .index_of(&own, history::tree_of(&own, self.lane.require_head(&own)?)?)?;
         let utf8 = |path: std::path::PathBuf| {
             Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
         };
         let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
         let git = GitLocation { git_dir: &git_dir, checkout: primary, index: &index, cancel: None };
         select::select(
-            how.config,
+            self.how.config,
             primary,
             &mut Rules::new(TreeSide::Primary, &theirs, &their_index)?,
             &mut Rules::new(TreeSide::Lane, &own, &own_index)?,
@@ -205,9 +268,14 @@ impl Lane {
 
     /// Returns the slot of this lane, and another lane with the same target, or else the primary.
     fn sharer(&self) -> (u32, Sharer) {
-        let own = self.slot().unwrap_or_default();
-        let name = self.target_name();
-        let root = self.slot_dir().parent().expect("a slot lies in the directory of all lanes");
+        let own = self.lane.slot().unwrap_or_default();
+        let name = self.lane.record.target();
+        let root = self
+            .lane
+            .record
+            .slot_dir()
+            .parent()
+            .expect("a slot lies in the directory of all lanes");
         let others = root.read_dir_utf8().into_iter().flatten().flatten().filter_map(|entry| {
             let slot = entry.file_name().strip_prefix("lane-")?.parse().ok()?;
             let there = entry.path().join(format!("{name}{MARKER}")).exists();
@@ -222,10 +290,10 @@ impl Lane {
         selection: &Selection,
         earlier: Option<&Stamp>,
     ) -> Result<Placed, HydrateError> {
-        let mut placer = Placer::new(primary, self.path()).map_err(failed("open", primary))?;
-        let repo = self.room.enter()?;
-        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
-        let tracked = self.stage.index_of(&repo, tree)?;
+        let mut placer = Placer::new(primary, self.lane.path()).map_err(failed("open", primary))?;
+        let repo = self.lane.room.enter()?;
+        let tree = history::tree_of(&repo, self.lane.require_head(&repo)?)?;
+        let tracked = self.lane.stage.index_of(&repo, tree)?;
         for left in earlier.iter().flat_map(|stamp| &stamp.placed) {
             // The commit that is checked out now may track a file at this path.
             if tracked.entry_by_path(left.path.as_str().into()).is_none() {
@@ -256,24 +324,23 @@ impl Lane {
 
     fn run_commands(
         &self,
-        how: &Hydrate<'_>,
         cancel: &Cancel,
         watch: &mut dyn FnMut(HydratePhase, Sign),
     ) -> Result<(), HydrateError> {
         let commands = [
-            (HydratePhase::Install, &how.config.install),
-            (HydratePhase::Verify, &how.config.verify),
+            (HydratePhase::Install, &self.how.config.install),
+            (HydratePhase::Verify, &self.how.config.verify),
         ];
         for (phase, program) in commands {
             let Some(program) = program else { continue };
-            let job = self.hydration_dir().join(phase.to_string());
-            let mut spec = Spec::new(program.argv(), self.path(), &job);
-            spec.env = how.env.clone();
-            spec.timeout = Some(how.config.timeout());
-            spec.sandbox.clone_from(&how.sandbox);
-            spec.hold = how.hold.map(ToOwned::to_owned);
-            spec.max_memory = how.max_memory;
-            spec.supervisor = how.supervisor.clone();
+            let job = self.record.dir.join(phase.to_string());
+            let mut spec = Spec::new(program.argv(), self.lane.path(), &job);
+            spec.env = self.how.env.clone();
+            spec.timeout = Some(self.how.config.timeout());
+            spec.sandbox.clone_from(&self.how.sandbox);
+            spec.hold = self.how.hold.map(ToOwned::to_owned);
+            spec.max_memory = self.how.max_memory;
+            spec.supervisor = self.how.supervisor.clone();
             let verdict = pdca_process::run(&spec, cancel, &mut |sign| watch(phase, sign))
                 .map_err(|source| HydrateError::Run { phase, source })?;
             match verdict.ending {
@@ -302,12 +369,12 @@ impl Lane {
     /// Returns the files that are changed, missing, or neither tracked nor ignored.
     fn dirt(&self) -> Result<Vec<String>, HydrateError> {
         let shown = |paths: Vec<Utf8PathBuf>| paths.into_iter().map(Utf8PathBuf::into_string);
-        let mut paths: Vec<String> = shown(self.nested()?).collect();
-        let head = self.head()?.unwrap_or_default();
-        if self.tree()? == self.tree_of(&head)? {
+        let mut paths: Vec<String> = shown(self.lane.nested()?).collect();
+        let head = self.lane.head()?.unwrap_or_default();
+        if self.lane.tree()? == self.lane.tree_of(&head)? {
             return Ok(paths);
         }
-        paths.extend(shown(self.changed_tracked()?).chain(self.untracked()?));
+        paths.extend(shown(self.lane.changed_tracked()?).chain(self.lane.untracked()?));
         if paths.is_empty() {
             paths.push("ignored files that were added to the index".to_owned());
         }
@@ -316,41 +383,9 @@ impl Lane {
 
     /// Removes ignored files; the tree is clean otherwise.
     fn remove_ignored(&self) -> Result<(), LaneError> {
-        let repo = self.room.enter()?;
-        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
-        checkout::reset(&repo, &self.room, &self.stage, tree, None, Spare::Nothing)
-    }
-
-    /// Marks the hydration as begun, because its files are about to be removed.
-    pub(crate) fn doubt_hydration(&self) -> io::Result<()> {
-        let path = self.hydration_dir().join(STAMP);
-        match Stamp::load(&path)? {
-            Some(stamp) => {
-                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Removes the stamp, after the hydrated files were removed.
-    pub(crate) fn forget_hydration(&self) -> io::Result<()> {
-        match fs::remove_file(self.hydration_dir().join(STAMP)) {
-            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    fn hydration_dir(&self) -> Utf8PathBuf {
-        self.slot_dir().join(format!("{}{HYDRATION}", self.target_name()))
-    }
-}
-
-/// Returns the progress of the hydration in this directory.
-pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
-    match Stamp::load(&dir.join(STAMP)) {
-        Ok(None) => HydrationState::None,
-        Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
-        Ok(Some(_)) | Err(_) => HydrationState::Begun,
+        let repo = self.lane.room.enter()?;
+        let tree = history::tree_of(&repo, self.lane.require_head(&repo)?)?;
+        checkout::reset(&repo, &self.lane.room, &self.lane.stage, tree, None, Spare::Nothing)
     }
 }
 

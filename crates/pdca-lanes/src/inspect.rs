@@ -22,7 +22,7 @@ use crate::{
     extra::EXTRA,
     failure::LaneError,
     history,
-    hydrate::{self, HYDRATION, HydrationState},
+    hydrate::{HYDRATION, HydrationRecord, HydrationState},
     marker::{Marker, Progress},
     names::TMP,
     provision::LaneKind,
@@ -198,7 +198,7 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         head: seen.head,
         dirty: seen.dirty,
         holder: holder(&lock).map_err(|source| failed(&lock, source))?,
-        hydration: hydrate::state(&hydration),
+        hydration: HydrationRecord::at(hydration).state(),
         size,
         used: fs::metadata(&lock).and_then(|found| found.modified()).ok(),
     })

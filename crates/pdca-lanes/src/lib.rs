@@ -38,6 +38,7 @@ mod alternates;
 mod branch;
 mod checkout;
 mod claim;
+mod copy;
 mod dir;
 mod extra;
 mod failure;
@@ -67,6 +68,7 @@ mod target;
 mod toplevel;
 mod tripwire;
 mod walk;
+mod work_tree;
 mod workbench;
 mod worktree;
 
@@ -95,4 +97,5 @@ pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepRe
 pub use target::{Base, ResolveError, Target, TargetError, repository_trees};
 pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};
+pub use work_tree::WorkTree;
 pub use workbench::{Observer, Setup, Workbench, WorkbenchError, WorkbenchEvent};

@@ -8,6 +8,8 @@ use pdca_state::files;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    claim::MARKER,
+    failure::LaneError,
     provision::LaneKind,
     target::{Identity, Target},
 };
@@ -80,5 +82,60 @@ impl Marker {
     /// Like [`save`](Self::save), without a sync: for changes that a power failure may undo.
     pub(crate) fn note(&self, path: &Utf8Path) -> io::Result<()> {
         files::replace_unsynced(path, &serde_json::to_vec_pretty(self)?)
+    }
+}
+
+/// The files of a lane beside its checkout, each named after the target, and the marker among them.
+#[derive(Debug)]
+pub(crate) struct LaneRecord {
+    slot_dir: Utf8PathBuf,
+    target: String,
+}
+
+impl LaneRecord {
+    pub(crate) fn new(slot_dir: &Utf8Path, target: &str) -> Self {
+        Self { slot_dir: slot_dir.to_owned(), target: target.to_owned() }
+    }
+
+    /// Returns the directory of the slot, which contains the checkout and everything that belongs to it.
+    pub(crate) fn slot_dir(&self) -> &Utf8Path {
+        &self.slot_dir
+    }
+
+    /// Returns the name of the target, which is also the directory name of its checkout.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Returns the path of the file of the lane that has this suffix.
+    pub(crate) fn beside(&self, suffix: &str) -> Utf8PathBuf {
+        self.slot_dir.join(format!("{}{suffix}", self.target))
+    }
+
+    pub(crate) fn marker_path(&self) -> Utf8PathBuf {
+        self.beside(MARKER)
+    }
+
+    pub(crate) fn marker(&self) -> io::Result<Option<Marker>> {
+        Marker::load(&self.marker_path())
+    }
+
+    pub(crate) fn require_marker(&self) -> io::Result<Marker> {
+        self.marker()?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Updates the marker, unless the change makes no difference.
+    pub(crate) fn update(
+        &self,
+        doing: &'static str,
+        change: impl FnOnce(&mut Marker),
+    ) -> Result<(), LaneError> {
+        let updated = || -> io::Result<()> {
+            let before = self.require_marker()?;
+            let mut after = before.clone();
+            change(&mut after);
+            if after == before { Ok(()) } else { after.note(&self.marker_path()) }
+        };
+        updated().map_err(|source| LaneError::Io { doing, source })
     }
 }

@@ -10,7 +10,6 @@ use crate::{
     claim::Lanes,
     dir,
     lane::Lane,
-    marker::Marker,
     names::{PrivateNames, WorkspaceId},
     ports::{PortBlock, PortError, PortRange},
 };
@@ -56,7 +55,7 @@ pub enum PrivateError {
 impl Lane {
     /// Returns the slot number of the lane.
     pub fn slot(&self) -> io::Result<u32> {
-        Ok(Marker::load(&self.marker)?.ok_or(io::ErrorKind::NotFound)?.slot)
+        Ok(self.record.require_marker()?.slot)
     }
 
     /// Takes ports for the lane and creates its directory for temporary files, empty.
@@ -68,26 +67,16 @@ impl Lane {
         workspace: &WorkspaceId,
         ports: PortRange,
     ) -> Result<Private, PrivateError> {
-        let slot = self.slot().map_err(failed("read", &self.marker))?;
-        let dir = self.slot_dir();
+        let slot = self.slot().map_err(failed("read", &self.record.marker_path()))?;
+        let dir = self.record.slot_dir();
         let block = ports.take(workspace, slot)?;
-        let names = PrivateNames::new(workspace, self.target_name(), slot, dir)
+        let names = PrivateNames::new(workspace, self.record.target(), slot, dir)
             .with_port_base(block.base());
         dir::empty(names.tmp()).map_err(failed("empty", names.tmp()))?;
         let note = dir.join(PORTS);
         files::replace_unsynced(&note, format!("{}\n", block.base()).as_bytes())
             .map_err(failed("write", &note))?;
         Ok(Private { names, _ports: block })
-    }
-
-    /// Returns the name of the target, which is also the directory name of its checkout.
-    pub(crate) fn target_name(&self) -> &str {
-        self.path().file_name().unwrap_or_default()
-    }
-
-    /// Returns the directory of the slot, which contains the checkout and everything that belongs to it.
-    pub(crate) fn slot_dir(&self) -> &Utf8Path {
-        self.marker.parent().expect("a marker lies in the directory of its slot")
     }
 }
 

@@ -208,11 +208,11 @@ impl Lane {
         if history::head(&repo)?.is_none() {
             return Ok(None);
         }
-        self.keep_stashes(&repo)?;
+        keep_stashes(&self.room.git_dir(), &repo)?;
         let have = tips(target)?;
         let rescued = root.join(RESCUED);
         fs::create_dir_all(&rescued).map_err(failed("make", &rescued))?;
-        let scratch = rescued.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        let scratch = rescued.join(format!(".{}-lane-{slot}.bundle.new", self.record.target()));
         for stale in [scratch.clone(), Utf8PathBuf::from(format!("{scratch}.lock"))] {
             dir::remove_at(&stale).map_err(failed("remove", &stale))?;
         }
@@ -221,7 +221,7 @@ impl Lane {
         };
         // Named after its content, so that the same work is kept once.
         let digest = pdca_state::sha256_hex(refs.join("\n").as_bytes());
-        let name = format!("{}-lane-{slot}-{}.bundle", self.target_name(), &digest[..12]);
+        let name = format!("{}-lane-{slot}-{}.bundle", self.record.target(), &digest[..12]);
         let bundle = rescued.join(name);
         let put = || -> io::Result<()> {
             fs::File::open(&scratch)?.sync_all()?;
@@ -230,22 +230,6 @@ impl Lane {
         };
         put().map_err(failed("keep", &bundle))?;
         Ok(Some(RescuedWork { bundle, refs }))
-    }
-
-    /// Gives every stash a ref, because a bundle holds refs and only the newest stash has one.
-    fn keep_stashes(&self, repo: &gix::Repository) -> Result<(), RemoveError> {
-        let path = self.room.git_dir().join("logs/refs/stash");
-        let log = files::read_bounded(&path, LARGEST_LOG)
-            .map_err(|source| failed("read", &path)(io::Error::other(source)))?
-            .unwrap_or_default();
-        for line in log.lines() {
-            let id = line.fields().nth(1).unwrap_or_default();
-            // An unreadable stash cannot be kept.
-            if let Ok(id) = history::find_commit(repo, &id.to_str_lossy()) {
-                history::keep_rescue(repo, "stash", id)?;
-            }
-        }
-        Ok(())
     }
 
     /// Removes the checkout and everything that belongs to it. The lock file stays.
@@ -262,16 +246,32 @@ impl Lane {
         }
         dir::remove_at(left).map_err(failed("remove", left))?;
         tell(RemovalStep::Cleared);
-        let slot = self.slot_dir();
+        let slot = self.record.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it exists, the next call knows that something may be left.
         for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
-            let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
+            let path = self.record.beside(end);
             dir::remove_at(&path).map_err(failed("remove", &path))?;
             tell(RemovalStep::Left);
         }
         Ok(())
     }
+}
+
+/// Gives every stash a ref, because a bundle holds refs and only the newest stash has one.
+fn keep_stashes(git_dir: &Utf8Path, repo: &gix::Repository) -> Result<(), RemoveError> {
+    let path = git_dir.join("logs/refs/stash");
+    let log = files::read_bounded(&path, LARGEST_LOG)
+        .map_err(|source| failed("read", &path)(io::Error::other(source)))?
+        .unwrap_or_default();
+    for line in log.lines() {
+        let id = line.fields().nth(1).unwrap_or_default();
+        // An unreadable stash cannot be kept.
+        if let Ok(id) = history::find_commit(repo, &id.to_str_lossy()) {
+            history::keep_rescue(repo, "stash", id)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if HEAD or a ref of the lane has history that the primary's refs do not have.

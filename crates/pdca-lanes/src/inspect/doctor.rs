@@ -10,7 +10,7 @@ use crate::{
     claim::{LOCK, Lanes, MARKER, RESCUED},
     extra::EXTRA,
     history,
-    hydrate::{self, HYDRATION, HydrationState},
+    hydrate::{HYDRATION, HydrationRecord, HydrationState},
     marker::{FORMAT, Marker, Progress},
     names::TMP,
     provision::LaneKind,
@@ -279,7 +279,7 @@ fn examine(
         Ok(_) => findings.extend(examine_link(&checkout, &git_dir)),
     }
     let hydration = dir.join(format!("{}{HYDRATION}", marker.target));
-    if hydrate::state(&hydration) == HydrationState::Begun {
+    if HydrationRecord::at(hydration).state() == HydrationState::Begun {
         findings.push(Finding::HydrationInterrupted { path: checkout });
     }
 }
