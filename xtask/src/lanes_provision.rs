@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
         eprintln!("note: {note}");
     }
     let count = count(args.lanes, &target, &base, &root);
-    let request = Provision { slots: 0..count, target: &target, base: &base, kind };
+    let request = Provision::new(0..count, &target, &base).with_kind(kind);
     let progress = Progress::default();
     let lanes = Lanes::new(root).provision(&request, &|event| progress.show(event))?;
     if args.json {

@@ -65,7 +65,7 @@ pub enum CheckoutError {
     #[error(transparent)]
     Workbench(#[from] WorkbenchError),
     /// A git operation in the checkout failed.
-    #[error("the private checkout fails")]
+    #[error("an operation in the private checkout failed")]
     Lane(#[from] LaneError),
     /// The checkout was removed while in use. Uncommitted work in it is lost.
     #[error("the private checkout {path} was removed while in use")]
@@ -274,7 +274,7 @@ fn clear_at(
     let branch = cx.run.and_then(|run| run.branch(bundle.id()));
     let children = cx.config.locks().children();
     let hydrate = hydration(cx, checkout, &children);
-    let setup = Setup { job, commit, branch: branch.as_deref(), reset, hydrate };
+    let setup = Setup::new(job, commit, hydrate).with_branch(branch.as_deref()).with_reset(reset);
     Ok(checkout.prepare(&setup, cx.cancel, &Observed { driver: cx, bundle, checkout })?)
 }
 
@@ -300,15 +300,13 @@ fn hydration<'h>(
         ("PDCA_WORKTREE", checkout.lane.path().as_str()),
         ("PDCA_TARGET", checkout.attempt.target.as_str()),
     ];
-    let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
-    Hydrate {
-        env: Env { set, ..Env::default() },
-        sandbox: Some(gate_sandbox(cx, checkout)),
-        hold: Some(children),
-        max_memory: cx.config.limits.leaf_memory,
-        supervisor: cx.config.supervisor.clone(),
-        ..Hydrate::new(&checkout.target, &cx.config.lanes.hydrate)
-    }
+    let env = own.chain(places).fold(Env::default(), |env, (name, value)| env.with(name, value));
+    Hydrate::new(&checkout.target, &cx.config.lanes.hydrate)
+        .with_env(env)
+        .with_sandbox(gate_sandbox(cx, checkout))
+        .with_hold(children)
+        .with_max_memory(cx.config.limits.leaf_memory)
+        .with_supervisor(cx.config.supervisor.clone())
 }
 
 /// Forwards the effects and events of a workbench as the driver's own.

@@ -238,8 +238,7 @@ impl WorkspaceConfig {
         let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.dirs.root.join("pdca.toml")];
         no_write.extend(home);
         no_write.extend(self.dirs.own().into_iter().chain(self.kept()));
-        let write = write.collect();
-        Sandbox { mode: self.gate_sandbox, no_write, write, ..Sandbox::default() }
+        Sandbox::new(self.gate_sandbox).no_write(no_write).write(write)
     }
 
     /// Returns the first path of `may_write` that is closed to gates in any configuration.

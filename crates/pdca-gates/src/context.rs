@@ -188,14 +188,11 @@ impl<'a> GateContext<'a> {
             say("COMPOSE_PROJECT_NAME", lane.compose_project.clone());
             say("PDCA_TMP", lane.tmp.as_ref().map(ToString::to_string));
         }
-        let env = Env {
-            withhold_credentials: match self.purpose {
-                Purpose::Bundle | Purpose::Combined => true,
-                Purpose::WorkingTree => false,
-            },
-            pass: self.env_pass.iter().map(Into::into).collect(),
-            ..Env::default()
+        let withhold = match self.purpose {
+            Purpose::Bundle | Purpose::Combined => true,
+            Purpose::WorkingTree => false,
         };
+        let env = Env::default().withhold_credentials(withhold).pass(&self.env_pass);
         set.into_iter().fold(env, |env, (name, value)| env.with(name, value))
     }
 

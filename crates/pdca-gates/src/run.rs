@@ -59,10 +59,10 @@ impl fmt::Display for Warning {
 #[derive(Debug, thiserror::Error)]
 pub enum GatesError {
     /// The run was cancelled. Finished checks are found again by the next run.
-    #[error("the gates were stopped before all rows had ended")]
+    #[error("the gates were cancelled before all checks had ended")]
     Cancelled,
     /// The changes of a fix could not be kept or undone.
-    #[error("cannot {action} what the fix of `{rule_id}` changed")]
+    #[error("cannot {action} the changes of the fix of `{rule_id}`")]
     Fix {
         /// The id of the check.
         rule_id: String,

@@ -233,7 +233,7 @@ mod tests {
                 1 | 2 | 3 | 9 | 15 | 24 | 25 => Unverifiable,
                 _ => Fail,
             };
-            // No marker helps a program that did not end by itself.
+            // No marker changes the verdict about a program that did not exit by itself.
             for said in ["", "PDCA-UNVERIFIABLE: w\n", "PDCA-DEFERRED: w\n"] {
                 for of in [SHELL, ARGV, AT_PUBLISH] {
                     let found = result(&Ending::Signaled(signal), said, of, None);
@@ -264,7 +264,7 @@ mod tests {
         }
         let full = classify(&Ending::Exited(1), &said_by("x"), &check(SHELL), disk.as_ref());
         assert_eq!(full.evidence, "disk full at here (exited 1)");
-        // But what passed in spite of it has passed, and what hung has hung.
+        // A check that passed nevertheless has passed, and one that timed out has timed out.
         assert_eq!(result(&Ending::Exited(0), "", SHELL, disk.as_ref()), Pass);
         assert_eq!(result(&Ending::TimedOut, "", SHELL, disk.as_ref()), Fail);
     }

@@ -53,7 +53,7 @@ impl FromStr for Agent {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No agent has this name.
-    #[error("no agent `{name}` is known")]
+    #[error("unknown agent `{name}`")]
     Agent { name: String },
     #[error("the tool call is not JSON")]
     Json { source: serde_json::Error },

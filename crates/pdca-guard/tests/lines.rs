@@ -1,5 +1,5 @@
-//! Command lines with the answer each must get. The two tables stand side by side: for most of what is refused there
-//! is a line beside it that looks like it and is ordinary work.
+//! Command lines with the expected answer. For most refused lines there is a similar line beside it that is ordinary
+//! work and allowed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Claims lane 0 of a repository, resets it to HEAD and prints where it is.
+//! Claims lane 0 of a repository, resets it to HEAD and prints its path.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Target::open("app", &repository)?;
     let base = target.resolve(None)?;
     let lane = Lanes::new(root).claim(0, &target)?;
-    // A lane may hold work of an earlier claim; a reset would lose it.
+    // The lane may hold work of an earlier claim, which a reset would delete.
     lane.rescue("left-over")?;
     lane.reset(&base.commit)?;
     println!("{} at {}", lane.path(), base.commit);

@@ -56,6 +56,7 @@ pub struct Lanes {
 
 /// The owner note of one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Note {
     /// The slot number.
     pub slot: u32,
@@ -87,7 +88,7 @@ pub enum ClaimError {
         holder: Option<u32>,
     },
     /// The directory existed before and was not created as a lane.
-    #[error("{path} is not a lane of ours: {why}")]
+    #[error("{path} was not created as a lane: {why}")]
     Foreign {
         /// The directory.
         path: Utf8PathBuf,
@@ -111,7 +112,7 @@ pub enum ClaimError {
         primary: Utf8PathBuf,
     },
     /// The lane exists and is of another kind than requested.
-    #[error("{path} is a lane of kind {kind} and stays so")]
+    #[error("{path} is a lane of kind {kind}; an existing lane keeps its kind")]
     OtherKind {
         /// The directory.
         path: Utf8PathBuf,
@@ -445,7 +446,7 @@ fn remove_interrupted(checkout: &Utf8Path) -> Result<(), ClaimError> {
     for entry in entries {
         let entry = entry.map_err(|source| failed("read", checkout, source))?;
         if entry.file_name() != ".git" {
-            let why = "its making was interrupted, and it has files that we did not put there";
+            let why = "its creation was interrupted, and it contains unknown files";
             return Err(ClaimError::Foreign { path: checkout.to_owned(), why });
         }
     }

@@ -36,16 +36,13 @@ pub use place::Placed;
 
 use crate::{
     checkout, claim::MARKER, failure::LaneError, git::GitLocation, history, lane::Lane,
-    marker::LaneRecord, target::Target, walk::Spare,
+    target::Target, walk::Spare,
 };
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
+pub(crate) use stamp::{HYDRATION, HydrationRecord};
 use stamp::{HydrateProgress, Left, Stamp};
 
-/// The suffix of the hydration directory of a target.
-pub(crate) const HYDRATION: &str = ".hydration";
-/// The file name of the stamp in that directory.
-const STAMP: &str = "stamp.json";
 /// The largest accepted `.worktreeinclude`, in bytes.
 const LARGEST_INCLUDE: u64 = 1 << 20;
 /// The number of last log lines that an error carries.
@@ -55,6 +52,7 @@ const LONGEST_LINE: usize = 400;
 
 /// The inputs of a hydration.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Hydrate<'a> {
     /// The repository whose ignored files are copied.
     pub target: &'a Target,
@@ -85,6 +83,36 @@ impl<'a> Hydrate<'a> {
             max_memory: None,
             supervisor: Supervisor::default(),
         }
+    }
+
+    /// Sets the environment of the commands.
+    #[must_use]
+    pub fn with_env(self, env: Env) -> Self {
+        Self { env, ..self }
+    }
+
+    /// Sets the sandbox of the commands.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        Self { sandbox: Some(sandbox), ..self }
+    }
+
+    /// Sets the lock that is held while a command runs.
+    #[must_use]
+    pub fn with_hold(self, hold: &'a Utf8Path) -> Self {
+        Self { hold: Some(hold), ..self }
+    }
+
+    /// Sets the memory cap of each command, in bytes.
+    #[must_use]
+    pub fn with_max_memory(self, max_memory: Option<u64>) -> Self {
+        Self { max_memory, ..self }
+    }
+
+    /// Sets the program that supervises the commands.
+    #[must_use]
+    pub fn with_supervisor(self, supervisor: Supervisor) -> Self {
+        Self { supervisor, ..self }
     }
 }
 
@@ -122,53 +150,6 @@ impl Lane {
         watch: &mut dyn FnMut(HydratePhase, Sign),
     ) -> Result<Hydrated, HydrateError> {
         Hydration { lane: self, how, record: HydrationRecord::of(&self.record) }.run(cancel, watch)
-    }
-}
-
-/// The file in which the hydration of a lane is recorded, and the directory of its logs.
-#[derive(Debug)]
-pub(crate) struct HydrationRecord {
-    dir: Utf8PathBuf,
-}
-
-impl HydrationRecord {
-    pub(crate) fn of(lane: &LaneRecord) -> Self {
-        Self::at(lane.beside(HYDRATION))
-    }
-
-    pub(crate) fn at(dir: Utf8PathBuf) -> Self {
-        Self { dir }
-    }
-
-    fn stamp_path(&self) -> Utf8PathBuf {
-        self.dir.join(STAMP)
-    }
-
-    pub(crate) fn state(&self) -> HydrationState {
-        match Stamp::load(&self.stamp_path()) {
-            Ok(None) => HydrationState::None,
-            Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
-            Ok(Some(_)) | Err(_) => HydrationState::Begun,
-        }
-    }
-
-    /// Marks the hydration as begun, because its files are about to be removed.
-    pub(crate) fn doubt(&self) -> io::Result<()> {
-        let path = self.stamp_path();
-        match Stamp::load(&path)? {
-            Some(stamp) => {
-                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Removes the stamp, after the hydrated files were removed.
-    pub(crate) fn forget(&self) -> io::Result<()> {
-        match fs::remove_file(self.stamp_path()) {
-            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 }
 
@@ -210,7 +191,7 @@ impl Hydration<'_> {
         if earlier.as_ref().is_some_and(|stamp| stamp.progress == HydrateProgress::Begun) {
             self.remove_ignored()?;
         }
-        fs::create_dir_all(&self.record.dir).map_err(io("make the directory of"))?;
+        fs::create_dir_all(self.record.dir()).map_err(io("make the directory of"))?;
         let begun = Stamp::new(
             HydrateProgress::Begun,
             digest.clone(),
@@ -333,7 +314,7 @@ impl Hydration<'_> {
         ];
         for (phase, program) in commands {
             let Some(program) = program else { continue };
-            let job = self.record.dir.join(phase.to_string());
+            let job = self.record.dir().join(phase.to_string());
             let mut spec = Spec::new(program.argv(), self.lane.path(), &job);
             spec.env = self.how.env.clone();
             spec.timeout = Some(self.how.config.timeout());

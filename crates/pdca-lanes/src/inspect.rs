@@ -33,6 +33,7 @@ use crate::{
 
 /// The state of a lane on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaneReport {
     /// The slot number.
     pub slot: u32,
@@ -75,6 +76,7 @@ pub enum LaneState {
 
 /// The holder of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaneHolder {
     /// The process id, as written into the lock file by the holder.
     pub pid: Option<u32>,
@@ -82,7 +84,8 @@ pub struct LaneHolder {
 
 /// Failure to inspect the lanes.
 #[derive(Debug, Error)]
-#[error("cannot look at {path}")]
+#[error("cannot inspect {path}")]
+#[non_exhaustive]
 pub struct InspectError {
     /// The path that could not be read.
     pub path: Utf8PathBuf,

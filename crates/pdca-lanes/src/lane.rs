@@ -152,8 +152,9 @@ impl Lane {
     /// checkout.
     ///
     /// The next reset and the removal of the lane delete the branch: in the lane's own repository, or in the primary's
-    /// for a lane of [`LaneKind::Worktree`]. Commits on it that are to stay must be kept before, as by
-    /// [`rescue`](Self::rescue). An existing branch of this name that is not the lane's is never taken over.
+    /// for a lane of [`LaneKind::Worktree`](crate::LaneKind::Worktree). Commits on it that are to stay must be kept
+    /// before, as by [`rescue`](Self::rescue). An existing branch of this name that is not the lane's is never taken
+    /// over.
     pub fn reset_on(&self, base: &str, branch: &str, what: Reset) -> Result<(), LaneError> {
         self.reset_with(base, what)?;
         if self.has_branch(branch)? {

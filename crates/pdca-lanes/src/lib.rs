@@ -24,7 +24,7 @@
 //! ```
 //!
 //! # Invariants
-//! - Only directories below the root given to [`Lanes`], and the destination of [`Lane::copy_to`], are written. The
+//! - Only directories below the root given to [`Lanes`], and the destination of [`WorkTree::copy_to`], are written. The
 //!   primary is never written: no ref, no config, no index refresh. A lane of [`LaneKind::Worktree`] is the opt-in
 //!   exception: its registration, its objects, its rescue refs and its branches are in the primary's repository.
 //! - Processes in a lane may write anything in it, its `.git` included, and are not trusted: the configuration is

@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn what_looks_like_the_end_of_a_name_in_a_slug_collides_with_nothing() {
-        // The second slug is the first with its own hash and slot written behind it.
+        // The second slug is the first one followed by its own hash and slot.
         let first = names("/w", "a", 1);
         let tail = first.database()["test_".len()..].to_owned();
         assert_ne!(names("/w", &tail, 1).database(), first.database());
         assert_ne!(names("/w", "a_l1", 1).database(), names("/w", "a", 11).database());
     }
 
-    /// Slugs of which many become the same when they are made legal.
+    /// Slugs of which many become equal when they are made legal.
     fn slug() -> impl Strategy<Value = String> {
         prop_oneof!["[a-bA-B_. -]{0,4}", "[a-z0-9_]{20,40}", "\\PC{0,30}"]
     }

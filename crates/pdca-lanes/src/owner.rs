@@ -38,7 +38,7 @@ impl OwnerFile {
             .read_to_end(&mut note)
             .map_err(|source| self.told(&source))?;
         if note.len() as u64 > LONGEST {
-            return Err(self.unfit("is longer than any note"));
+            return Err(self.unfit("is too long for an owner note"));
         }
         Ok(Some(note))
     }

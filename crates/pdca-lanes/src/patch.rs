@@ -14,6 +14,7 @@ use crate::path::{leaves, unfit_path, unquote};
 /// A rejected patch, with the position of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line} of the patch: {fault}")]
+#[non_exhaustive]
 pub struct PatchError {
     /// The line of the patch, counted from 1.
     pub line: usize,
@@ -25,6 +26,7 @@ pub struct PatchError {
 
 /// The reason why a patch is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PatchFault {
     /// The patch contains no change.
     #[error("there is no change in it")]

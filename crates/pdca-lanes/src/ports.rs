@@ -47,6 +47,7 @@ pub struct PortRange {
 
 /// Failure to parse a range of ports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PortRangeError {
     /// The text has another form.
     #[error("{text:?} is not of the form \"20000-29999\"")]
@@ -72,6 +73,7 @@ pub enum PortRangeError {
 
 /// Failure to take ports for a lane.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum PortError {
     /// Every block has a port in use.
     #[error("none of the {blocks} blocks of ports in {range} is free")]
@@ -241,7 +243,7 @@ mod tests {
         WorkspaceId::of(path.into())
     }
 
-    /// Room for some lanes that no other test uses, nor this one in another process: by its number.
+    /// A range with room for some lanes that no other test uses, not even in another process.
     fn own_range(test: u16, blocks: u16) -> PortRange {
         let process = u16::try_from(std::process::id() % 100).unwrap();
         let first = 10_000 + process * 120 + test * 40;

@@ -51,6 +51,7 @@ impl std::fmt::Display for LaneKind {
 
 /// The lanes to provision.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Provision<'a> {
     /// The slots; at least one.
     pub slots: Range<u32>,
@@ -60,6 +61,19 @@ pub struct Provision<'a> {
     pub base: &'a str,
     /// The kind of new lanes. An existing lane of another kind is an error.
     pub kind: LaneKind,
+}
+
+impl<'a> Provision<'a> {
+    /// Asks for lanes of the default kind.
+    pub fn new(slots: Range<u32>, target: &'a Target, base: &'a str) -> Self {
+        Self { slots, target, base, kind: LaneKind::default() }
+    }
+
+    /// Sets the kind of new lanes.
+    #[must_use]
+    pub fn with_kind(self, kind: LaneKind) -> Self {
+        Self { kind, ..self }
+    }
 }
 
 /// The progress of provisioning, reported from any thread.
@@ -92,6 +106,7 @@ pub enum ProvisionEvent {
 
 /// A lane that is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Provisioned {
     /// The slot number.
     pub slot: u32,
@@ -109,10 +124,10 @@ pub struct Provisioned {
 #[derive(Debug, Error)]
 pub enum ProvisionError {
     /// The range of slots is empty.
-    #[error("no lane was asked for")]
+    #[error("no slots were requested")]
     NoSlots,
     /// A slot could not be claimed.
-    #[error("lane {slot} cannot be made")]
+    #[error("cannot create lane {slot}")]
     Claim {
         /// The slot number.
         slot: u32,
@@ -121,7 +136,7 @@ pub enum ProvisionError {
         source: ClaimError,
     },
     /// The files could not be written.
-    #[error("lane {slot} cannot be filled")]
+    #[error("cannot check out the files of lane {slot}")]
     Fill {
         /// The slot number.
         slot: u32,

@@ -42,6 +42,7 @@ const LARGEST_LOG: u64 = 16 << 20;
 
 /// The result of removing a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Removed {
     /// The former path of the checkout.
     pub path: Utf8PathBuf,
@@ -71,6 +72,7 @@ pub enum RemovalStep {
 
 /// Work that was kept when its lane was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RescuedWork {
     /// The path of the bundle.
     pub bundle: Utf8PathBuf,
@@ -90,7 +92,7 @@ pub enum RemoveError {
         target: String,
     },
     /// The lane has additional checkouts, which may contain work.
-    #[error("lane {slot} has further checkouts in {path}")]
+    #[error("lane {slot} has additional checkouts in {path}")]
     Extra {
         /// The slot number.
         slot: u32,

@@ -14,6 +14,7 @@ use crate::{
 
 /// The conditions under which lanes are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepPolicy {
     /// Removes lanes, oldest first, until the disk has this many bytes free.
     pub min_free: Option<u64>,
@@ -23,8 +24,28 @@ pub struct SweepPolicy {
     pub now: SystemTime,
 }
 
+impl SweepPolicy {
+    /// Creates a policy that removes nothing.
+    pub fn new(now: SystemTime) -> Self {
+        Self { min_free: None, max_age: None, now }
+    }
+
+    /// Sets the least free space on the disk, in bytes.
+    #[must_use]
+    pub fn with_min_free(self, min_free: Option<u64>) -> Self {
+        Self { min_free, ..self }
+    }
+
+    /// Sets the greatest age of a lane.
+    #[must_use]
+    pub fn with_max_age(self, max_age: Option<Duration>) -> Self {
+        Self { max_age, ..self }
+    }
+}
+
 /// The decision about every lane: first those to remove, in the order of removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepPlan {
     /// The free bytes on the disk of the lanes.
     pub free: u64,
@@ -34,6 +55,7 @@ pub struct SweepPlan {
 
 /// The decision about one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepItem {
     /// The state of the lane.
     pub lane: LaneReport,

@@ -35,6 +35,7 @@ pub struct Target {
 
 /// A commit to start from, and the branch it was resolved from.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Base {
     /// The full commit id.
     pub commit: String,
@@ -57,6 +58,7 @@ impl Identity {
 
 /// Failure to open a repository as a target. Nothing was changed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum TargetError {
     /// The name is not a single plain path component, and becomes a directory.
     #[error("the target name {name:?} cannot be a directory name")]
@@ -65,7 +67,7 @@ pub enum TargetError {
         name: String,
     },
     /// Lanes use the name for files of their own beside the checkouts.
-    #[error("the target name {name:?} is reserved: lanes keep {what} under such a name")]
+    #[error("the target name {name:?} is reserved for {what}")]
     Reserved {
         /// The name as given.
         name: String,
@@ -108,6 +110,7 @@ pub enum TargetError {
 
 /// Failure to resolve a base.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ResolveError {
     /// No branch was given and HEAD is detached.
     #[error("HEAD is detached at {commit}, so a branch must be named")]
@@ -327,19 +330,19 @@ fn reserved(name: &str) -> Option<&'static str> {
         return Some("the lock of a slot");
     }
     if name == RESCUED {
-        return Some("what was rescued");
+        return Some("rescued work");
     }
     if name == PORTS {
         return Some("the ports of a slot");
     }
     let ends = [
-        (MARKER, "whose a checkout is"),
-        (OWNER, "who works in a checkout"),
-        (INDEX, "what is known of a checkout"),
-        (NEW_INDEX, "what is known of a checkout"),
-        (ATTRIBUTES, "attributes of a checkout"),
-        (EXTRA, "more checkouts of the same repository"),
-        (".lock", "locks"),
+        (MARKER, "the marker of a checkout"),
+        (OWNER, "the owner note of a checkout"),
+        (INDEX, "the index of a checkout"),
+        (NEW_INDEX, "the index of a checkout"),
+        (ATTRIBUTES, "the attributes of a checkout"),
+        (EXTRA, "additional checkouts"),
+        (".lock", "lock files"),
         (TMP, "temporary files"),
         (HYDRATION, "the hydration of a checkout"),
         (REMOVED, "a checkout that is being removed"),

@@ -35,12 +35,13 @@ pub struct Tripwire {
 
 /// Failure to read the state of the primary.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ArmError {
     /// Refs, index or objects cannot be read.
     #[error("cannot read the repository")]
     Repository(#[source] Box<gix::Error>),
     /// An operation of the system failed.
-    #[error("cannot look at the repository")]
+    #[error("cannot inspect the repository")]
     Io(#[from] io::Error),
 }
 
@@ -60,9 +61,6 @@ struct Except(Vec<PathBuf>);
 
 /// The largest accepted file of a saved tripwire, in bytes.
 const LARGEST: u64 = 256 << 20;
-
-/// The fact prefix of rescue refs, which only lanes create and which never move.
-const RESCUED: &[u8] = b"ref refs/pdca/rescue/";
 
 const FILE: &[u8] = b"file ";
 
@@ -129,20 +127,18 @@ impl Tripwire {
         let after = match look(&self.path, &self.except) {
             Ok(after) => after,
             Err(err) => {
-                return vec![format!("the repository could be read before and not now: {err}")];
+                return vec![format!("the repository can no longer be read: {err}")];
             }
         };
         let mut breaches = Vec::new();
         for (name, value) in &self.before {
             match after.get(name) {
-                None => breaches.push(format!("{name} is gone, or as committed again")),
+                None => breaches.push(format!("{name} is gone or was reverted")),
                 Some(now) if now != value => breaches.push(format!("{name} was changed")),
                 Some(_) => {}
             }
         }
-        // A lane of kind `worktree` keeps its rescue refs in the primary.
-        let ours = |name: &BString| name.starts_with(RESCUED);
-        let new = after.keys().filter(|name| !self.before.contains_key(*name) && !ours(name));
+        let new = after.keys().filter(|name| !self.before.contains_key(*name));
         breaches.extend(new.map(|name| format!("{name} is new, or changed")));
         breaches
     }
@@ -214,7 +210,7 @@ fn repository(source: gix::Error) -> ArmError {
 
 fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     for found in repo.references()?.all()?.flatten() {
-        // The user may accept a change, which writes these refs, while a lane works.
+        // Rescue refs of a lane of kind `worktree`, and seals: the user may accept a change while a lane works.
         if found.name().as_bstr().starts_with(b"refs/pdca/") {
             continue;
         }

@@ -41,12 +41,12 @@ pub(crate) struct Found {
 /// A pass over the working tree, with as many threads as there are cores.
 pub(crate) struct Walk<'a> {
     repo: &'a gix::Repository,
-    rules: IgnoreRules<'a>,
+    rules: WalkRules<'a>,
 }
 
 /// The settings that all threads share.
 #[derive(Clone, Copy)]
-struct IgnoreRules<'a> {
+struct WalkRules<'a> {
     index: &'a gix::index::File,
     source: Source,
     /// True if changed and untracked files are removed on the way.
@@ -72,7 +72,7 @@ pub(crate) enum Spare<'a> {
 /// The work of one thread.
 struct Pass<'a> {
     repo: &'a gix::Repository,
-    rules: IgnoreRules<'a>,
+    rules: WalkRules<'a>,
     /// The ignore rules, loaded at the first untracked file.
     ignored: Option<gix::AttributeStack<'a>>,
     /// Tracked directories left for other threads, if that is wanted.
@@ -116,8 +116,7 @@ impl<'a> Walk<'a> {
     ) -> gix::Result<Self> {
         let source = Source::WorktreeThenIdMappingIfNotSkipped;
         let able = repo.filesystem_options()?;
-        let rules =
-            IgnoreRules { index, source, clears: false, spares: Spare::Ignored, plain, able };
+        let rules = WalkRules { index, source, clears: false, spares: Spare::Ignored, plain, able };
         Ok(Self { repo, rules })
     }
 
@@ -129,7 +128,7 @@ impl<'a> Walk<'a> {
         spares: Spare<'a>,
     ) -> gix::Result<Self> {
         let walk = Self::looking(repo, index, plain)?;
-        let rules = IgnoreRules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
+        let rules = WalkRules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
         Ok(Self { rules, ..walk })
     }
 
@@ -195,7 +194,7 @@ impl Found {
 }
 
 impl<'a> Pass<'a> {
-    fn new(repo: &'a gix::Repository, rules: IgnoreRules<'a>) -> Self {
+    fn new(repo: &'a gix::Repository, rules: WalkRules<'a>) -> Self {
         Self { repo, rules, ignored: None, later: None, found: Found::default() }
     }
 
@@ -333,7 +332,7 @@ impl<'a> Pass<'a> {
         if now == entry.stat {
             return Ok(true);
         }
-        // A larger file is left to git, which `Lane::refuse_large` bounds as well.
+        // A larger file is left to git, which `WorkTree::refuse_large` bounds as well.
         let is_small = u64::try_from(found.st_size).is_ok_and(|size| size <= READ_UP_TO);
         if !self.rules.plain || kind != FileType::RegularFile || !is_small {
             return Ok(false);

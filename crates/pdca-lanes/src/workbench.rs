@@ -52,6 +52,7 @@ pub struct Workbench {
 
 /// The state that a job needs its checkout in.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Setup<'a> {
     /// The job that will own the checkout.
     pub job: &'a str,
@@ -63,6 +64,25 @@ pub struct Setup<'a> {
     pub reset: Reset,
     /// What the checkout needs beyond git.
     pub hydrate: Hydrate<'a>,
+}
+
+impl<'a> Setup<'a> {
+    /// Asks for a detached checkout of `commit` after a [`Reset::Clean`].
+    pub fn new(job: &'a str, commit: &'a str, hydrate: Hydrate<'a>) -> Self {
+        Self { job, commit, branch: None, reset: Reset::default(), hydrate }
+    }
+
+    /// Sets the branch to stand on.
+    #[must_use]
+    pub fn with_branch(self, branch: Option<&'a str>) -> Self {
+        Self { branch, ..self }
+    }
+
+    /// Sets the extent of the reset.
+    #[must_use]
+    pub fn with_reset(self, reset: Reset) -> Self {
+        Self { reset, ..self }
+    }
 }
 
 /// Receives the steps and events of a workbench, on the thread that carries them out.
@@ -107,7 +127,7 @@ pub enum WorkbenchEvent {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkbenchError {
     /// The checkout cannot be claimed.
-    #[error("no private checkout of `{name}`")]
+    #[error("cannot claim a private checkout of `{name}`")]
     Claim {
         /// The target's name.
         name: String,
@@ -115,7 +135,7 @@ pub enum WorkbenchError {
         source: ClaimError,
     },
     /// The checkout has no names of its own.
-    #[error("lane {slot} gets no names of its own")]
+    #[error("cannot reserve private names for lane {slot}")]
     Names {
         /// The slot.
         slot: u32,
@@ -131,7 +151,7 @@ pub enum WorkbenchError {
         source: Box<HydrateError>,
     },
     /// An operation in the checkout failed.
-    #[error("the private checkout fails")]
+    #[error("an operation in the private checkout failed")]
     Lane(#[from] LaneError),
     /// The primary checkout cannot be watched.
     #[error("the primary checkout cannot be watched")]

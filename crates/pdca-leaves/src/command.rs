@@ -20,7 +20,7 @@ use crate::{
 const MAX_PROMPT: u64 = 1024 * 1024;
 
 /// How much a leaf may print. A review that is printed has to fit into the head whole.
-const OUTPUT: OutputCap = OutputCap { head: 4 << 20, tail: 1 << 20 };
+const OUTPUT: OutputCap = OutputCap::new(4 << 20, 1 << 20);
 
 /// Where the parts of a job lie.
 #[derive(Clone, Debug)]
@@ -79,12 +79,7 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     if program.contains('/') {
         *program = call.places.workspace.join(&program).into();
     }
-    let mut env = Env {
-        withhold_credentials: true,
-        usual_only: true,
-        pass: config.env_pass.iter().map(OsString::from).collect(),
-        ..Env::default()
-    };
+    let mut env = Env::default().withhold_credentials(true).usual_only(true).pass(&config.env_pass);
     env.set.extend(signed_out(call, &env.pass));
     for (name, text) in &config.env {
         env.set.insert(name.into(), expand(text)?.into());
@@ -108,14 +103,8 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     };
     spec.interactive = config.interactive;
     spec.timeout = config.timeout();
-    spec.stall = config.stall_secs.map(|after| Stall {
-        after: after.get(),
-        watch: [Some(view.as_path()), call.places.worktree]
-            .into_iter()
-            .flatten()
-            .map(Utf8Path::to_owned)
-            .collect(),
-    });
+    let watched = [Some(view.as_path()), call.places.worktree].into_iter().flatten();
+    spec.stall = config.stall_secs.map(|after| Stall::new(after.get()).watching(watched));
     spec.output = OUTPUT;
     // Only what an independent leaf says on its standard output may stand for the file it did not write, and a protocol is
     // spoken there alone.

@@ -61,14 +61,12 @@ pub(crate) fn sandbox(
     write.extend(places.worktree.into_iter().chain(places.tmp).map(Utf8Path::to_owned));
     write.extend(home::writable(call.config));
     write.extend(writable);
-    Ok(Sandbox {
-        mode: call.config.sandbox,
-        no_read,
-        no_write,
-        read,
-        write,
-        network: call.config.network,
-    })
+    Ok(Sandbox::new(call.config.sandbox)
+        .no_read(no_read)
+        .no_write(no_write)
+        .read(read)
+        .write(write)
+        .network(call.config.network))
 }
 
 /// Where the driver keeps what leaves leave: the notes of the builder among them.

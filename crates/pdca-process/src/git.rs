@@ -46,6 +46,7 @@ impl fmt::Display for GitVersion {
 
 /// A `git` program and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InstalledGit {
     /// The path of the program, or the bare name if it was not found on an absolute `PATH`.
     pub program: OsString,

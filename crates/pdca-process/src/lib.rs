@@ -39,6 +39,11 @@
 //! - Limits count the running time of the machine; no wall clock is read.
 //! - Nothing is printed.
 //!
+//! # Stability
+//! Option structs and most errors are `#[non_exhaustive]`; build the former with their `new` or default and set or
+//! chain the rest. [`Ending`], and errors that a caller maps variant by variant, stay exhaustive: a new variant is a
+//! breaking change.
+//!
 //! # Other systems than Linux
 //! On Linux, descendants are found through the process table and reparented to the supervisor by the
 //! kernel, and Landlock or `bwrap` is the sandbox. On another Unix only the child's own process group is

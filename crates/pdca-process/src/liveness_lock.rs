@@ -23,6 +23,7 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// Failure to take a lock.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LivenessLockError {
     /// The lock is still held by another process.
     #[error("{path} is still held after {waited:?}")]

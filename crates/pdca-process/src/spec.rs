@@ -105,6 +105,7 @@ impl Spec {
 /// added, `PDCA_SUPERVISED`: the token by which processes of this tree are recognised after their supervisor was
 /// killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Env {
     /// Variables the child gets, whatever the other fields say.
     #[serde(with = "os_map")]
@@ -140,6 +141,27 @@ impl Env {
         self.remove.insert(name.into());
         self
     }
+
+    /// Sets whether the driver's credentials are withheld.
+    #[must_use]
+    pub fn withhold_credentials(mut self, withhold: bool) -> Self {
+        self.withhold_credentials = withhold;
+        self
+    }
+
+    /// Sets whether only variables that programs commonly need are passed.
+    #[must_use]
+    pub fn usual_only(mut self, usual_only: bool) -> Self {
+        self.usual_only = usual_only;
+        self
+    }
+
+    /// Adds variables that are passed in any case.
+    #[must_use]
+    pub fn pass<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.pass.extend(names.into_iter().map(Into::into));
+        self
+    }
 }
 
 /// The source of a child's standard input.
@@ -156,6 +178,7 @@ pub enum Stdin {
 
 /// Ends a child that neither writes output nor changes a watched file for [`after`](Self::after).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Stall {
     /// The longest time without a sign of life.
     pub after: Duration,
@@ -164,13 +187,35 @@ pub struct Stall {
     pub watch: Vec<Utf8PathBuf>,
 }
 
+impl Stall {
+    /// Ends a child after this long without output; no files are watched.
+    pub fn new(after: Duration) -> Self {
+        Self { after, watch: Vec::new() }
+    }
+
+    /// Adds trees to watch.
+    #[must_use]
+    pub fn watching<P: Into<Utf8PathBuf>>(mut self, trees: impl IntoIterator<Item = P>) -> Self {
+        self.watch.extend(trees.into_iter().map(Into::into));
+        self
+    }
+}
+
 /// The number of bytes of output that are kept, from its beginning and from its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputCap {
     /// Bytes kept from the beginning.
     pub head: u64,
     /// Bytes kept from the end; the supervisor buffers them in memory until the child has ended.
     pub tail: u64,
+}
+
+impl OutputCap {
+    /// Keeps `head` bytes from the beginning and `tail` bytes from the end.
+    pub const fn new(head: u64, tail: u64) -> Self {
+        Self { head, tail }
+    }
 }
 
 impl Default for OutputCap {
@@ -191,6 +236,7 @@ impl Default for OutputCap {
 /// The job directory itself is never writable for a sandboxed child, except `tmp` (its `TMPDIR`)
 /// and what [`write`](Self::write) names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sandbox {
     /// The kind of sandbox, and the fallback where the host cannot enforce it.
     pub mode: SandboxMode,
@@ -205,6 +251,48 @@ pub struct Sandbox {
     /// Access to the network; only `bwrap` can remove it.
     #[serde(default)]
     pub network: Network,
+}
+
+impl Sandbox {
+    /// Creates a sandbox without denied trees.
+    pub fn new(mode: SandboxMode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
+    /// Adds trees that can be neither read nor written.
+    #[must_use]
+    pub fn no_read(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.no_read.extend(trees);
+        self
+    }
+
+    /// Adds trees that cannot be written.
+    #[must_use]
+    pub fn no_write(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.no_write.extend(trees);
+        self
+    }
+
+    /// Adds trees below a denied one that can still be read.
+    #[must_use]
+    pub fn read(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.read.extend(trees);
+        self
+    }
+
+    /// Adds trees below a denied one that can still be read and written.
+    #[must_use]
+    pub fn write(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.write.extend(trees);
+        self
+    }
+
+    /// Sets the access to the network.
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
 }
 
 /// The access of a child to the network.

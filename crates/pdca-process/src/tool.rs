@@ -71,6 +71,7 @@ impl ToolOutput {
 
 /// Failure to run a tool to its end. An exit code other than zero is not an error.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ToolError {
     /// The program could not be started.
     #[error("cannot start {}", program.display())]

@@ -44,6 +44,7 @@ pub struct ChildVerdict {
 /// A summary of the output of a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OutputSummary {
     /// The number of bytes written.
     pub bytes: u64,
@@ -57,6 +58,7 @@ pub struct OutputSummary {
 
 /// Failure to read a verdict.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VerdictError {
     /// The file exists but cannot be read.
     #[error("cannot read {path}")]

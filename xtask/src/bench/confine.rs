@@ -47,12 +47,8 @@ pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, St
 
 fn once(dir: &Utf8Path, mode: SandboxMode) -> Result<std::time::Duration, Stopped> {
     let mut spec = Spec::new(["true"], dir.join("open"), dir.join("job"));
-    spec.sandbox = Some(Sandbox {
-        mode,
-        no_write: vec!["/".into(), dir.join("closed")],
-        write: vec![dir.join("open")],
-        ..Sandbox::default()
-    });
+    let sandbox = Sandbox::new(mode).no_write(["/".into(), dir.join("closed")]);
+    spec.sandbox = Some(sandbox.write([dir.join("open")]));
     let begun = Instant::now();
     pdca_process::run(&spec, &Cancel::new(), &mut |_| {})?;
     Ok(begun.elapsed())

@@ -135,7 +135,7 @@ impl Bench<'_> {
 
     fn provision(&self, dir: &Utf8Path, count: u32, kind: LaneKind) -> Result<(), Stopped> {
         let target = Target::open("app", &self.primary)?;
-        let request = Provision { slots: 0..count, target: &target, base: &self.base, kind };
+        let request = Provision::new(0..count, &target, &self.base).with_kind(kind);
         Lanes::new(dir.join("lanes")).provision(&request, &|_| {})?;
         Ok(())
     }

@@ -67,11 +67,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         ));
     }
     let now = u64::try_from(cx.ambient.now()).unwrap_or(0);
-    let policy = SweepPolicy {
-        min_free: floor.map(|floor| floor.saturating_mul(GIB)),
-        max_age: days.map(|days| Duration::from_secs(days.saturating_mul(DAY))),
-        now: UNIX_EPOCH + Duration::from_secs(now),
-    };
+    let policy = SweepPolicy::new(UNIX_EPOCH + Duration::from_secs(now))
+        .with_min_free(floor.map(|floor| floor.saturating_mul(GIB)))
+        .with_max_age(days.map(|days| Duration::from_secs(days.saturating_mul(DAY))));
     let targets = place.targets(&TargetArg::default())?;
     let dry_run = cx.globals.dry_run;
     let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };

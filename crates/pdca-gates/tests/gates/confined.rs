@@ -1,4 +1,4 @@
-//! Rows and fixes that the kernel keeps from writing what is not theirs.
+//! Checks and fixes in a sandbox.
 
 use pdca_gates::{GatesError, GatesOutcome};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, sandbox_support};
@@ -6,14 +6,11 @@ use pdca_state::GateResult;
 
 use crate::stage::{Checkout, Stage, found, said};
 
-/// Nothing around the workspace can be written but the checkout.
+/// Runs checks for which only the checkout is writable around the workspace.
 fn run(stage: &mut Stage, mode: SandboxMode, rows: &str) -> Result<GatesOutcome, GatesError> {
-    let sandbox = Sandbox {
-        mode,
-        no_write: vec![stage.workspace.around()],
-        write: vec![stage.checkout.path().to_owned()],
-        ..Sandbox::default()
-    };
+    let sandbox = Sandbox::new(mode)
+        .no_write([stage.workspace.around()])
+        .write([stage.checkout.path().to_owned()]);
     let mut tree = Checkout::of(&stage.checkout);
     stage.run_with(rows, Some(&mut tree), |scene| scene.sandbox = Some(sandbox))
 }

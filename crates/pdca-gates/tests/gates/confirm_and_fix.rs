@@ -1,11 +1,11 @@
-//! What happens to a red row before it counts as red.
+//! The steps between a failure and a final failure: confirmation and fix.
 
 use pdca_gates::{Again, Fix, GateEvent, GatesError, Purpose};
 use pdca_state::GateResult;
 
 use crate::stage::{Checkout, Stage, found, said};
 
-/// Red the first time it runs, green from then on.
+/// Fails the first time it runs, and passes from then on.
 const FLAKY: &str = "echo ran >> ran; test $(wc -l < ran) -gt 1 || { echo lost a race; exit 1; }";
 
 #[test]
@@ -45,7 +45,7 @@ fn without_confirm_red_is_red_at_once() {
     assert_eq!((row.result, stage.count("ran")), (GateResult::Fail, 1));
 }
 
-/// Two rows before and after one that wants `a.txt` to say `two` and can make it so.
+/// Two checks before and after one that requires `a.txt` to contain `two` and can fix it.
 const FIXABLE: &str = "cwd = 'worktree'\n\
     [[checks]]\nid = 'before'\ntier = 'T1'\ncmd = 'echo ran >> $PDCA_WORKSPACE/before; cat a.txt'\n\
     [[checks]]\nid = 'fixable'\ntier = 'T2'\nfix = 'echo two > a.txt; echo extra > new.txt; echo fixing'\n\
@@ -67,10 +67,10 @@ fn a_fix_that_turns_its_row_green_becomes_part_of_the_change_for_all_rows() {
         outcome.fixes,
         [Fix { rule_id: "fixable".to_owned(), changed: vec!["a.txt".into()] }]
     );
-    // The row before had spoken about another tree; the one after had not spoken yet.
+    // The check before had run on another tree; the one after had not run yet.
     let counts = ["before", "fixable", "after"].map(|name| stage.count(name));
     assert_eq!(counts, [2, 2, 1]);
-    // What the fix made is in, what the gate left lying about is not.
+    // The change of the fix is in the patch, the file that the check left is not.
     let files = stage.checkout.git(&["diff", "--name-only", &before, "HEAD"]);
     assert_eq!(files, "a.txt\nnew.txt\n");
     let digest = format!("digest of {}", stage.checkout.head());
@@ -164,7 +164,7 @@ fn where_the_scene_does_not_allow_it_nothing_is_fixed() {
         assert_eq!(outcome.fixes, []);
     }
     assert_eq!(stage.count("fixed"), 0);
-    // The same row is fixed where it may be.
+    // The same check is fixed where fixes are allowed.
     assert!(found(&stage.run(rows).report, "gate").fixed);
 }
 

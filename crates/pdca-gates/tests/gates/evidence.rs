@@ -1,4 +1,4 @@
-//! What a red row leaves: failing tests, a log, and a command that runs it again.
+//! The evidence of a failed check: failing tests, a log, and a command that runs it again.
 
 use pdca_gates::{GateEvent, GatesConfig, MOST_NAMES};
 use pdca_state::{GateReport, GateResult};
@@ -75,7 +75,7 @@ fn names_come_from_the_junit_report_that_the_run_wrote() {
     let rows = format!("{JUNIT}cmd = 'sh write.sh one'");
     let first = stage.run(&rows).report;
     assert_eq!(found(&first, "gate").failing, ["m.one"]);
-    // The verdict stands and nothing runs: the names are still those of that run.
+    // The verdict is reused without a run: the names are still those of the first run.
     stage.workspace.write("out/junit.xml", "<testcase name='other'><failure/></testcase>");
     assert_eq!(stage.run(&rows).report, first);
 }
@@ -86,7 +86,7 @@ fn a_junit_report_that_the_run_did_not_write_names_nothing() {
     stage.workspace.write("out/junit.xml", "<testcase name='stale'><failure/></testcase>");
     let report = stage.run(&format!("{JUNIT}cmd = 'echo FAIL: log; exit 1'")).report;
     assert_eq!(found(&report, "gate").failing, ["log"]);
-    // What leads out of the directory is not read, and what is no file says nothing.
+    // A path that leads out of the directory is not read, and something that is no file is ignored.
     let outside = tempfile::tempdir().unwrap();
     let outside = outside.path().join("junit.xml");
     fs_err::write(&outside, "<testcase name='outside'><failure/></testcase>").unwrap();

@@ -1,4 +1,4 @@
-//! Gates that misbehave. Each gets a clear row, none takes the run down with it.
+//! Checks that misbehave. Each gets a clear result, and none breaks the run.
 
 use pdca_process::OutputCap;
 use pdca_state::GateResult;
@@ -53,7 +53,7 @@ fn lesson_11_a_killed_gate_is_not_charged_to_the_patch() {
     assert_eq!(said(&row), "unverifiable: killed from outside by SIGKILL");
     let row = stage.row("cmd = 'kill -TERM $$'");
     assert_eq!(said(&row), "unverifiable: killed from outside by SIGTERM");
-    // The shell says it in its own way when it was a process below it.
+    // The shell reports it as an exit status if a process below it was killed.
     let row = stage.row(r#"cmd = "sh -c 'kill -9 $$'; exit $?""#);
     assert_eq!(row.result, GateResult::Unverifiable, "{row:?}");
 }
@@ -83,7 +83,7 @@ fn three_hundred_megabytes_are_bounded_and_change_no_verdict() {
         cmd = 'yes endless | head -c 300000000; echo the end' }]";
     let mut tree = Checkout::of(&stage.checkout);
     let outcome = stage.run_with(rows, Some(&mut tree), |scene| {
-        scene.output = OutputCap { head: 5000, tail: 5000 };
+        scene.output = OutputCap::new(5000, 5000);
     });
     let row = found(&outcome.unwrap().report, "gate");
     assert_eq!(said(&row), "pass: the end");
@@ -100,7 +100,7 @@ fn a_declaration_in_the_part_of_the_output_that_is_not_kept_counts() {
         echo PDCA-UNVERIFIABLE: no docker; yes | head -c 100000' }]";
     let mut tree = Checkout::of(&stage.checkout);
     let outcome = stage.run_with(rows, Some(&mut tree), |scene| {
-        scene.output = OutputCap { head: 100, tail: 100 };
+        scene.output = OutputCap::new(100, 100);
     });
     let row = found(&outcome.unwrap().report, "gate");
     assert_eq!(said(&row), "unverifiable: no docker");

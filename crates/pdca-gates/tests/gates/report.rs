@@ -1,4 +1,4 @@
-//! What the report holds, whatever takes part.
+//! The content of the report, whichever checks take part.
 
 use pdca_gates::{
     GateContext, GateEvent, GatesConfig, LaneNames, Purpose, Warning, close_report, preflight,
@@ -124,7 +124,7 @@ fn a_row_that_needs_a_lane_is_not_run_without_one() {
     assert_eq!(said(&without), "unverifiable: not run: needs a lane, and this run has none");
     let lane = LaneNames { slot: 3, ..LaneNames::default() };
     let mut tree = Checkout::of(&stage.checkout);
-    // A lane outlives the scene it is lent to.
+    // Leaked, because the context borrows it for longer than this test does.
     let lane: &'static LaneNames = Box::leak(Box::new(lane));
     let with = stage.run_with(row, Some(&mut tree), |scene| scene.lane = Some(lane)).unwrap();
     assert_eq!(said(&found(&with.report, "gate")), "pass: lane 3");

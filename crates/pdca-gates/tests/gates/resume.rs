@@ -1,4 +1,4 @@
-//! What an earlier driver paid for is not paid for again.
+//! Results of an earlier driver are reused.
 
 use pdca_gates::{GateEvent, GatesError};
 use pdca_state::{GateReport, GateResult};
@@ -116,7 +116,7 @@ fn a11_a_gate_that_changed_tracked_files_is_void_after_a_crash_too() {
     assert!(found(&first, "gate").path_line.starts_with("void: "), "{first:?}");
     stage.doubt();
     assert_eq!(stage.resume(rows).report, first);
-    // And once that is known it stays known, whatever happens to the checkout.
+    // A settled result stays valid, whatever happens to the checkout.
     assert_eq!(stage.run(rows).report, first);
     assert_eq!(stage.count("ran"), 1);
 }
@@ -211,7 +211,7 @@ fn a_stopped_run_has_no_report_and_keeps_what_was_finished() {
     let long = stage.workspace.path().join("long");
     let stopper = std::thread::spawn(move || {
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
-        // What was written, not that the file is there: a shell makes it first and writes then.
+        // Waits for the content and not for the file, because a shell creates it first and writes then.
         let began = || std::fs::read(&long).is_ok_and(|lines| !lines.is_empty());
         while !began() && std::time::Instant::now() < patience {
             std::thread::yield_now();

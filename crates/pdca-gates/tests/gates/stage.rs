@@ -11,14 +11,14 @@ use pdca_process::Cancel;
 use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
 use pdca_testkit::{Repo, Workspace};
 
-/// Everything a run needs, in a temporary directory.
+/// All inputs of a run, in a temporary directory.
 pub(crate) struct Stage {
     pub(crate) workspace: Workspace,
     pub(crate) bundle: Bundle,
     pub(crate) checkout: Repo,
     pub(crate) events: Vec<GateEvent>,
     pub(crate) cancel: Cancel,
-    /// The lock under which rows run.
+    /// The lock that is held while checks run.
     pub(crate) hold: Option<Utf8PathBuf>,
 }
 
@@ -37,7 +37,7 @@ impl Stage {
         Self { workspace, bundle, checkout, events: Vec::new(), cancel: Cancel::new(), hold: None }
     }
 
-    /// A program of the workspace.
+    /// Writes a program into the workspace.
     pub(crate) fn script(&self, name: &str, text: &str) {
         self.workspace.write(name, format!("#!/bin/sh\n{text}\n"));
         self.set_mode(name, 0o755);
@@ -53,7 +53,7 @@ impl Stage {
         self.workspace.path().join(".pdca/jobs/issue_7")
     }
 
-    /// Takes the stamps off all verdicts, as if the driver had died before it could put them on.
+    /// Removes the stamps of all verdicts, as if the driver had died before it wrote them.
     pub(crate) fn doubt(&self) {
         for job in fs_err::read_dir(self.jobs()).expect("jobs can be listed") {
             let stamp = job.expect("jobs can be listed").path().join("settled");
@@ -63,19 +63,19 @@ impl Stage {
         }
     }
 
-    /// Runs the rows in a checkout that nobody has touched since the last run.
+    /// Runs the checks in a checkout that is as the last run left it.
     pub(crate) fn resume(&mut self, rows: &str) -> GatesOutcome {
         let mut tree = Checkout::of(&self.checkout);
         tree.as_left = true;
         self.run_with(rows, Some(&mut tree), |_| {}).expect("there is a report")
     }
 
-    /// How often a gate wrote a line to this file of the workspace.
+    /// Returns how often a check wrote a line to this file of the workspace.
     pub(crate) fn count(&self, name: &str) -> usize {
         if self.workspace.has(name) { self.workspace.read(name).lines().count() } else { 0 }
     }
 
-    /// Runs the rows for the bundle in its checkout.
+    /// Runs the checks for the bundle in its checkout.
     pub(crate) fn run(&mut self, rows: &str) -> GatesOutcome {
         self.try_run(rows).expect("there is a report")
     }
@@ -85,7 +85,7 @@ impl Stage {
         self.run_with(rows, Some(&mut tree), |_| {})
     }
 
-    /// Runs the rows in a scene that `set` has changed.
+    /// Runs the checks in a context that `set` has changed.
     pub(crate) fn run_with(
         &mut self,
         rows: &str,
@@ -94,7 +94,7 @@ impl Stage {
     ) -> Result<GatesOutcome, GatesError> {
         let mut checks: GatesConfig =
             toml::from_str(rows).expect("the test's rows are well formed");
-        // What a test's gates write should outlive the checkout's next reset.
+        // The files that the checks of a test write must outlive the next reset of the checkout.
         if checks.cwd == Cwd::Auto {
             checks.cwd = Cwd::Workspace;
         }
@@ -119,20 +119,20 @@ impl Stage {
         })
     }
 
-    /// Runs one row and gives its line of the report.
+    /// Runs one check and returns its row of the report.
     pub(crate) fn row(&mut self, row: &str) -> GateRow {
         let report = self.run(&format!("[[checks]]\nid = 'gate'\ntier = 'T1'\n{row}")).report;
         found(&report, "gate")
     }
 
-    /// The log of a row as it lies in the bundle.
+    /// Returns the log of a check in the bundle.
     pub(crate) fn log(&self, rule_id: &str) -> Vec<u8> {
         let path = self.bundle.dir().join(format!("gate-logs/{rule_id}.log"));
         fs_err::read(path).expect("the row has a log")
     }
 }
 
-/// The line of a report that belongs to a row.
+/// Returns the row of a report for a check.
 pub(crate) fn found(report: &GateReport, rule_id: &str) -> GateRow {
     let mut rows = report.rows.iter().filter(|row| row.rule_id == rule_id);
     let row = rows.next().expect("a configured row is in the report");
@@ -140,7 +140,7 @@ pub(crate) fn found(report: &GateReport, rule_id: &str) -> GateRow {
     row.clone()
 }
 
-/// Reads a result and its evidence at once.
+/// Returns a result and its evidence.
 pub(crate) fn said(row: &GateRow) -> String {
     format!("{}: {}", row.result, row.path_line)
 }
@@ -149,12 +149,12 @@ pub(crate) fn said(row: &GateRow) -> String {
 pub(crate) struct Checkout {
     repo: Repo,
     expected: Change,
-    /// What the checkout is before anything is proposed.
+    /// The change before anything is proposed.
     accepted: String,
     pub(crate) prepared: usize,
     pub(crate) breaks: Option<&'static str>,
     pub(crate) as_left: bool,
-    /// The tree of which the patch is empty.
+    /// The tree whose patch is empty.
     pub(crate) base: Option<String>,
 }
 
@@ -241,7 +241,7 @@ impl Tree for Checkout {
     }
 }
 
-/// Whether a process is alive that has `path` open or as its working directory.
+/// Returns true if a living process has `path` open or as its working directory.
 pub(crate) fn is_in_use(path: &Utf8Path) -> bool {
     let processes = fs_err::read_dir("/proc").expect("processes can be listed");
     processes.filter_map(Result::ok).any(|process| {

@@ -1,11 +1,11 @@
-//! Rows that run at the same time.
+//! Checks that run at the same time.
 
 use pdca_gates::GateEvent;
 use pdca_state::GateResult;
 
 use crate::stage::{Checkout, Stage, found, said};
 
-/// Waits until the other row has started, so it passes only when both run at once.
+/// Waits until the other check has started, so it passes only if both run at once.
 fn meets(own: &str, other: &str) -> String {
     format!(
         "touch $PDCA_WORKSPACE/{own}; for i in $(seq 600); do \

@@ -12,7 +12,7 @@ fn lesson_18_every_row_starts_from_the_change_with_what_git_ignores_still_there(
          [[checks]]\nid = 'first'\ntier = 'T1'\ncmd = 'echo litter > litter; mkdir -p target; echo x > target/cache'\n\
          [[checks]]\nid = 'second'\ntier = 'T2'\ncmd = 'test ! -e litter && test -e target/cache && cat a.txt'",
     );
-    // What git ignores stays: the next build is warm.
+    // Ignored files stay, so the next build is warm.
     assert_eq!(said(&found(&outcome.report, "first")), "pass: ");
     assert_eq!(said(&found(&outcome.report, "second")), "pass: one");
 }

@@ -24,6 +24,7 @@ use crate::{
 
 /// The files that a hydration put into a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placed {
     /// The number of files.
     pub files: usize,

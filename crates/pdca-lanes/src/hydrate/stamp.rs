@@ -9,18 +9,25 @@ use std::{
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
 };
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_state::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::hydrate::{
-    HydrateConfig,
-    config::plain,
-    select::{INCLUDE, Selection},
+use crate::{
+    hydrate::{
+        HydrateConfig, HydrationState,
+        config::plain,
+        select::{INCLUDE, Selection},
+    },
+    marker::LaneRecord,
 };
 
+/// The suffix of the hydration directory of a target.
+pub(crate) const HYDRATION: &str = ".hydration";
+/// The file name of the stamp in that directory.
+const STAMP: &str = "stamp.json";
 const FORMAT: u32 = 1;
 /// The largest file that enters the digest with its content; a larger one enters with its size and times.
 const LARGEST_READ: u64 = 1 << 20;
@@ -93,6 +100,57 @@ impl Left {
     /// Names a path whose state is not known yet.
     pub(crate) fn coming(path: &str) -> Self {
         Self { path: path.to_owned(), state: None }
+    }
+}
+
+/// The directory of a lane's hydration, which holds its stamp and the logs of its commands.
+#[derive(Debug)]
+pub(crate) struct HydrationRecord {
+    dir: Utf8PathBuf,
+}
+
+impl HydrationRecord {
+    pub(crate) fn of(lane: &LaneRecord) -> Self {
+        Self::at(lane.beside(HYDRATION))
+    }
+
+    pub(crate) fn at(dir: Utf8PathBuf) -> Self {
+        Self { dir }
+    }
+
+    pub(super) fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
+    pub(super) fn stamp_path(&self) -> Utf8PathBuf {
+        self.dir.join(STAMP)
+    }
+
+    pub(crate) fn state(&self) -> HydrationState {
+        match Stamp::load(&self.stamp_path()) {
+            Ok(None) => HydrationState::None,
+            Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
+            Ok(Some(_)) | Err(_) => HydrationState::Begun,
+        }
+    }
+
+    /// Marks the hydration as begun, because its files are about to be removed.
+    pub(crate) fn doubt(&self) -> io::Result<()> {
+        let path = self.stamp_path();
+        match Stamp::load(&path)? {
+            Some(stamp) => {
+                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the stamp, after the hydrated files were removed.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        match fs::remove_file(self.stamp_path()) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 

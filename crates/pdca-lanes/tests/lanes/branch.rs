@@ -1,4 +1,4 @@
-//! Branches of attempts, and further checkouts of a lane.
+//! Branches of attempts, and additional checkouts of a lane.
 
 use fs_err as fs;
 use pdca_lanes::{LaneError, LaneKind, Reset, Tripwire, attempt_branch};
@@ -78,7 +78,7 @@ fn a_further_checkout_is_a_worktree_of_the_lane_and_not_of_the_primary() {
     assert!(listed.contains(extra.as_str()) && listed.contains("locked"), "{listed}");
     assert_eq!(scene.primary.git(&["worktree", "list"]), before);
     assert_sound(&extra);
-    // The lane goes on as before.
+    // The lane itself is unaffected.
     lane.reset(&second).unwrap();
     assert_eq!(dirt(&lane), "");
     assert!(matches!(lane.add_worktree("before", &first), Err(LaneError::NotEmpty { .. })));
@@ -133,14 +133,14 @@ fn work_is_done_on_a_branch_of_the_lane_that_the_next_reset_removes() {
         let at = seen(&lane);
         assert_eq!(at.git(&["branch", "--show-current"]).trim(), first);
         assert_eq!(at.git(&["status", "--porcelain", "--branch"]), format!("## {first}\n"));
-        // An agent commits as anybody does, and that is no breach of the primary.
+        // A commit of an agent is not a breach of the primary.
         let wire = Tripwire::arm(&scene.target(), &[]).unwrap();
         fs::write(lane.path().join("a"), "b\n").unwrap();
         let commit = at.commit("by an agent");
         assert_eq!(at.git(&["rev-parse", &first]).trim(), commit);
         assert_eq!(wire.breaches(), Vec::<String>::new(), "{kind:?}");
         assert_eq!(lane.head().unwrap().unwrap(), commit);
-        // Again on the same branch, as after a crash: it is the lane's own.
+        // The same branch again, as after a crash: it is the lane's own.
         assert_eq!(lane.rescue("left").unwrap().unwrap(), commit);
         lane.reset_on(&base, &first, Reset::Tracked).unwrap();
         assert_eq!(at.git(&["rev-parse", &first]).trim(), base);

@@ -1,4 +1,4 @@
-//! A lane of ours that what ran in it broke: moved aside, and made anew.
+//! Lanes that a process in them broke: moved aside and created anew.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -12,7 +12,7 @@ fn rescued(scene: &Scene, name: &str) -> Utf8PathBuf {
     scene.lanes().root().join("lane-0/rescued").join(name)
 }
 
-/// Claims, and checks that the lane is as new and the broken one where it is said to be.
+/// Claims the lane, and checks that it is as new and the broken one was moved to the reported path.
 fn assert_made_anew(scene: &Scene, to: &str) {
     let lane = scene.claim();
     assert_eq!(lane.moved_aside(), Some(&*rescued(scene, to)));
@@ -77,7 +77,7 @@ fn a_lane_whose_repository_leads_elsewhere_is_moved_aside_and_elsewhere_is_untou
 #[test]
 fn a_lane_replaced_by_a_link_is_moved_aside_and_the_other_directory_is_untouched() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
-    // One that would even pass for a lane, and one that would not.
+    // One that still looks like a lane, and one that does not.
     for (count, other) in [(1, scene.primary.path().to_owned()), (2, scene.beside("plain"))] {
         fs::create_dir_all(&other).unwrap();
         fs::write(other.join("precious"), "x").unwrap();

@@ -1,4 +1,4 @@
-//! Making, reusing, holding and refusing lanes.
+//! Creating, reusing, holding and refusing lanes.
 
 use fs_err as fs;
 use pdca_lanes::{ClaimError, Lanes, Target};
@@ -124,7 +124,7 @@ fn a_note_about_the_occupant_that_cannot_be_read_is_an_error() {
     fs::remove_dir(&note).unwrap();
     fs::write(&note, [b'x'; 4097]).unwrap();
     assert!(lane.owner().is_err());
-    // Whatever is in its place is replaced, and not written through.
+    // Whatever is at its path is replaced, and not written through.
     fs::remove_file(&note).unwrap();
     std::os::unix::fs::symlink(&outside, &note).unwrap();
     lane.set_owner(&[b'y'; 4096]).unwrap();
@@ -141,7 +141,7 @@ fn a_making_that_was_interrupted_is_done_again() {
     let ready = fs::read_to_string(marker(&scene)).unwrap();
     let preparing = ready.replace("\"ready\"", "\"preparing\"");
     assert_ne!(preparing, ready);
-    // As each step of the making leaves it: nothing, a part of the repository, all but HEAD, all.
+    // The states after each step of the creation: nothing, a part of the repository, all but HEAD, all.
     for keep in [
         &[][..],
         &["objects"],

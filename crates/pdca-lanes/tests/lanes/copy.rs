@@ -1,4 +1,4 @@
-//! A throwaway checkout, from which nothing leads back.
+//! Throwaway copies, from which nothing leads back to the lane.
 
 use fs_err as fs;
 use pdca_lanes::LaneError;

@@ -1,4 +1,4 @@
-//! A program in a lane that turns its `.git` against us.
+//! Programs that manipulate the `.git` of their lane.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! What comes into a lane beyond what git tracks, and what must not.
+//! The untracked files that a hydration brings into a lane, and those that it must not.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
@@ -24,7 +24,7 @@ pub(crate) fn hydrate(
     lane.hydrate(&Hydrate::new(target, config), &Cancel::new(), &mut |_, _| {})
 }
 
-/// What a hydration that had something to do put there.
+/// Returns the files of a hydration that was not a no-op.
 fn placed(done: Result<Hydrated, HydrateError>) -> Placed {
     match done.unwrap() {
         Hydrated::Fresh(placed) => placed,

@@ -1,4 +1,4 @@
-//! What is run to hydrate a lane: once, to its end, and again after anything went wrong.
+//! The commands of a hydration: run once, to their end, and again after a failure.
 
 use std::{process::Stdio, time::Duration};
 
@@ -113,8 +113,7 @@ fn the_commands_have_the_environment_they_are_given_and_run_in_the_lane() {
         ]))),
         ..HydrateConfig::default()
     };
-    let how =
-        Hydrate { env: Env::default().with("PDCA_LANE", "0"), ..Hydrate::new(&target, &config) };
+    let how = Hydrate::new(&target, &config).with_env(Env::default().with("PDCA_LANE", "0"));
     lane.hydrate(&how, &Cancel::new(), &mut |_, _| {}).unwrap();
     let said = fs::read_to_string(lane.path().join("deps/said")).unwrap();
     assert_eq!(said, format!("0 {}\n", lane.path()));
@@ -215,8 +214,8 @@ fn a_cancelled_hydration_is_none() {
 const PRIMARY: &str = "HYDRATE_PRIMARY";
 const LANES: &str = "HYDRATE_LANES";
 
-/// An install that needs a clean tree, says a word half-way, and takes long while there is a file
-/// `slow` beside the lanes.
+/// An install command that needs a clean tree, prints a word half-way, and takes long while a file `slow` exists beside
+/// the lanes.
 fn halting(root: &Utf8Path) -> HydrateConfig {
     let text = format!(
         "mkdir deps && echo up && if test -e '{root}/slow'; then sleep 1000; fi; echo run >> deps/runs"
@@ -224,7 +223,7 @@ fn halting(root: &Utf8Path) -> HydrateConfig {
     HydrateConfig { install: Some(shell(&text)), ..counting() }
 }
 
-/// A driver in a process of its own, which is killed as soon as the install says a word.
+/// A driver in a process of its own, which is killed as soon as the install prints its word.
 #[test]
 fn a_driver_that_dies() {
     let given = |name: &str| {
@@ -239,7 +238,7 @@ fn a_driver_that_dies() {
     let lane = Lanes::new(&root).claim(0, &target).unwrap();
     lane.reset(&target.resolve(None).unwrap().commit).unwrap();
     let (hold, config) = (root.join("hold"), halting(&root));
-    let how = Hydrate { hold: Some(&hold), ..Hydrate::new(&target, &config) };
+    let how = Hydrate::new(&target, &config).with_hold(&hold);
     drop(lane.hydrate(&how, &Cancel::new(), &mut |_, sign| {
         if let Sign::Output { .. } = sign {
             pdca_process::end_self_with_sigkill();

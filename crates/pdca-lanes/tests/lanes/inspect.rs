@@ -1,4 +1,4 @@
-//! What is said about lanes by whoever only looks.
+//! Reports on lanes, which change nothing.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -11,7 +11,7 @@ use crate::{
     scene::{BY, Scene},
 };
 
-/// Every file below a directory with what would tell a change.
+/// Records every file below a directory, with everything that shows a change.
 fn everything(root: &Utf8Path) -> Vec<(Utf8PathBuf, u64, i64, i64)> {
     let mut found = Vec::new();
     let mut todo = vec![root.to_owned()];

@@ -13,7 +13,7 @@ use pdca_lanes::{LaneKind, Lanes, Provision, ProvisionEvent, Target};
 
 use crate::scene::{Inventory, Scene, assert_sound, digest, dirt};
 
-/// What the child is asked to do: primary, root, base, kind, number of lanes, event to stop at.
+/// The task of the child: primary, root, base, kind, number of lanes, event to stop at.
 const ASKED: &str = "PDCA_LANES_TEST_PROVISION";
 
 /// A primary with enough files for several steps, some of them larger than a small limit.
@@ -56,7 +56,7 @@ fn child(scene: &Scene, kind: LaneKind, lanes: u32, stop: usize, shell: &str) ->
 fn does_as_it_is_asked() {
     #[expect(clippy::disallowed_methods, reason = "how the other process is told what to do")]
     let asked = std::env::var(ASKED);
-    // Nobody asked: there is nothing to provision, and that is refused.
+    // The range of slots is empty, which is an error.
     let Ok(asked) = asked else {
         let scene = Scene::new(&[("a", "a\n")]);
         assert!(scene.provision(0..0, LaneKind::Reference).is_err());
@@ -68,7 +68,7 @@ fn does_as_it_is_asked() {
     let slots: Range<u32> = 0..asked[4].parse().unwrap();
     let stop: usize = asked[5].parse().unwrap();
     let heard = std::sync::atomic::AtomicUsize::new(0);
-    let request = Provision { slots, target: &target, base: asked[2], kind };
+    let request = Provision::new(slots, &target, asked[2]).with_kind(kind);
     let tell = |event: ProvisionEvent| {
         let count = heard.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
         if count == stop {
@@ -86,7 +86,7 @@ fn does_as_it_is_asked() {
     }
 }
 
-/// Kills the child once it says that it stopped; says whether it did.
+/// Kills the child once it reports that it stopped. Returns true if it did.
 fn kill_when_stopped(mut child: Child) -> bool {
     let out = BufReader::new(child.stdout.take().unwrap());
     let stopped = out.lines().map_while(Result::ok).any(|line| line.starts_with("stopped"));
@@ -139,7 +139,7 @@ fn a3_worktrees_whose_making_was_killed_at_any_step_are_completed() {
     killed_at_every_step(LaneKind::Worktree);
 }
 
-/// What is left when the system dies between two steps that nobody is told of.
+/// The states after a crash between two steps without an event.
 #[test]
 fn a3_a_worktree_that_is_half_registered_is_registered_once() {
     let scene = scene();
@@ -161,7 +161,7 @@ fn a3_a_worktree_that_is_half_registered_is_registered_once() {
         }
         fs_err::remove_dir_all(scene.checkout()).unwrap();
         if keep.is_empty() {
-            // A registration that names nobody is not ours to remove; git prunes it.
+            // A registration that names no checkout is not ours to remove; git prunes it.
             fs_err::remove_dir_all(registration).unwrap();
         }
         assert_completes(&scene, LaneKind::Worktree, 2, &before);
@@ -173,7 +173,7 @@ fn e2_e3_files_that_may_not_grow_stop_it_and_it_completes_when_they_may() {
     for kind in [LaneKind::Reference, LaneKind::Worktree] {
         let scene = scene();
         let before = digest(scene.primary.path(), kind);
-        // As a full disk does: some files fit and some do not.
+        // As on a full disk: some files fit and some do not.
         let limited = child(&scene, kind, 2, 0, "trap '' XFSZ; ulimit -f 16;");
         let Output { status, stderr, stdout } = limited.wait_with_output().unwrap();
         let said =

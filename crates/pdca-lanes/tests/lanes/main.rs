@@ -1,4 +1,4 @@
-//! Lanes against the real git: what we make, git must agree with.
+//! Lanes checked against the real git.
 
 #![expect(
     clippy::unwrap_used,

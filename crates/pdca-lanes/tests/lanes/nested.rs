@@ -35,14 +35,14 @@ fn repositories_inside_are_named_wherever_they_are() {
     init(&lane, "lib/inner");
     init(&lane, "deep/er");
     init(&lane, "src/sub");
-    // Where tracked files are, or were.
+    // In directories with tracked files, or formerly tracked ones.
     Repo::at(&lane.path().join("src"));
     for file in ["file", "other"] {
         fs::remove_file(lane.path().join(file)).unwrap();
     }
     init(&lane, "file");
     init(&lane, "other/inner");
-    // A file will do, and nothing in it is believed.
+    // A file `.git` is enough; its content does not matter.
     fs::create_dir(lane.path().join("linked")).unwrap();
     fs::write(lane.path().join("linked/.git"), "gitdir: /nowhere\n").unwrap();
     let expected = ["deep/er", "file", "lib", "linked", "other/inner", "src", "src/sub"];

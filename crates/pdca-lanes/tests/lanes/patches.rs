@@ -1,4 +1,4 @@
-//! Patches that are refused before git sees them.
+//! Patches that are rejected before git sees them.
 
 use fs_err as fs;
 use pdca_lanes::{ApplyError, Lane, PatchError, PatchFault};
@@ -24,7 +24,6 @@ fn link(name: &str, target: &str) -> String {
     )
 }
 
-/// A lane to try patches in.
 struct Trial {
     scene: Scene,
     lane: Lane,
@@ -37,7 +36,7 @@ impl Trial {
         Self { scene, lane }
     }
 
-    /// How a patch is refused, if it is; one that is leaves nothing behind.
+    /// Returns the reason why a patch is rejected, if it is, and checks that a rejected one leaves nothing behind.
     fn refusal(&self, patch: &str) -> Option<PatchError> {
         match self.lane.apply(patch.as_bytes()) {
             Err(ApplyError::Refused(refused)) => {

@@ -1,4 +1,4 @@
-//! What a lane has for itself.
+//! The private names and ports of a lane.
 
 use fs_err as fs;
 use pdca_lanes::{PortRange, PrivateNames, WorkspaceId};
@@ -28,7 +28,7 @@ fn whoever_asks_from_outside_is_told_the_ports_that_the_lane_has() {
     assert_eq!(asked().port_base(), Some(range.preferred(&here, 0)));
     assert!(!lanes.root().exists(), "asking makes nothing");
     let lane = scene.lane();
-    // Somebody else has the preferred block, or it is ours: either way the answer is what is held.
+    // Whether or not the preferred block was free, the reported block is the one that is held.
     let elsewhere = range.take(&here, 0).unwrap();
     let private = lane.take_names(&here, range).unwrap();
     assert_ne!(private.names().port_base(), Some(elsewhere.base()));

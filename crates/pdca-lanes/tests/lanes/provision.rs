@@ -1,4 +1,4 @@
-//! Many lanes at once: made, completed, and left alone.
+//! Provisioning many lanes at once.
 
 use std::sync::Mutex;
 
@@ -67,8 +67,7 @@ fn no_lane_is_no_request() {
 fn every_lane_is_told_of_when_it_is_begun_and_when_it_is_ready() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     let (target, base) = (scene.target(), scene.primary.head());
-    let request =
-        Provision { slots: 0..2, target: &target, base: &base, kind: LaneKind::Reference };
+    let request = Provision::new(0..2, &target, &base);
     let told = Mutex::new(Vec::new());
     let lanes =
         scene.lanes().provision(&request, &|event| told.lock().unwrap().push(event)).unwrap();

@@ -1,4 +1,4 @@
-//! Remotes of the primary in a lane, and what git makes of them.
+//! The remotes of the primary in a lane.
 
 use fs_err as fs;
 use pdca_lanes::LaneKind;
@@ -40,7 +40,7 @@ fn a_lane_fetches_from_upstream_as_the_primary_would() {
         assert_eq!(seen(&lane).git(&["rev-parse", "upstream/main"]).trim(), newer);
         if kind == LaneKind::Reference {
             assert!(before == digest(scene.primary.path(), LaneKind::Reference));
-            // What was fetched is there for the next commands, the configuration unchanged.
+            // The fetched refs are there for later commands, and the configuration is unchanged.
             lane.reset(&newer).unwrap();
             seen(&lane).git(&["fetch", "-q", "mirror"]);
         }
@@ -57,7 +57,7 @@ fn remotes_are_carried_over_word_for_word() {
     assert_eq!(listed(&seen(&lane), "^remote\\.upstream\\."), theirs);
     let bare = ["config", "--type=bool", "remote.upstream.skipFetchAll"];
     assert_eq!(seen(&lane).git(&bare), "true\n");
-    // A path that depends on where the primary is leads to the same place.
+    // A relative path leads to the same directory as in the primary.
     let mirror = seen(&lane).git(&["config", "remote.mirror.url"]);
     assert_eq!(
         fs::canonicalize(mirror.trim()).unwrap(),

@@ -1,4 +1,4 @@
-//! Lanes that go, and what was in them that stays.
+//! Removing lanes, and keeping the work in them.
 
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ fn a28_a_removal_that_was_interrupted_is_completed() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(scene.lane());
     let slot = scene.lanes().root().join("lane-0");
-    // After the rename, and after the marker went.
+    // Once after the rename, and once after the marker was deleted.
     for marker_gone in [false, true] {
         drop(scene.lane());
         fs::rename(slot.join("app"), slot.join("app.removed")).unwrap();
@@ -275,7 +275,7 @@ fn a_sweep_does_what_its_plan_says() {
     held.reset(&scene.primary.head()).unwrap();
     let hour = Duration::from_secs(3600);
     let later = lanes.list().unwrap()[2].used.unwrap() + 2 * hour;
-    let policy = SweepPolicy { min_free: None, max_age: Some(hour), now: later };
+    let policy = SweepPolicy::new(later).with_max_age(Some(hour));
     let plan = lanes.plan_sweep(std::slice::from_ref(&target), &policy).unwrap();
     assert_eq!(lanes.list().unwrap().len(), 3, "a plan changes nothing");
     let goes: Vec<u32> = plan
@@ -292,7 +292,7 @@ fn a_sweep_does_what_its_plan_says() {
     }
     let left: Vec<u32> = lanes.list().unwrap().iter().map(|lane| lane.slot).collect();
     assert_eq!(left, [2]);
-    let full = SweepPolicy { min_free: Some(u64::MAX), max_age: None, now: later };
+    let full = SweepPolicy::new(later).with_min_free(Some(u64::MAX));
     let plan = lanes.plan_sweep(std::slice::from_ref(&target), &full).unwrap();
     assert!(
         matches!(plan.items[..], [ref item] if matches!(item.decision, SweepDecision::Keep(_)))

@@ -1,4 +1,4 @@
-//! What a reset would lose, kept.
+//! Keeping the work that a reset would lose.
 
 use fs_err as fs;
 

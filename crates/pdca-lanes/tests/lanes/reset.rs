@@ -1,4 +1,4 @@
-//! Tracked files equal to the base, untracked gone, ignored kept.
+//! Resetting a lane: tracked files equal the base, untracked ones are removed, ignored ones stay.
 
 use std::{
     ffi::OsStr,
@@ -330,7 +330,7 @@ fn d22_a_commit_that_is_there_and_damaged_is_not_said_to_be_absent() {
     let err = lane.reset(&commit).unwrap_err();
     assert!(matches!(err, LaneError::Objects { .. }), "{err:?}");
     assert!(matches!(lane.diff(&commit, &commit), Err(LaneError::Objects { .. })));
-    // What is there and is no commit is none.
+    // An existing object that is not a commit does not count as one.
     assert!(matches!(lane.reset(tree.trim()), Err(LaneError::NoSuchCommit { .. })));
 }
 

@@ -1,4 +1,4 @@
-//! A primary, its lanes, and how git sees both.
+//! A primary and its lanes, as git sees them.
 
 use std::{
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
@@ -12,11 +12,11 @@ use pdca_lanes::{
 };
 use pdca_testkit::{Repo, Workspace};
 
-/// Who commits in these tests.
+/// The author of commits in these tests.
 pub(crate) const BY: Signature<'static> =
     Signature { name: "A Builder", email: "builder@example.com", seconds: 1_000_000_000 };
 
-/// A primary beside the place of its lanes.
+/// A primary and the directory of its lanes.
 pub(crate) struct Scene {
     pub(crate) primary: Repo,
     around: Workspace,
@@ -71,7 +71,7 @@ impl Scene {
     }
 }
 
-/// Provisions and hears nothing of it.
+/// Provisions without listening to events.
 pub(crate) fn provision(
     lanes: &Lanes,
     target: &Target,
@@ -79,17 +79,17 @@ pub(crate) fn provision(
     slots: std::ops::Range<u32>,
     kind: LaneKind,
 ) -> Result<Vec<Provisioned>, ProvisionError> {
-    lanes.provision(&Provision { slots, target, base, kind }, &|_| {})
+    lanes.provision(&Provision::new(slots, target, base).with_kind(kind), &|_| {})
 }
 
 /// Both kinds of lanes, each with slots of its own.
 pub(crate) const KINDS: [(LaneKind, std::ops::Range<u32>); 2] =
     [(LaneKind::Reference, 0..2), (LaneKind::Worktree, 2..4)];
 
-/// Everything below a directory: path, mode, time of change, and what files hold and links say.
+/// Everything below a directory: path, mode, change time, content of files and targets of links.
 pub(crate) type Inventory = Vec<(PathBuf, u32, (i64, i64), Vec<u8>)>;
 
-/// Takes the inventory of a directory, except of what has one of these names relative to it.
+/// Records everything below a directory, except entries with one of these relative names.
 pub(crate) fn inventory_except(root: &Utf8Path, except: &[&str]) -> Inventory {
     fn add(root: &Path, dir: &Path, except: &[&str], found: &mut Inventory) {
         for entry in fs::read_dir(dir).unwrap() {
@@ -108,7 +108,7 @@ pub(crate) fn inventory_except(root: &Utf8Path, except: &[&str]) -> Inventory {
             } else {
                 fs::read(&path).unwrap()
             };
-            // git sets the time of an object anew when someone would have written the same one.
+            // git updates the time of an existing object instead of writing it again.
             let object = name.starts_with(".git/objects") || name.starts_with("objects");
             let time = if object { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
             found.push((name, meta.mode(), time, held));
@@ -120,9 +120,9 @@ pub(crate) fn inventory_except(root: &Utf8Path, except: &[&str]) -> Inventory {
     found
 }
 
-/// What a repository of the user must be, byte for byte, before and after.
+/// Records the state of a repository of the user, which must be the same before and after.
 ///
-/// A linked worktree is registered in it and may add objects; nothing else is excused.
+/// Only a linked worktree may add its registration and objects.
 pub(crate) fn digest(primary: &Utf8Path, kind: LaneKind) -> Inventory {
     match kind {
         LaneKind::Reference => inventory_except(primary, &[]),
@@ -133,20 +133,20 @@ pub(crate) fn digest(primary: &Utf8Path, kind: LaneKind) -> Inventory {
     }
 }
 
-/// How git sees a lane.
+/// Runs git in a lane.
 pub(crate) fn seen(lane: &Lane) -> Repo {
     Repo::existing(lane.path())
 }
 
-/// What git would list as changed or untracked; nothing when the tree is clean.
+/// Returns the changed and untracked files according to git; empty if the tree is clean.
 pub(crate) fn dirt(lane: &Lane) -> String {
     let repo = seen(lane);
-    // A fresh look, so that git compares content and not only what the index remembers.
+    // A fresh index, so that git compares content and not only stat data.
     repo.git(&["update-index", "-q", "--really-refresh"]);
     repo.git(&["status", "--porcelain", "--untracked-files=all"])
 }
 
-/// Asks git whether everything in the repository holds together.
+/// Runs `git fsck` on the repository.
 pub(crate) fn assert_sound(path: &Utf8Path) {
     let repo = Repo::existing(path);
     repo.git(&["fsck", "--strict", "--no-dangling"]);

@@ -1,4 +1,4 @@
-//! Repositories that are targets, and those that are refused by name.
+//! Repositories that can be targets, and those that are refused with a reason.
 
 use camino::Utf8Path;
 use fs_err as fs;
@@ -69,7 +69,7 @@ fn d7_d14_what_a_lane_would_get_wrong_is_refused_by_name() {
         Repo::existing(&path)
     };
     scene.primary.git(&["config", "uploadpack.allowFilter", "true"]);
-    // An old git cannot make one; where it finds one, it must be refused all the same.
+    // An old git cannot create one; an existing one must be refused nevertheless.
     let reftable = || {
         let path = scene.beside("reftable");
         let args = ["clone", "-q", "--ref-format=reftable", url.as_str(), path.as_str()];
@@ -231,7 +231,7 @@ fn a_ref_that_leads_to_no_commit_is_no_branch() {
     assert_eq!(found.commit, scene.primary.head());
 }
 
-/// One of each, in turn: a feature that is not in the chain is missed by the compiler.
+/// One of each: the compiler reports a feature that is missing in the match.
 fn next(feature: Option<&Feature>) -> Option<Feature> {
     let text = str::to_owned;
     let filter = |filter: &str| Feature::Filter { filter: text(filter), file: text("f") };

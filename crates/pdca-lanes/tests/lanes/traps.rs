@@ -1,5 +1,5 @@
-//! What a real repository may be like: each is handled or refused by name, and the user's is
-//! the same to the byte before and after.
+//! Peculiarities of real repositories: each is supported or refused with a reason, and the user's repository does not
+//! change by a byte.
 
 use std::{
     ffi::OsStr,
@@ -17,7 +17,7 @@ use pdca_testkit::{Repo, Workspace};
 
 use crate::scene::{Inventory, KINDS, Scene, assert_sound, digest, dirt, provision, seen};
 
-/// Provisions lanes of both kinds, and checks that git is content and the primary as before.
+/// Provisions lanes of both kinds, and checks that git accepts them and the primary is unchanged.
 fn assert_provisioned(scene: &Scene, primary: &Utf8Path, base: &str) {
     for (kind, slots) in KINDS {
         let before = digest(primary, kind);
@@ -28,7 +28,7 @@ fn assert_provisioned(scene: &Scene, primary: &Utf8Path, base: &str) {
             assert_eq!(lane.head().unwrap().as_deref(), Some(base), "{kind:?}");
             lane.reset(base).unwrap();
         }
-        // Before git itself looks, which in a worktree heeds the configuration of the primary.
+        // Before git itself runs, because in a worktree it follows the configuration of the primary.
         assert_same(&before, &digest(primary, kind));
         for lane in slots.map(claim) {
             assert_eq!(dirt(&lane), "", "{kind:?}");
@@ -37,7 +37,7 @@ fn assert_provisioned(scene: &Scene, primary: &Utf8Path, base: &str) {
     }
 }
 
-/// Says what differs, and not all that is there.
+/// Shows only the differences.
 fn assert_same(before: &Inventory, after: &Inventory) {
     let changed = before.iter().filter(|fact| !after.contains(fact));
     let new = after.iter().filter(|fact| !before.contains(fact));
@@ -359,11 +359,11 @@ fn git_need_not_read_a_file_to_know_that_a_fresh_lane_is_clean() {
     for (kind, slots) in KINDS {
         for lane in scene.provision(slots, kind).unwrap() {
             let repo = Repo::existing(&lane.path);
-            // Lists what the stat data alone does not tell to be unchanged.
+            // Lists the files that the stat data alone does not prove unchanged.
             assert_eq!(repo.git(&["diff-files", "--name-only"]), "");
             let index = repo.git(&["rev-parse", "--path-format=absolute", "--git-path", "index"]);
             let written = fs::metadata(index.trim()).unwrap().mtime();
-            // Nor is any file as young as the index.
+            // And no file is as young as the index.
             let debug = repo.git(&["ls-files", "--debug"]);
             let times = debug.lines().filter_map(|line| line.trim().strip_prefix("mtime: "));
             let times: Vec<i64> =

@@ -1,4 +1,4 @@
-//! Writes to the primary that are noticed, and those that are none.
+//! Writes to the primary that are reported, and those that are not.
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _};
 
@@ -24,14 +24,14 @@ fn looking_and_working_in_a_lane_trip_nothing() {
     lane.commit_all("x", &BY).unwrap();
     lane.copy_to(&scene.beside("copy")).unwrap();
     scene.primary.write("built.o", "ignored");
-    // Refreshes the stat data in the index, as any editor's git does all the time.
+    // Refreshes the stat data in the index, as editors do all the time.
     let touched = scene.primary.path().join("c/d");
     fs::write(&touched, "d\n").unwrap();
     scene.primary.try_git(&["update-index", "--refresh"]);
     assert_eq!(wire.breaches(), Vec::<String>::new());
 }
 
-/// Arms, writes, and gives what was noticed.
+/// Arms the tripwire, writes, and returns the breaches.
 fn noticed(write: impl FnOnce(&Scene)) -> Vec<String> {
     let scene = scene();
     let wire = Tripwire::arm(&scene.target(), &[]).unwrap();

@@ -1,17 +1,16 @@
-//! The protocol of a workbench: what is done to a checkout between two jobs, in which order.
+//! The protocol of a workbench: the steps between two jobs, and their order.
 
 use std::cell::RefCell;
 
 use fs_err as fs;
 use pdca_lanes::{
-    Hydrate, HydrateConfig, Observer, OwnerNote, Reset, Setup, Workbench, WorkbenchError,
-    WorkbenchEvent,
+    Hydrate, HydrateConfig, Observer, OwnerNote, Setup, Workbench, WorkbenchError, WorkbenchEvent,
 };
 use pdca_process::Cancel;
 
 use crate::scene::{Scene, dirt, seen};
 
-/// Writes down steps that were completed, and events.
+/// Records completed steps and events.
 #[derive(Default)]
 struct Log(RefCell<Vec<String>>);
 
@@ -37,11 +36,11 @@ fn claim(scene: &Scene) -> Workbench {
     Workbench::claim(&scene.lanes(), [0], scene.target()).unwrap()
 }
 
-/// Prepares the workbench for a job, and says what was done.
+/// Prepares the workbench for a job, and returns the recorded steps.
 fn prepare(bench: &Workbench, job: &str, commit: &str) -> String {
     let (log, config) = (Log::default(), HydrateConfig::default());
     let hydrate = Hydrate::new(&bench.target, &config);
-    let setup = Setup { job, commit, branch: None, reset: Reset::Clean, hydrate };
+    let setup = Setup::new(job, commit, hydrate);
     bench.prepare(&setup, &Cancel::new(), &log).unwrap();
     log.0.take().join(" ")
 }

@@ -36,7 +36,7 @@ fn c10_git_lists_it_as_a_locked_worktree_of_the_primary() {
     let listed = listed(&scene);
     assert!(listed.contains(&format!("worktree {}", lane.path())), "{listed:?}");
     assert!(listed.iter().any(|line| line.starts_with("locked a lane of pdca")), "{listed:?}");
-    // It survives what removes worktrees that nobody locked.
+    // It survives the pruning of worktrees that are not locked.
     fs::rename(lane.path(), scene.beside("away")).unwrap();
     scene.primary.git(&["worktree", "prune", "--expire=now"]);
     fs::rename(scene.beside("away"), lane.path()).unwrap();
@@ -104,7 +104,7 @@ fn provisioning_does_not_turn_one_kind_into_the_other() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(lane(&scene));
     let (target, base) = (scene.target(), scene.primary.head());
-    let request = |kind| Provision { slots: 0..1, target: &target, base: &base, kind };
+    let request = |kind| Provision::new(0..1, &target, &base).with_kind(kind);
     let provision = |kind| scene.lanes().provision(&request(kind), &|_| {});
     match provision(LaneKind::Reference) {
         Err(ProvisionError::Claim { source: ClaimError::OtherKind { kind, .. }, .. }) => {
@@ -145,7 +145,7 @@ fn a_copied_worktree_is_refused_by_name() {
         Err(ClaimError::Foreign { why, .. }) => assert!(why.contains("another checkout"), "{why}"),
         other => panic!("{other:?}"),
     }
-    // With what lies beside it, it says whose it was.
+    // The copy has a marker too, which names the original.
     copied("app.lane.json", copy.as_str());
     let err = scene.lanes().claim(1, &scene.target()).unwrap_err();
     assert!(matches!(err, ClaimError::Copied { slot: 0, .. }), "{err:?}");
@@ -164,7 +164,7 @@ fn one_whose_directory_is_gone_is_made_again_under_one_registration() {
     let again = lane(&scene);
     assert_eq!(dirt(&again), "");
     assert_eq!(listed(&scene).iter().filter(|line| line.starts_with("locked ")).count(), 1);
-    // What was committed there, and nowhere else, is kept.
+    // A commit that exists nowhere else is kept.
     let kept = scene.primary.git(&["for-each-ref", "--format=%(objectname)", "refs/pdca/rescue"]);
     assert_eq!(kept.trim(), commit);
 }
@@ -180,7 +180,7 @@ fn one_that_points_elsewhere_is_put_back_and_nothing_is_written_there() {
     fs::write(lane.path().join("a"), "changed\n").unwrap();
     lane.commit_all("change", &BY).unwrap().unwrap();
     assert_eq!(pdca_testkit::Repo::existing(&elsewhere).status(), before);
-    // Something that is no file cannot be put back.
+    // A `.git` that is not a file cannot be restored.
     fs::remove_file(lane.path().join(".git")).unwrap();
     std::os::unix::fs::symlink(elsewhere.join(".git"), lane.path().join(".git")).unwrap();
     assert!(matches!(lane.tree(), Err(LaneError::Damaged { .. })));
@@ -208,7 +208,7 @@ fn what_we_do_in_it_trips_nothing_and_what_reaches_the_user_does() {
     lane.commit_all("change", &BY).unwrap();
     lane.reset(&scene.primary.head()).unwrap();
     assert_eq!(wire.breaches(), [""; 0]);
-    // Refs and stash are shared: this kind does not protect them, so it must tell.
+    // Refs and the stash are shared and not protected in this kind, so the tripwire must report them.
     fs::write(lane.path().join("a"), "stashed\n").unwrap();
     seen(&lane).git(&["stash", "--quiet"]);
     seen(&lane).git(&["branch", "mine"]);
@@ -237,15 +237,15 @@ fn programs_named_in_the_primary_are_not_run() {
 fn worktrees_are_registered_beside_others_that_are_half_registered_or_come_and_go() {
     let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
     let common = scene.primary.path().join(".git");
-    // Left by somebody who died on the way, and nobody prunes it.
+    // An incomplete registration of a process that died, which git does not prune.
     fs_err::create_dir_all(common.join("worktrees/app")).unwrap();
     fs_err::write(common.join("worktrees/app/locked"), "not ours\n").unwrap();
     let target = scene.target();
     let base = scene.primary.head();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The user makes and removes worktrees of their own all the while. git itself fails where a worktree
-        // that it has just listed goes away, whoever removed it; then the user tries again.
+        // The user adds and removes worktrees at the same time. git itself fails if a worktree that it has just listed
+        // goes away, and then the user tries again.
         let (primary, done, path) = (&scene.primary, &done, scene.beside("users-own"));
         scope.spawn(move || {
             let mut made = 0;
@@ -259,7 +259,7 @@ fn worktrees_are_registered_beside_others_that_are_half_registered_or_come_and_g
                 fs_err::remove_dir_all(&path).unwrap();
             }
         });
-        // Two roots, so that nothing but the repository is common to the two.
+        // Two roots, so that the lanes share nothing but the repository.
         let provisioners = ["one.lanes", "two.lanes"].map(|root| {
             let lanes = Lanes::new(scene.beside(root));
             let (target, base) = (&target, &base);
@@ -284,7 +284,7 @@ fn worktrees_are_registered_beside_others_that_are_half_registered_or_come_and_g
     assert!(common.join("worktrees/app/locked").is_file(), "what is not ours stays");
     let left = fs_err::read_dir(common.join("worktrees")).unwrap();
     let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    // What git left of the user's own is the user's.
+    // Registrations that git left of the user's worktrees are not ours to remove.
     let ours: Vec<String> = left.filter(|name| !name.starts_with("users-own")).collect();
     assert_eq!(ours, ["app"]);
 }

@@ -83,7 +83,7 @@ fn a_child_that_ends_in_its_grace_has_timed_out_all_the_same() {
 fn a_child_without_a_sign_of_life_stalls() {
     let scene = Scene::new();
     let mut spec = scene.script("echo begun; sleep 1000");
-    spec.stall = Some(Stall { after: Duration::from_millis(300), watch: vec![scene.path()] });
+    spec.stall = Some(Stall::new(Duration::from_millis(300)).watching([scene.path()]));
     assert_eq!(scene.run(&spec).ending, Ending::Stalled);
 }
 
@@ -95,7 +95,7 @@ fn a_silent_child_that_changes_watched_files_is_alive() {
     let script =
         "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i > watched/deep/file; sleep 0.3; done";
     let mut spec = scene.script(script);
-    spec.stall = Some(Stall { after: Duration::from_secs(2), watch: vec![watched] });
+    spec.stall = Some(Stall::new(Duration::from_secs(2)).watching([watched]));
     assert_eq!(scene.run(&spec).ending, Ending::Exited(0));
 }
 

@@ -14,7 +14,7 @@ fn b6_a_flood_is_drained_in_bounded_memory_and_disk() {
                   echo 'no PDCA-EVIDENCE: relayed'; head -c 536870912 /dev/zero; echo; echo end; exit 3";
     let mut spec = scene.script(script);
     spec.markers = vec!["PDCA-EVIDENCE:".to_owned()];
-    spec.output = OutputCap { head: 4096, tail: 4096 };
+    spec.output = OutputCap::new(4096, 4096);
     let mut peak = 0;
     let mut supervisor = None;
     let verdict = scene.run_watched(&spec, &Cancel::new(), &mut |sign| {

@@ -36,15 +36,10 @@ impl House {
         std::fs::write(root.join("open/file"), "open").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("open/way")).unwrap();
         std::os::unix::fs::symlink("secret", root.join("link")).unwrap();
-        let sandbox = Sandbox {
-            mode: SandboxMode::Landlock,
+        let sandbox = Sandbox::new(SandboxMode::Landlock)
             // One of them is a symbolic link: its target counts.
-            no_read: vec![root.join("link"), root.join("never-was")],
-            no_write: vec![root.join("fixed")],
-            read: Vec::new(),
-            write: Vec::new(),
-            ..Sandbox::default()
-        };
+            .no_read([root.join("link"), root.join("never-was")])
+            .no_write([root.join("fixed")]);
         Self { scene, sandbox }
     }
 
@@ -213,7 +208,9 @@ fn the_verdict_is_not_the_childs_to_write() {
 fn a_required_sandbox_that_is_missing_starts_nothing() {
     let house = House::new();
     let mut spec = house.scene.script("touch open/started");
-    spec.sandbox = Some(Sandbox { mode: SandboxMode::Require, ..house.sandbox.clone() });
+    let mut sandbox = house.sandbox.clone();
+    sandbox.mode = SandboxMode::Require;
+    spec.sandbox = Some(sandbox);
     let started = house.root().join("open/started");
     match run(&spec, &Cancel::new(), &mut |_| {}) {
         Ok(verdict) => {
@@ -232,7 +229,9 @@ fn a_required_sandbox_that_is_missing_starts_nothing() {
 fn a_sandbox_that_is_off_holds_nothing() {
     let house = House::new();
     let mut spec = house.scene.script("cat secret/key");
-    spec.sandbox = Some(Sandbox { mode: SandboxMode::Off, ..house.sandbox.clone() });
+    let mut sandbox = house.sandbox.clone();
+    sandbox.mode = SandboxMode::Off;
+    spec.sandbox = Some(sandbox);
     let verdict = house.scene.run(&spec);
     assert_eq!(verdict.held, SandboxKind::Off);
     assert_eq!(house.scene.output(), "key");
@@ -405,12 +404,7 @@ fn where_everything_is_closed_only_what_is_listed_can_be_written() {
     for mode in [SandboxMode::Landlock, SandboxMode::Bwrap] {
         let mut house = House::new();
         let root = house.scene.path();
-        house.sandbox = Sandbox {
-            mode,
-            no_write: vec!["/".into()],
-            write: vec![root.join("open")],
-            ..Sandbox::default()
-        };
+        house.sandbox = Sandbox::new(mode).no_write(["/".into()]).write([root.join("open")]);
         let mut spec = house.scene.script(&format!(
             "echo x > {root}/open/new && echo listed; echo x > {root}/fixed/new || echo closed; echo x > /dev/null && echo null"
         ));

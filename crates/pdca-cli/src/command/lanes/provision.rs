@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let mut rows = Vec::new();
     for target in &targets {
         let base = place.base(target)?.commit;
-        let request = Provision { slots: 0..count, target, base: &base, kind };
+        let request = Provision::new(0..count, target, &base).with_kind(kind);
         let lanes = provision(&place, &request, cx, err)?;
         for lane in lanes {
             let done = if args.no_hydrate {
