@@ -23,7 +23,7 @@ fn is_free(scene: &Scene) -> bool {
     match wait_until_free(&lock(scene), Duration::ZERO) {
         Ok(()) => true,
         Err(LivenessLockError::StillHeld { .. }) => false,
-        Err(error @ LivenessLockError::Io { .. }) => panic!("{error}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
