@@ -16,7 +16,6 @@ const LAST_LINE_CHARS: usize = 400;
 /// The kept output of a child: its head, then, if something was left out, one line with the number of bytes left
 /// out, then its tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Log {
     /// The bytes as the child wrote them, standard output and standard error interleaved.
     pub bytes: Vec<u8>,
