@@ -3,7 +3,7 @@
 //! ```text
 //! inputs ─► the change, its destination and its key; nothing is changed yet
 //! publish_accepted ─► look at the forge ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark
-//! rehearse_publishing ─► the same, up to looking
+//! dry_run_publishing ─► the same, up to looking
 //! ```
 //!
 //! Each thing on the forge is looked up by its key before it is created, and recorded in `publish.json`
@@ -11,11 +11,11 @@
 //! continues, and nothing is created twice. The user's checkout is not used: the commit is made in the
 //! object store, and the gates run in a lane.
 
+mod dry_run;
 mod forge;
 mod gates;
 mod inputs;
 mod messages;
-mod rehearsal;
 
 use pdca_integrate::{Offer, OfferError, PushError, StoreError};
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
@@ -30,14 +30,14 @@ use crate::publish::inputs::inputs;
 use crate::publish::messages::fill_messages;
 use crate::run_bundle::{BeatError, Driver};
 
-pub use rehearsal::{Rehearsal, Would, rehearse_publishing};
+pub use dry_run::{PublishDryRun, Would, dry_run_publishing};
 
 use forge::Forge;
 use messages::Messages;
 
 /// Settings and options of one publication.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct PublishRequest<'a> {
     /// The `[publish]` table.
     pub settings: &'a PublishSettings,
     /// Marks the pull request as ready for review.
@@ -57,14 +57,14 @@ pub struct Published {
     pub number: u64,
     pub url: String,
     pub state: PullState,
-    pub comment: Told,
+    pub comment: CommentOutcome,
     /// The steps of this call, in order; empty if everything was published before.
-    pub news: Vec<News>,
+    pub news: Vec<PublishStep>,
 }
 
 /// The state of the comment on the issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum CommentOutcome {
     /// The comment exists.
     Posted {
         /// Its address, if the tracker gives one.
@@ -78,7 +78,7 @@ pub enum Told {
 
 /// A step of publishing that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum PublishStep {
     /// Missing texts were written.
     Messages,
     /// The gates ran again, and passed.
@@ -95,7 +95,7 @@ pub enum News {
     Ready,
 }
 
-impl News {
+impl PublishStep {
     /// Returns the word for `--json`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -240,33 +240,33 @@ impl From<ForgeError> for PublishError {
 pub fn publish_accepted(
     cx: &Driver<'_>,
     bundle: &Bundle,
-    order: &Order<'_>,
+    request: &PublishRequest<'_>,
 ) -> Result<Published, PublishError> {
     let _taken = cx.config.locks().take(bundle.id())?;
     require_untouched(cx, bundle)?;
-    let mut inputs = inputs(cx.config, bundle, order.settings)?;
+    let mut inputs = inputs(cx.config, bundle, request.settings)?;
     if let Some(kept) = inputs.set_foreign_record_aside(bundle, cx.effects)? {
         cx.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
     }
     // Everything is looked up before anything is changed, here or on the forge.
-    let forge = Forge::look(cx, bundle, &inputs, order)?;
+    let forge = Forge::look(cx, bundle, &inputs, request)?;
     forge.require_free_way(&inputs)?;
     let mut news = Vec::new();
     if fill_messages(cx, bundle, &inputs)? {
-        news.push(News::Messages);
+        news.push(PublishStep::Messages);
     }
     let messages = Messages::load(bundle)?;
     let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message)?;
     forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
     if gate_again(cx, bundle, &mut inputs, &messages)? {
-        news.push(News::Gated);
+        news.push(PublishStep::Gated);
     }
     stop_if_told(cx)?;
-    let done = forge.send(&mut inputs, &offer, &messages, order, &mut news)?;
+    let done = forge.send(&mut inputs, &offer, &messages, request, &mut news)?;
     Ok(Published {
         id: bundle.id().clone(),
         key: inputs.key.to_string(),
-        remote: order.settings.remote.clone(),
+        remote: request.settings.remote.clone(),
         branch: inputs.branch.to_string(),
         commit: offer.commit().to_string(),
         number: done.number,

@@ -5,7 +5,7 @@ mod told;
 
 use std::io::Write;
 
-use pdca_driver::publish::{Order, PublishError, Published, Rehearsal};
+use pdca_driver::publish::{PublishDryRun, PublishError, PublishRequest, Published};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
@@ -52,7 +52,7 @@ struct Ended {
 
 enum Came {
     Out(Published),
-    Would(Rehearsal),
+    Would(PublishDryRun),
     Failed(Failure),
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let bundles = cx.require_bundles(&args.ids)?;
     let site = session::site(cx)?;
     let settings = &cx.workspace()?.config.publish;
-    let order = Order { settings, ready: args.ready };
+    let request = PublishRequest { settings, ready: args.ready };
     let events = args.events.path(cx);
     let dry_run = cx.globals.dry_run;
     let ended = session::work(cx, &site, events.as_deref(), err, |driver| {
@@ -71,10 +71,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
                 (Came::Failed(explain::failed(error, bundle)), is_last)
             };
             let (came, is_last) = if dry_run {
-                let said = pdca_driver::publish::rehearse_publishing(driver, bundle, &order);
+                let said = pdca_driver::publish::dry_run_publishing(driver, bundle, &request);
                 said.map_or_else(failed, |said| (Came::Would(said), false))
             } else {
-                let done = pdca_driver::publish::publish_accepted(driver, bundle, &order);
+                let done = pdca_driver::publish::publish_accepted(driver, bundle, &request);
                 done.map_or_else(failed, |done| (Came::Out(done), false))
             };
             ended.push(Ended { id: bundle.id().clone(), came });

@@ -16,7 +16,7 @@ use crate::run_bundle::Driver;
 
 use super::inputs::PublishInputs;
 use super::messages::Messages;
-use super::{News, Order, PublishError, Told};
+use super::{CommentOutcome, PublishError, PublishRequest, PublishStep};
 
 /// The forge, the tracker and the remote of one bundle, as they were when last looked at.
 pub(super) struct Forge<'d> {
@@ -41,7 +41,7 @@ pub(super) struct Done {
     pub(super) number: u64,
     pub(super) url: String,
     pub(super) state: PullState,
-    pub(super) comment: Told,
+    pub(super) comment: CommentOutcome,
 }
 
 impl<'d> Forge<'d> {
@@ -50,10 +50,10 @@ impl<'d> Forge<'d> {
         driver: &'d Driver<'d>,
         bundle: &'d Bundle,
         inputs: &PublishInputs,
-        order: &Order<'d>,
+        request: &PublishRequest<'d>,
     ) -> Result<Self, PublishError> {
         let id = bundle.id();
-        let settings = order.settings;
+        let settings = request.settings;
         // A bare name is looked up on PATH; a path is relative to the workspace.
         let program = if settings.gh.contains('/') {
             driver.config.dirs.root.join(&settings.gh)
@@ -172,8 +172,8 @@ impl<'d> Forge<'d> {
         inputs: &mut PublishInputs,
         made: &Offer,
         messages: &Messages,
-        order: &Order<'_>,
-        news: &mut Vec<News>,
+        request: &PublishRequest<'_>,
+        news: &mut Vec<PublishStep>,
     ) -> Result<Done, PublishError> {
         if let Some(pull) = &self.pull
             && pull.state() == PullState::Closed
@@ -184,13 +184,13 @@ impl<'d> Forge<'d> {
         }
         // A merged change needs no push; its branch may have been deleted.
         if !self.is_merged() && self.push(inputs, made)? {
-            news.push(News::Pushed);
+            news.push(PublishStep::Pushed);
         }
         let mut pull = self.open(inputs, messages, news)?;
         let comment = self.comment(inputs, messages, &pull, news)?;
-        if order.ready && pull.state() == PullState::Draft {
+        if request.ready && pull.state() == PullState::Draft {
             pull = self.mark_ready(inputs, &pull)?;
-            news.push(News::Ready);
+            news.push(PublishStep::Ready);
         }
         self.note(inputs, &pull, Some(pull.state()))?;
         Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
@@ -250,18 +250,18 @@ impl<'d> Forge<'d> {
         &self,
         inputs: &mut PublishInputs,
         messages: &Messages,
-        news: &mut Vec<News>,
+        news: &mut Vec<PublishStep>,
     ) -> Result<Pull, PublishError> {
         let was_recorded =
             inputs.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
         let pull = match self.pull.clone() {
             Some(pull) if pull.state() == PullState::Closed => {
-                news.push(News::Reopened);
+                news.push(PublishStep::Reopened);
                 self.reopen(inputs, &pull)?
             }
             Some(pull) => {
                 if !was_recorded {
-                    news.push(News::Opened);
+                    news.push(PublishStep::Opened);
                 }
                 pull
             }
@@ -270,7 +270,7 @@ impl<'d> Forge<'d> {
                 inputs.record.pull_request =
                     Some(PullRecord { repo, number: None, url: None, state: None });
                 self.save(inputs)?;
-                news.push(News::Opened);
+                news.push(PublishStep::Opened);
                 self.create(inputs, messages)?
             }
         };
@@ -326,17 +326,17 @@ impl<'d> Forge<'d> {
         inputs: &mut PublishInputs,
         messages: &Messages,
         pull: &Pull,
-        news: &mut Vec<News>,
-    ) -> Result<Told, PublishError> {
+        news: &mut Vec<PublishStep>,
+    ) -> Result<CommentOutcome, PublishError> {
         let Some(tracker) = self.tracker() else {
             return Ok(match self.settings.comments {
-                Comments::Off => Told::Off,
-                Comments::Gh | Comments::Command => Told::NoIssue,
+                Comments::Off => CommentOutcome::Off,
+                Comments::Gh | Comments::Command => CommentOutcome::NoIssue,
             });
         };
         // Once it was seen, a missing comment was deleted by a person, and stays deleted.
         if let Some(known) = inputs.record.comment.as_ref().filter(|_| is_told(inputs)) {
-            return Ok(Told::Posted { url: known.url.clone() });
+            return Ok(CommentOutcome::Posted { url: known.url.clone() });
         }
         let issue = inputs.snapshot.id.to_string();
         let posted = if let Some(posted) = &self.comment {
@@ -355,8 +355,8 @@ impl<'d> Forge<'d> {
         let (url, state) = (posted.url.clone(), CommentState::Posted);
         inputs.record.comment = Some(CommentRecord { issue, url, state });
         self.save(inputs)?;
-        news.push(News::Commented);
-        Ok(Told::Posted { url: posted.url })
+        news.push(PublishStep::Commented);
+        Ok(CommentOutcome::Posted { url: posted.url })
     }
 
     /// Returns the tracker for comments, if one is configured.

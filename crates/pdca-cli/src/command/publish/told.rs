@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::publish::{News, Published, Rehearsal, Told, Would};
+use pdca_driver::publish::{CommentOutcome, PublishDryRun, PublishStep, Published, Would};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -117,9 +117,9 @@ impl Serialize for PublishReport {
 
 fn item(done: &Published) -> Item<'_> {
     let (state, url) = match &done.comment {
-        Told::Posted { url } => ("posted", url.as_deref()),
-        Told::Off => ("off", None),
-        Told::NoIssue => ("no-issue", None),
+        CommentOutcome::Posted { url } => ("posted", url.as_deref()),
+        CommentOutcome::Off => ("off", None),
+        CommentOutcome::NoIssue => ("no-issue", None),
     };
     Item {
         id: done.id.as_str(),
@@ -133,7 +133,7 @@ fn item(done: &Published) -> Item<'_> {
     }
 }
 
-fn would_item<'a>(one: &'a Ended, said: &'a Rehearsal) -> WouldItem<'a> {
+fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
     WouldItem {
         id: one.id.as_str(),
         key: &said.key,
@@ -157,15 +157,17 @@ fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<
     let short = done.commit.get(..12).unwrap_or(&done.commit);
     writeln!(out, "  branch   {} of {} at {short}", done.branch, printable(&done.remote))?;
     match &done.comment {
-        Told::Posted { url: Some(url) } => writeln!(out, "  comment  {}", printable(url))?,
-        Told::Posted { url: None } => writeln!(out, "  comment  posted")?,
-        Told::Off => {}
-        Told::NoIssue => {
+        CommentOutcome::Posted { url: Some(url) } => {
+            writeln!(out, "  comment  {}", printable(url))?
+        }
+        CommentOutcome::Posted { url: None } => writeln!(out, "  comment  posted")?,
+        CommentOutcome::Off => {}
+        CommentOutcome::NoIssue => {
             let why = format!("none: {id} is no number of an issue; see `comments` in [publish]");
             writeln!(out, "  comment  {}", p.warn(why))?;
         }
     }
-    let news: Vec<&str> = done.news.iter().copied().map(News::as_str).collect();
+    let news: Vec<&str> = done.news.iter().copied().map(PublishStep::as_str).collect();
     if !news.is_empty() {
         writeln!(out, "  {}", p.faint(news.join(", ")))?;
     }
@@ -175,7 +177,7 @@ fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<
 fn rehearsed(
     cx: &Context<'_>,
     one: &Ended,
-    said: &Rehearsal,
+    said: &PublishDryRun,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let p = cx.out;

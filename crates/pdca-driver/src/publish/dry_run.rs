@@ -11,11 +11,11 @@ use crate::run_bundle::Driver;
 
 use super::forge::{Forge, is_told};
 use super::inputs::PublishInputs;
-use super::{Order, PublishError, messages};
+use super::{PublishError, PublishRequest, messages};
 
 /// The steps that publishing a bundle would carry out now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct PublishDryRun {
     pub key: String,
     pub remote: String,
     pub branch: String,
@@ -63,13 +63,13 @@ impl Would {
 }
 
 /// Predicts the steps of [`publish_accepted`](super::publish_accepted). Changes nothing.
-pub fn rehearse_publishing(
+pub fn dry_run_publishing(
     cx: &Driver<'_>,
     bundle: &Bundle,
-    order: &Order<'_>,
-) -> Result<Rehearsal, PublishError> {
-    let inputs = inputs(cx.config, bundle, order.settings)?;
-    let forge = Forge::look(cx, bundle, &inputs, order)?;
+    request: &PublishRequest<'_>,
+) -> Result<PublishDryRun, PublishError> {
+    let inputs = inputs(cx.config, bundle, request.settings)?;
+    let forge = Forge::look(cx, bundle, &inputs, request)?;
     forge.require_free_way(&inputs)?;
     let absent = messages::absent(bundle)?;
     let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
@@ -83,10 +83,10 @@ pub fn rehearse_publishing(
     let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
     forge.require_branch_is_ours(&inputs, commit)?;
     let rows = rows_at_publishing(cx.config, &inputs.snapshot);
-    let would = would(&inputs, &forge, commit, order);
-    Ok(Rehearsal {
+    let would = would(&inputs, &forge, commit, request);
+    Ok(PublishDryRun {
         key: inputs.key.to_string(),
-        remote: order.settings.remote.clone(),
+        remote: request.settings.remote.clone(),
         branch: inputs.branch.to_string(),
         commit: commit.map(|commit| commit.to_string()),
         repo: inputs.repo.clone(),
@@ -102,7 +102,7 @@ fn would(
     inputs: &PublishInputs,
     forge: &Forge<'_>,
     commit: Option<ObjectId>,
-    order: &Order<'_>,
+    request: &PublishRequest<'_>,
 ) -> Vec<Would> {
     let mut would = Vec::new();
     let state = forge.pull.as_ref().map(Pull::state);
@@ -119,7 +119,7 @@ fn would(
     if forge.tracker().is_some() && !is_told(inputs) && forge.comment.is_none() {
         would.push(Would::Comment);
     }
-    if order.ready && state.is_none_or(|state| state == PullState::Draft) {
+    if request.ready && state.is_none_or(|state| state == PullState::Draft) {
         would.push(Would::Ready);
     }
     would
