@@ -1,6 +1,6 @@
 //! `pdca demo`: the whole cycle in a temporary workspace, with scripted leaves.
 
-mod scenery;
+mod fixture;
 
 use std::io::Write;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub(crate) fn run(
     };
     let dir = dir.canonicalize_utf8()?;
     let workspace = dir.join("workspace");
-    scenery::lay_out(&workspace)?;
+    fixture::lay_out(&workspace)?;
     let ambient = Ambient { cwd: workspace.clone(), ..cx.ambient.clone() };
     // The story is printed as it happens; with JSON only the document is.
     let untold = &mut std::io::sink();
@@ -329,7 +329,7 @@ impl Stage<'_> {
     /// Merges the result of the integration, as a user would.
     fn merge(&mut self) -> Result<(), Failure> {
         let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/pdca/"];
-        let branch = scenery::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();
+        let branch = fixture::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();
         let said = self.git(&["merge", "--ff-only", &branch])?;
         let end = said.lines().last().unwrap_or_default().to_owned();
         self.line(&end)
@@ -338,6 +338,6 @@ impl Stage<'_> {
     /// Types a git command in the user's checkout.
     fn git(&mut self, words: &[&str]) -> Result<String, Failure> {
         self.line(&format!("{} git -C greeter {}", self.cx.out.accent("$"), words.join(" ")))?;
-        scenery::git(&self.ambient.cwd.join("greeter"), words)
+        fixture::git(&self.ambient.cwd.join("greeter"), words)
     }
 }

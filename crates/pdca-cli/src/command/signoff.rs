@@ -1,7 +1,7 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
 mod back;
-mod boxes;
+mod checklist;
 #[cfg(test)]
 mod tests;
 
@@ -148,8 +148,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let case = Case { args, cx, bundle: &bundle, snapshot: &snapshot };
     let mut typed = |action| case.decide(action, args.note.clone(), err);
     match verb {
-        Verb::Show => boxes::show(&snapshot),
-        Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref()),
+        Verb::Show => checklist::show(&snapshot),
+        Verb::Clear => checklist::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref()),
         Verb::Ask => case.ask(err),
         Verb::Accept => typed(SignoffAction::Accept),
         Verb::IterateDo => typed(SignoffAction::IterateDo),

@@ -14,7 +14,7 @@ use crate::style::printable;
 
 /// The items of §6.
 #[derive(Serialize)]
-struct Boxes {
+struct Checklist {
     id: BundleId,
     open: Vec<String>,
     cleared: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
             .at(Place::file(&*snapshot.dir))
             .hint(format!("`pdca run {}` carries it to sign-off", snapshot.id)));
     };
-    Ok(Response::done(Boxes {
+    Ok(Response::done(Checklist {
         id: snapshot.id.clone(),
         open: open_texts(summary),
         cleared: summary.cleared_items().iter().map(|item| item.trim().to_owned()).collect(),
@@ -37,7 +37,7 @@ pub(super) fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
     }))
 }
 
-impl Report for Boxes {
+impl Report for Checklist {
     const KIND: &'static str = "signoff-show";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
