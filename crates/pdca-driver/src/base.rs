@@ -538,3 +538,45 @@ impl Landscape {
 
 /// Stands for run and gate digest in the record of a change that is not accepted.
 const UNSIGNED: &str = "unsigned";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_prerequisite_without_a_usable_result_is_named_with_the_reason() {
+        let lacks = |(on, why): (&str, LacksWhy)| Lacks { on: on.parse().unwrap(), why };
+        let all = [("2", LacksWhy::NotAccepted), ("3", LacksWhy::Reverted), ("4", LacksWhy::Stale)];
+        let error = BaseError::Lacks { lacks: all.into_iter().map(lacks).collect() };
+        assert_eq!(
+            error.to_string(),
+            "it waits for 2, which is not accepted; 3, which was reverted; 4, which is stale"
+        );
+    }
+
+    #[test]
+    fn a_conflict_names_the_other_results_or_the_branch() {
+        let said = |with: &[&str]| {
+            let with = with.iter().map(|id| id.parse().unwrap()).collect();
+            let id = "7".parse().unwrap();
+            BaseError::Conflict { id, with, conflicts: Vec::new() }.to_string()
+        };
+        assert!(said(&[]).starts_with("7 conflicts with the branch in"), "{}", said(&[]));
+        assert!(said(&["8", "9"]).starts_with("7 conflicts with 8, 9 in"), "{}", said(&["8", "9"]));
+    }
+
+    #[test]
+    fn each_way_to_become_stale_has_its_sentence() {
+        let said = |how| stale_sentence(&Stale { on: "2".parse().unwrap(), how });
+        let table = [
+            (Changed::Gone, "was sent back or given up"),
+            (Changed::Superseded, "has another result now"),
+            (Changed::Held, "is held by the last integration"),
+            (Changed::Reverted, "was reverted"),
+            (Changed::Stale, "is stale itself"),
+        ];
+        for (how, end) in table {
+            assert_eq!(said(how), format!("2, which it stands on, {end}"));
+        }
+    }
+}

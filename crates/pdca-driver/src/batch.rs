@@ -445,3 +445,60 @@ impl Pace {
         pdca_state::files::replace_unsynced(self.path(id), text.as_bytes())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    /// The planned bundle of a scene, as if it were in another state.
+    fn glance(scene: &Scene, state: State) -> Glance {
+        Glance { state, ..scene.bundle().glance().unwrap() }
+    }
+
+    #[test]
+    fn every_state_means_one_thing_for_the_scheduler() {
+        let scene = Scene::planned();
+        for state in State::ALL {
+            let expected = match state.as_str() {
+                "PLANNED" | "BUILT" | "CHECKED" | "ITERATE_DO" => ItemState::Active,
+                "UNPLANNED" | "ITERATE_PLAN" => ItemState::Waiting,
+                "AWAITING_SIGNOFF" => ItemState::Red,
+                "COMPLETE" => ItemState::Complete,
+                "DISCONTINUED" | "RESOLVED" => ItemState::Ended,
+                other => panic!("{other} is missing from the table"),
+            };
+            assert_eq!(standing(&Ok(glance(&scene, state))), expected, "{state}");
+        }
+    }
+
+    #[test]
+    fn only_a_green_report_about_this_very_patch_lets_dependants_start() {
+        let scene = Scene::planned();
+        let table = [
+            (Some(Overall::Pass), Coverage::Same, ItemState::Built),
+            (Some(Overall::Pass), Coverage::Changed, ItemState::Red),
+            (Some(Overall::Fail), Coverage::Same, ItemState::Red),
+            (None, Coverage::Same, ItemState::Red),
+        ];
+        for (overall, coverage, expected) in table {
+            let seen = glance(&scene, State::AwaitingSignoff);
+            let seen = Ok(Glance { overall, coverage, ..seen });
+            assert_eq!(standing(&seen), expected, "{overall:?} {coverage:?}");
+        }
+    }
+
+    #[test]
+    fn a_planned_bundle_has_started_if_it_was_sent_back_or_has_an_attempt_under_way() {
+        let scene = Scene::planned();
+        let (config, id) = (&scene.config, scene.bundle().id().clone());
+        let started = |iterations| {
+            has_started(config, &id, &Ok(Glance { iterations, ..glance(&scene, State::Planned) }))
+        };
+        assert!(!started(0));
+        assert!(started(1));
+        fs_err::create_dir_all(config.dirs.private().join("attempts")).unwrap();
+        fs_err::write(config.dirs.private().join("attempts/issue_7.json"), "{}").unwrap();
+        assert!(started(0));
+    }
+}

@@ -193,3 +193,43 @@ pub(crate) fn commit_id(text: &str) -> Result<ObjectId, CheckoutError> {
     ObjectId::from_hex(text.as_bytes())
         .map_err(|_| CheckoutError::NoCommit { given: text.to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn a_written_message_wins_and_a_blank_one_does_not_count() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        let from_brief = message_for(&bundle);
+        let file = bundle.path(Artifact::CommitMessage);
+        fs_err::write(&file, "\n  Fix it\n\nBecause.\n\n").unwrap();
+        assert_eq!(message_for(&bundle), "Fix it\n\nBecause.\n");
+        fs_err::write(&file, " \n\n").unwrap();
+        assert_eq!(message_for(&bundle), from_brief);
+    }
+
+    #[test]
+    fn a_long_title_is_cut_between_two_words() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        let title = "word ".repeat(20);
+        fs_err::write(bundle.path(Artifact::Brief), format!("# 7 — {title}\n")).unwrap();
+        assert_eq!(message_for(&bundle), format!("{}\n", "word ".repeat(14).trim_end()));
+        let title = "x".repeat(90);
+        fs_err::write(bundle.path(Artifact::Brief), format!("# 7 — {title}\n")).unwrap();
+        assert_eq!(message_for(&bundle).trim_end().len(), SUBJECT, "one long word is cut anywhere");
+    }
+
+    #[test]
+    fn a_run_that_no_ref_can_carry_goes_by_a_plain_name() {
+        let scene = Scene::planned();
+        let named = |run: &str| {
+            ref_run(&WorkspaceConfig { run: run.to_owned(), ..scene.config.clone() }).to_string()
+        };
+        assert_eq!(named("01ARZ3NDEKTSV4RRFFQ69G5FAV"), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        assert_eq!(named("by hand: 1"), "pdca");
+    }
+}

@@ -34,3 +34,17 @@ pub fn landed_of(config: &WorkspaceConfig, accepted: &BTreeSet<BundleId>) -> BTr
     }
     landed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn without_a_target_an_accepted_bundle_is_waited_for_no_longer() {
+        let scene = Scene::planned();
+        let accepted: BTreeSet<BundleId> = ["7", "8"].map(|id| id.parse().unwrap()).into();
+        assert_eq!(landed_of(&scene.config, &accepted), accepted);
+        assert_eq!(landed_of(&scene.config, &BTreeSet::new()), BTreeSet::new());
+    }
+}

@@ -44,3 +44,16 @@ impl LaneEnv {
         self.names.tmp.as_deref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_without_a_checkout_has_its_number_and_no_other_name() {
+        let env = LaneEnv::new(3);
+        assert_eq!((env.slot, env.names.slot, env.tmp()), (3, 3, None));
+        let variables: Vec<_> = env.variables.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(variables, ["PDCA_LANE=3"]);
+    }
+}

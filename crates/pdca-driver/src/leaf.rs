@@ -206,3 +206,41 @@ pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
         | LeafError::Throttled { .. } => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pdca_leaves::Flaw;
+
+    use super::*;
+
+    #[test]
+    fn only_a_leaf_that_ran_speaks_for_itself() {
+        let (role, log) = (Role::Reviewer, String::new());
+        let flaw = Flaw::Missing("check-review.md");
+        let said = LeafError::NoArtifact { role, attempts: 1, flaw, log: log.clone() };
+        assert!(speaks_of_the_leaf(&said));
+        let guard = None;
+        let void = LeafError::Voided { role, changed: Vec::new(), fix: true, guard, log };
+        assert!(speaks_of_the_leaf(&void));
+        let host = [
+            LeafError::Cancelled,
+            LeafError::NoProgram { role },
+            LeafError::NotStarted { role, why: "x".into() },
+            LeafError::Job(std::io::Error::other("x")),
+        ];
+        for error in host {
+            assert!(!speaks_of_the_leaf(&error), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_checkout_that_could_not_be_prepared_is_no_failure_of_the_leaf() {
+        let lost = CheckoutError::Lost { path: "lane".into() };
+        let found = without_checkout(LeafError::Prepare(Box::new(lost)));
+        assert!(matches!(found, Ok(CheckoutError::Lost { .. })), "{found:?}");
+        for error in [LeafError::Prepare("no disk".into()), LeafError::Cancelled] {
+            let said = error.to_string();
+            assert_eq!(without_checkout(error).unwrap_err().to_string(), said);
+        }
+    }
+}

@@ -496,3 +496,47 @@ fn phase(result: &Result<BandEnd, BeatError>) -> Phase {
         Ok(_) | Err(_) => Phase::Attempt,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_counts_against_the_bundle_only_if_the_bundle_caused_it() {
+        let io = || std::io::Error::other("x");
+        let by = |cause| BeatEnding::Interrupted { cause };
+        let failed = |what: &str| BeatEnding::Failed { what: what.to_owned() };
+        let table = [
+            (BeatError::Interrupted, by(Cause::Crash), Phase::Attempt),
+            (BeatError::Panicked { said: "x".into() }, by(Cause::Crash), Phase::Attempt),
+            (BeatError::Own(io()), by(Cause::Host), Phase::Attempt),
+            (BeatError::Checkout(CheckoutError::Record(io())), by(Cause::Host), Phase::Prepare),
+            (BeatError::NoChange { log: "l".into() }, BeatEnding::NoChange, Phase::Attempt),
+            (BeatError::EmptyPatch, failed("patch.diff changes nothing"), Phase::Attempt),
+            (
+                BeatError::Blocked { evidence: "no disk".into() },
+                failed("it was blocked: no disk"),
+                Phase::Attempt,
+            ),
+        ];
+        for (error, expected, in_phase) in table {
+            let result = Err(error);
+            assert_eq!((ending(&result), phase(&result)), (expected, in_phase), "{result:?}");
+        }
+        let halt = pdca_events::Halt::AwaitingSignoff;
+        let done = Ok(BandEnd { halt, steps: 4, red: true });
+        assert_eq!(ending(&done), BeatEnding::Finished);
+    }
+
+    #[test]
+    fn a_bundle_that_is_gone_or_waits_for_a_person_leaves_nothing_for_a_driver() {
+        let scene = crate::testing::Scene::planned();
+        let bundles = &scene.config.dirs.bundles;
+        assert!(can_go_on(bundles, scene.bundle().id()));
+        assert!(!can_go_on(bundles, &"8".parse().unwrap()), "there is no such bundle");
+        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        assert!(!can_go_on(bundles, scene.bundle().id()), "it is at its sign-off");
+        fs_err::write(scene.bundle().path(pdca_state::Artifact::Summary), b"\xff").unwrap();
+        assert!(can_go_on(bundles, scene.bundle().id()), "it cannot be read");
+    }
+}

@@ -100,3 +100,21 @@ pub enum Durations {
     /// that is no duration, the usual duration of the others.
     History,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_stood_on_before_its_acceptance_only_where_built_is_enough() {
+        let of = |dependants, rivals| {
+            let Speculation { on_prerequisites, on_rivals } =
+                Schedule { dependants, rivals, ..Schedule::default() }.speculation();
+            (on_prerequisites, on_rivals)
+        };
+        assert_eq!(of(Dependants::Built, Rivals::Built), (true, true));
+        assert_eq!(of(Dependants::Accepted, Rivals::Built), (false, true));
+        assert_eq!(of(Dependants::Landed, Rivals::Accepted), (false, false));
+        assert_eq!(of(Dependants::Built, Rivals::Landed), (true, false));
+    }
+}

@@ -315,3 +315,21 @@ impl Tree for CombinationTree<'_> {
         Ok(self.checkout.lane.reset(&self.commit)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_a_policy_about_flakes_only_where_it_names_one() {
+        let rows = r#"{"checks": [
+            {"id": "a", "tier": "T1", "cmd": "x"},
+            {"id": "b", "tier": "T1", "cmd": "x", "flaky": "quarantine"},
+            {"id": "c", "tier": "T1", "cmd": "x", "flaky": "fail"}]}"#;
+        let rows: Checks = serde_json::from_str(rows).unwrap();
+        let policies = flake_policies(&rows);
+        assert_eq!(policies.get("a"), None);
+        assert_eq!(policies.get("b"), Some(&FlakePolicy::Quarantine));
+        assert_eq!(policies.get("c"), Some(&FlakePolicy::Fail));
+    }
+}

@@ -360,3 +360,59 @@ fn seal_under_fence(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn the_signer_is_who_was_typed_else_who_has_that_name_else_who_is_known() {
+        let mut scene = Scene::planned();
+        let signed = |config: &WorkspaceConfig, by: &str, user: Option<&str>| {
+            let user = user.map(|name| (name.to_owned(), format!("{name}@git")));
+            let Signer { name, email, .. } = signer_for(config, by, user);
+            format!("{name} <{email}>")
+        };
+        assert_eq!(signed(&scene.config, "Ada", None), "pdca <pdca@localhost>");
+        assert_eq!(signed(&scene.config, "Ada", Some("ci")), "ci <ci@git>");
+        scene.config.author = Some("Bot <bot@x>".parse().unwrap());
+        assert_eq!(signed(&scene.config, "Eve <eve@y>", Some("ada")), "Eve <eve@y>");
+        assert_eq!(signed(&scene.config, "ada", Some("ada")), "ada <ada@git>");
+        assert_eq!(signed(&scene.config, "Eve", Some("ada")), "Bot <bot@x>");
+    }
+
+    #[test]
+    fn a_protected_path_needs_a_settled_item_that_names_it() {
+        let scene = Scene::planned();
+        let patch = b"diff --git a/pdca.toml b/pdca.toml\nold mode 100644\nnew mode 100755\n";
+        let seen = |item: &str| {
+            let summary = format!("# Result\n\n## 6. NEEDS-HUMAN\n\n{item}\n\n## 9. Sign-off\n");
+            require_seen(&scene.config, &summary, patch).is_ok()
+        };
+        assert!(seen("- [x] it writes `pdca.toml`"));
+        assert!(!seen("- [ ] it writes `pdca.toml`"), "open");
+        assert!(!seen("- [x] it writes pdca.toml.bak"), "another path");
+        assert!(!seen(""));
+    }
+
+    #[test]
+    fn the_name_of_a_seal_changes_with_everything_that_is_sealed() {
+        let id: BundleId = "7".parse().unwrap();
+        let commit = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
+        let by = |seconds| Signer { name: "a".into(), email: "b".into(), seconds };
+        let name = |head, patch, brief, seconds| {
+            name_of(&id, (commit("a"), head), (patch, brief), &by(seconds)).to_string()
+        };
+        let all = [
+            name(commit("b"), "p", "q", 1),
+            name(commit("c"), "p", "q", 1),
+            name(commit("b"), "r", "q", 1),
+            name(commit("b"), "p", "r", 1),
+            name(commit("b"), "p", "q", 2),
+        ];
+        let different: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
+        assert_eq!(name(commit("b"), "p", "q", 1), all[0]);
+    }
+}

@@ -510,3 +510,21 @@ fn hold(holder: &ClaimHolder) -> Hold {
     };
     Hold { id: holder.id.clone(), why }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_names_the_path_and_how_long_it_lasts() {
+        let why = |until| {
+            let globs = ("src/**".to_owned(), "src/a".to_owned());
+            let rivalry = Rivalry::Overlap { globs, witness: "src/a".to_owned() };
+            hold(&ClaimHolder { id: "2".parse().unwrap(), rivalry, until }).why
+        };
+        assert_eq!(why(None), "both can write `src/a`");
+        assert_eq!(why(Some(Awaits::Built)), why(None));
+        assert_eq!(why(Some(Awaits::Accepted)), "both can write `src/a`; until that is signed off");
+        assert_eq!(why(Some(Awaits::Landed)), "both can write `src/a`; until that has landed");
+    }
+}

@@ -448,3 +448,23 @@ fn of_tracker(error: ForgeError) -> PublishError {
 fn is_number(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_pull_request_counts_before_a_merged_one_and_that_before_a_closed_one() {
+        let mut states = [PullState::Closed, PullState::Merged, PullState::Ready, PullState::Draft];
+        states.sort_by_key(|state| rank(*state));
+        assert_eq!(rank(states[0]), rank(states[1]), "draft or ready, both are open");
+        assert_eq!(states[2..], [PullState::Merged, PullState::Closed]);
+    }
+
+    #[test]
+    fn only_a_plain_number_is_an_issue_of_the_forge() {
+        for (text, expected) in [("36", true), ("036", false), ("PROJ-12", false), ("1a", false)] {
+            assert_eq!(is_number(text), expected, "{text}");
+        }
+    }
+}

@@ -85,3 +85,28 @@ pub(super) fn has_publisher(config: &WorkspaceConfig) -> bool {
     let leaf = config.leaves.of(Role::Publisher);
     !config.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn a_text_that_cannot_be_published_says_why() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        let flaw = |bytes: Option<&[u8]>| {
+            let file = bundle.path(Artifact::CommitMessage);
+            if let Some(bytes) = bytes {
+                fs_err::write(&file, bytes).unwrap();
+            }
+            text(&bundle, Artifact::CommitMessage).unwrap_err().to_string()
+        };
+        let said = |why: &str| format!("commit-msg.txt of 7 cannot be used: it {why}");
+        assert_eq!(flaw(None), said("is not there"));
+        assert_eq!(flaw(Some(b"\xff")), said("is not UTF-8"));
+        assert_eq!(flaw(Some(b"a\0b")), said("has a zero byte in it"));
+        assert_eq!(flaw(Some(b" \n")), said("is empty"));
+        assert_eq!(absent(&bundle).unwrap(), TEXTS[1..], "an empty file is not absent");
+    }
+}

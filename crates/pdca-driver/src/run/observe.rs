@@ -206,3 +206,35 @@ impl Lanes {
         Observed { checkout, branch, runner, lease }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(readable: bool, root: &str) -> Lanes {
+        let homes = std::collections::BTreeMap::new();
+        Lanes { reports: Vec::new(), homes, here: None, readable, root: root.into() }
+    }
+
+    #[test]
+    fn a_lane_that_cannot_be_listed_is_not_taken_for_a_free_one() {
+        let base = "a".repeat(40).parse().unwrap();
+        let claim =
+            pdca_journal::Claim { generation: Generation::FIRST, slot: 0, base, process: None };
+        let id: BundleId = "7".parse().unwrap();
+        let seen = |readable| lanes(readable, "/nowhere").observe(&id, Some(&claim));
+        assert_eq!(seen(false).runner, Liveness::Unknown);
+        assert_eq!(seen(true).runner, Liveness::Dead);
+        assert_eq!((seen(true).checkout, seen(true).lease), (CheckoutFact::Absent, Lease::None));
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::create_dir(dir.path().join("lane-0")).unwrap();
+        let empty = lanes(true, dir.path().to_str().unwrap()).observe(&id, Some(&claim));
+        assert_eq!(empty.checkout, CheckoutFact::Clean, "claimed, and nothing was put there yet");
+    }
+
+    #[test]
+    fn a_bundle_without_a_claim_has_no_lane_to_look_at() {
+        let seen = lanes(false, "/nowhere").observe(&"7".parse().unwrap(), None);
+        assert_eq!((seen.checkout, seen.runner), (CheckoutFact::Absent, Liveness::Dead));
+    }
+}
