@@ -291,19 +291,3 @@ fn refused(
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn run_and_workspace_are_read_from_the_text_of_a_lock() {
-        let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        let read = |words: &str| named(words).map(|(run, at)| format!("{run} {at}"));
-        let text = format!("process 1 on h, run {id} of /a b/ws\n");
-        assert_eq!(read(&text), Some(format!("{id} /a b/ws")));
-        assert_eq!(read("process 1 on h"), None, "no run was announced yet");
-        assert_eq!(read(&format!("process 1 on h, run {id}")), None, "no workspace");
-        assert_eq!(read("process 1 on h, run nonsense of /ws"), None);
-    }
-}
