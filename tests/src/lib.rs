@@ -130,8 +130,10 @@ impl Scene {
 
     /// Types a command line that `pdca` printed into a shell, in the workspace. Its editor changes nothing.
     pub fn paste(&self, line: &str) -> Ran {
-        let bin = pdca_bin();
-        let bin = bin.parent().expect("a program lies in a directory");
+        let bin = self.workspace.around().join("bin");
+        fs_err::create_dir_all(&bin).expect("a directory can be made");
+        // A second line of the same scene finds the link that is there.
+        drop(fs_err::os::unix::fs::symlink(pdca_bin(), bin.join("pdca")));
         let line = format!("PATH={bin}:$PATH; export PATH; {line}");
         let mut shell = Tool::new("sh").cwd(self.workspace.path()).args(["-c", &line]);
         for (name, value) in self.surroundings(&[("EDITOR", "true")]) {

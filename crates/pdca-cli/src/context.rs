@@ -68,6 +68,10 @@ pub struct Globals {
     /// Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
     #[arg(long, value_name = "KEY=VALUE", global = true)]
     pub config: Vec<String>,
+
+    /// Kill this process at an effect, `@k` or `name[:n]`
+    #[arg(long, value_name = "EFFECT", global = true, hide = true)]
+    pub crash_at: Option<String>,
 }
 
 impl Globals {

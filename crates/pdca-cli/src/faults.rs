@@ -1,4 +1,4 @@
-//! Fault injection for the end-to-end suites, switched on by environment variables.
+//! Fault injection: at a chosen effect the process is killed or stands still, for the demo and for tests of recovery.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use pdca_driver::{Effects, Point, Unwatched, When};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Fault injection for the end-to-end suite: at which effect something befalls the process.
+/// At which effect something befalls the process.
 enum At {
     /// The k-th point of the run, from 1.
     Point(u64),
@@ -50,20 +50,30 @@ impl Effects for Fault {
 }
 
 /// What may befall a driver in tests of recovery: it is killed, or stands still until it is continued.
-const FAULTS: [(&str, fn()); 2] = [
-    ("PDCA_CRASH_AT", || pdca_process::end_self_with_sigkill()),
-    ("PDCA_STOP_AT", pdca_process::stop_self),
-];
+const FAULTS: [(&str, fn()); 2] =
+    [("PDCA_CRASH_AT", kill), ("PDCA_STOP_AT", pdca_process::stop_self)];
 
-/// Returns what `PDCA_CRASH_AT` or `PDCA_STOP_AT` (each `@k` or `name[:n]`) asks for.
+fn kill() {
+    pdca_process::end_self_with_sigkill();
+}
+
+/// Returns what `--crash-at`, `PDCA_CRASH_AT` or `PDCA_STOP_AT` (each `@k` or `name[:n]`) asks for.
+///
+/// The flag is how `pdca demo --crash` starts its child. The environment is read in the tests' binary alone: what a
+/// shell happens to export never stops the driver of a user.
 pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
-    for (name, befall) in FAULTS {
-        let Some(text) = cx.ambient.env_text(name) else { continue };
-        let at = At::parse(text).ok_or_else(|| {
-            Failure::usage(format!("{name} is `{text}`"))
-                .hint("write `@k` or `name[:n]`, or unset it")
-        })?;
-        return Ok(Box::new(Fault { at, befall }));
-    }
-    Ok(Box::new(Unwatched))
+    let from_environment = |(name, befall): (&'static str, fn())| {
+        cx.ambient.env_text(name).map(|text| (name, text, befall))
+    };
+    let asked: Option<(&str, &str, fn())> = match &cx.globals.crash_at {
+        Some(text) => Some(("--crash-at", text, kill)),
+        None if cfg!(feature = "fault-injection") => FAULTS.into_iter().find_map(from_environment),
+        None => None,
+    };
+    let Some((name, text, befall)) = asked else { return Ok(Box::new(Unwatched)) };
+    let at = At::parse(text).ok_or_else(|| {
+        Failure::usage(format!("{name} is `{text}`"))
+            .hint("write `@k` or `name[:n]`, or leave it out")
+    })?;
+    Ok(Box::new(Fault { at, befall }))
 }

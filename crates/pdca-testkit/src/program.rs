@@ -17,29 +17,29 @@ use fs_err as fs;
 /// The supervisor of `pdca-process` as a program of its own.
 pub fn supervisor() -> &'static Utf8Path {
     static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| require("pdca-process", "pdca-supervisor"))
+    PATH.get_or_init(|| require("pdca-supervisor", &[]))
 }
 
-/// The binary `pdca`.
+/// The binary `pdca` that faults can be asked of, by `PDCA_CRASH_AT` and `PDCA_STOP_AT`.
 pub fn pdca_bin() -> &'static Utf8Path {
     static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| require("pdca-cli", "pdca"))
+    PATH.get_or_init(|| require("pdca-with-faults", &["--features", "pdca-cli/fault-injection"]))
 }
 
 /// The scripted leaf of this crate; its language is documented with the binary.
 pub fn fake_leaf() -> &'static Utf8Path {
     static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| require("pdca-testkit", "fake-leaf"))
+    PATH.get_or_init(|| require("fake-leaf", &[]))
 }
 
 /// The forge of this crate; how it is told what goes wrong is documented with the binary.
 pub fn fake_gh() -> &'static Utf8Path {
     static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| require("pdca-testkit", "fake-gh"))
+    PATH.get_or_init(|| require("fake-gh", &[]))
 }
 
 /// Finds the binary of this build, building it first where it is absent or older than its sources.
-fn require(package: &str, bin: &str) -> Utf8PathBuf {
+fn require(bin: &str, features: &[&str]) -> Utf8PathBuf {
     let dir = profile_dir();
     let path = dir.join(bin);
     if is_current(&path) {
@@ -50,7 +50,7 @@ fn require(package: &str, bin: &str) -> Utf8PathBuf {
         .expect("the target directory can be written");
     lock.lock().expect("the target directory's filesystem can lock");
     if !is_current(&path) {
-        build(&dir, package, bin);
+        build(&dir, bin, features);
     }
     path
 }
@@ -107,7 +107,7 @@ fn sources(list: &str) -> Vec<Utf8PathBuf> {
     clippy::disallowed_methods,
     reason = "cargo builds what the tests start; pdca-process may be the thing built"
 )]
-fn build(dir: &Utf8Path, package: &str, bin: &str) {
+fn build(dir: &Utf8Path, bin: &str, features: &[&str]) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
     let profile = match dir.file_name() {
         Some("debug") | None => "dev",
@@ -120,19 +120,20 @@ fn build(dir: &Utf8Path, package: &str, bin: &str) {
             "build",
             "--quiet",
             "--offline",
-            "--package",
-            package,
+            // What others wrote then has the features that `cargo test --workspace` chose, and is built already.
+            "--workspace",
             "--bin",
             bin,
             "--profile",
             profile,
         ])
+        .args(features)
         .args(["--target-dir", target.as_str()])
         .stdin(Stdio::null())
         .output()
         .expect("cargo can be started");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "building {bin} of {package} failed: {said}");
+    assert!(output.status.success(), "building {bin} failed: {said}");
 }
 
 #[cfg(test)]

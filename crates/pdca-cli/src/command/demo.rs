@@ -293,9 +293,8 @@ impl Stage<'_> {
             self.cx.out.faint("# kill -9 on the way")
         ))?;
         let job = self.ambient.cwd.join("crash");
-        let typed = std::iter::once(program.as_str()).chain(words.iter().copied());
+        let typed = [program.as_str(), "--crash-at", at].into_iter().chain(words.iter().copied());
         let mut spec = Spec::new(typed, &self.ambient.cwd, &job);
-        spec.env = spec.env.with("PDCA_CRASH_AT", at);
         spec.timeout = Some(Duration::from_secs(120));
         let verdict = pdca_process::run(&spec, &Cancel::new(), &mut |_| {});
         let verdict = verdict.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
