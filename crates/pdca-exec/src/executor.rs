@@ -5,24 +5,23 @@ use pdca_process::Cancel;
 
 use crate::{Job, JobResult};
 
-/// Does jobs somewhere. Called from several threads at once.
+/// Runs jobs on some machine. Called from several threads at once.
 pub trait Executor: Sync {
-    /// Does a job to its end, or to the point where it was told to stop.
+    /// Runs a job to its end or until it is cancelled.
     ///
-    /// Asked again under the same name it goes on with what is there: nothing that came to its end is done, or
-    /// paid for, twice.
+    /// A second call under the same name resumes the first: a leaf or a gate that finished is neither run nor paid
+    /// for twice.
     fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobResult, JobError>;
 }
 
-/// What is true of one call and not of the job.
+/// The arguments of one call that are no part of the job.
 #[derive(Debug, Clone, Copy)]
 pub struct JobContext<'a> {
-    /// Stops the job.
     pub cancel: &'a Cancel,
-    /// The lane that the caller set aside for it, where there are several.
+    /// The lane that the caller reserved for the job.
     pub slot: Option<u32>,
-    /// The directory for what the job leaves until the caller has kept its result; without one, the
-    /// executor chooses.
+    /// The directory for the job's logs and verdicts until the caller has stored its result; `None` lets the
+    /// executor choose.
     pub dir: Option<&'a Utf8Path>,
 }
 
@@ -33,21 +32,18 @@ impl<'a> JobContext<'a> {
     }
 }
 
-/// Why a job came to no result.
+/// The reasons for a job to end without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It was told to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The place where it ran is gone. That is no fault of the work, and no attempt is charged.
+    /// The machine was lost. The job is not at fault, so no attempt is charged.
     #[error("{place} was lost: {said}")]
     Lost {
-        /// The place.
         place: String,
-        /// The evidence.
+        /// The last message from it.
         said: String,
     },
-    /// It failed.
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,4 +1,4 @@
-//! A job: everything that decides what comes of it, as a value.
+//! Jobs: a job is a value that holds everything its result depends on.
 
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
@@ -8,32 +8,31 @@ use crate::{JobName, Terms};
 /// One piece of work for an executor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The name that a result must carry to count.
+    /// A result counts only if it carries this name.
     pub name: JobName,
-    /// The work.
     pub work: Work,
-    /// The configuration that it is done under.
+    /// The configuration to run under.
     pub terms: Terms,
 }
 
-/// The kinds of work that an executor does.
+/// The kinds of work that an executor accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
-    /// Do and Check of one bundle, until a person is due.
+    /// Do and Check of one bundle, until it needs a person.
     Band {
-        /// The bundle. An executor has its files, and the repository that its brief names.
+        /// The executor must have the bundle's files and the repository that its brief names.
         bundle: BundleId,
     },
-    /// The gates over one combination.
+    /// The gates, run over one combination of sealed changes.
     Combination {
-        /// The name of the target.
+        /// The target repository, by its configured name.
         target: String,
-        /// The branch that the combination is meant for.
+        /// The branch that the combination is to land on.
         branch: String,
-        /// The commit to gate.
+        /// The commit to check out.
         commit: String,
-        /// Its tree, which the verdict is about.
+        /// The commit's tree, which the verdict is about.
         tree: String,
     },
 }

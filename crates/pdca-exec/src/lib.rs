@@ -1,20 +1,20 @@
 //! Where work runs: jobs and results as values, and the trait that executors implement.
 //!
-//! The driver decides what is done; an [`Executor`] does it, somewhere. What travels is a *band*, Do and Check
-//! of one bundle at one generation, or the gates over one combination. Sign-off, sealing, summaries and
-//! integration stay with the driver.
+//! The driver decides what to do; an [`Executor`] does it. A job is either a *band*, which is Do and Check of one
+//! bundle at one generation, or the gates over one combination. Sign-off, sealing, summaries and integration stay
+//! with the driver.
 //!
-//! A [`Job`] has all of the configuration that decides its [`JobResult`]; an executor brings the machine, the
-//! repositories and the files of the bundle. `pdca-driver` has the one that works in lanes beside the workspace.
+//! A [`Job`] holds all of the configuration that decides its [`JobResult`]; the executor provides the machine, the
+//! repositories and the bundle's files. The local executor, which works in lanes, is in `pdca-driver`.
 //!
 //! ```
 //! use pdca_exec::{Executor, Job, JobContext, JobError, JobName, JobOutcome, JobResult, Terms, Work};
 //! use pdca_state::GateReport;
 //!
-//! /// Judges every combination green, for a rehearsal.
-//! struct Rehearsal;
+//! /// Passes every combination, for a dry run.
+//! struct AlwaysGreen;
 //!
-//! impl Executor for Rehearsal {
+//! impl Executor for AlwaysGreen {
 //!     fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobResult, JobError> {
 //!         if cx.cancel.is_cancelled() {
 //!             return Err(JobError::Interrupted);
@@ -36,17 +36,17 @@
 //! let sent = serde_json::to_string(&job)?;
 //! let arrived: Job = serde_json::from_str(&sent)?;
 //! let cancel = pdca_process::Cancel::new();
-//! let result = Rehearsal.execute(&arrived, &JobContext::new(&cancel))?;
+//! let result = AlwaysGreen.execute(&arrived, &JobContext::new(&cancel))?;
 //! assert!(result.counted_under(&name).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Invariants
-//! - A job and a result are values: they can be written down, sent and read back, and mean the same there.
-//! - What arrives is validated like what a person wrote.
-//! - A result counts only under the name it was asked for, and a name has a generation: a result of an attempt
-//!   that was given up decides nothing.
-//! - No credential is part of a job.
+//! - Jobs and results are values: they can be serialized, sent and read back without loss.
+//! - What arrives is validated like configuration that a person wrote.
+//! - A result counts only under the name that was requested. A name contains a generation, so a late result of an
+//!   abandoned attempt is refused.
+//! - A job contains no credential.
 
 mod executor;
 mod job;

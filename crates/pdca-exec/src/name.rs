@@ -1,4 +1,4 @@
-//! The name under which a job is found again.
+//! Job names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Names one attempt at one unit of work of a run: `pdca-<run>-<unit>-g<generation>`.
 ///
-/// A driver that takes over finds a job by its name and by nothing that it would have to remember. A run's id
-/// has no hyphen; the unit is a bundle's id or `tree+` and the start of a tree's id.
+/// A driver that takes over another's run finds a job by its name alone, so the name is derived and never stored.
+/// A run's id has no hyphen; the unit is a bundle's id, or `tree+` and the first digits of a tree's id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct JobName {
@@ -18,16 +18,14 @@ pub struct JobName {
     generation: Generation,
 }
 
-/// A text that names no job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not of the form `pdca-<run>-<unit>-g<generation>`")]
 pub struct JobNameError {
-    /// The text.
     pub given: String,
 }
 
 impl JobName {
-    /// Returns the name of an attempt, if its parts can be told apart in it.
+    /// Returns the name, or an error if its text could not be parsed back into the same parts.
     pub fn new(run: &str, unit: &str, generation: Generation) -> Result<Self, JobNameError> {
         let name = Self { run: run.to_owned(), unit: unit.to_owned(), generation };
         let is_word = |text: &str| !text.is_empty() && !text.contains(is_unfit);
@@ -38,17 +36,16 @@ impl JobName {
         }
     }
 
-    /// Returns the run's id.
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// Returns the bundle's id, or the tree.
+    /// Returns the bundle's id, or `tree+` and the first digits of a tree's id.
     pub fn unit(&self) -> &str {
         &self.unit
     }
 
-    /// Returns the attempt's number in the run.
+    /// Returns the number of the attempt within the run.
     pub fn generation(&self) -> Generation {
         self.generation
     }

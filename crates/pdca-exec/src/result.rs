@@ -1,4 +1,4 @@
-//! What came of a job.
+//! Job results.
 
 use pdca_events::Halt;
 use pdca_state::GateReport;
@@ -6,52 +6,46 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::JobName;
 
-/// A result, under the name of the job that it is of.
+/// The outcome of a job under the job's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobResult {
-    /// The name.
     pub name: JobName,
-    /// The outcome.
     pub outcome: JobOutcome,
 }
 
-/// The outcome of each kind of work.
+/// The outcome of a job, one variant for each kind of [`Work`](crate::Work).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum JobOutcome {
-    /// A band came to where a person is due. Its artifacts are in the bundle.
+    /// The band stopped at a person. Its artifacts are in the bundle.
     Band(BandEnd),
-    /// The gates ran over a combination.
     Gated {
-        /// The report.
         #[serde(deserialize_with = "validated")]
         report: GateReport,
     },
 }
 
-/// Where a band ended.
+/// The end of a band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandEnd {
     /// The reason to stop.
     pub halt: Halt,
-    /// The number of steps; 0 means that there was nothing to do.
+    /// The number of steps taken; 0 if there was nothing to do.
     pub steps: u32,
-    /// Whether a gating row is red in the report that the bundle has now.
+    /// True if a gating row is red in the bundle's current report.
     pub red: bool,
 }
 
-/// A result of another attempt than the one that was asked for.
+/// The result belongs to another attempt than the requested one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the result is that of {given}, and {expected} was asked for")]
+#[error("stale result: expected {expected}, got {given}")]
 pub struct StaleResult {
-    /// The name that the result has.
     pub given: JobName,
-    /// The name that counts.
     pub expected: JobName,
 }
 
 impl JobResult {
-    /// Takes the outcome, if it is that of exactly this attempt.
+    /// Returns the outcome if the result is of exactly the attempt `expected`.
     pub fn counted_under(self, expected: &JobName) -> Result<JobOutcome, StaleResult> {
         if self.name == *expected {
             return Ok(self.outcome);
@@ -60,7 +54,7 @@ impl JobResult {
     }
 }
 
-/// Reads a report with the reader of `check-gates.json`, which takes nothing on trust.
+/// Deserializes a report through the parser of `check-gates.json`, which rejects reports that contradict themselves.
 fn validated<'de, D: Deserializer<'de>>(from: D) -> Result<GateReport, D::Error> {
     let value = serde_json::Value::deserialize(from)?;
     GateReport::parse(value.to_string().as_bytes()).map_err(D::Error::custom)
@@ -85,7 +79,7 @@ mod tests {
         let expected = new.name.clone();
         assert_eq!(new.counted_under(&expected), Ok(result(2).outcome));
         let stale = old.counted_under(&expected).unwrap_err();
-        let said = "the result is that of pdca-01JD-7-g1, and pdca-01JD-7-g2 was asked for";
+        let said = "stale result: expected pdca-01JD-7-g2, got pdca-01JD-7-g1";
         assert_eq!(stale.to_string(), said);
     }
 

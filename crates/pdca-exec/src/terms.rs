@@ -1,4 +1,4 @@
-//! The configuration that a job is done under: what decides the result, and nothing of the machine.
+//! The configuration that a job runs under: everything that decides the result, nothing about the machine.
 
 use std::time::Duration;
 
@@ -9,64 +9,62 @@ use pdca_leaves::Leaves;
 use pdca_process::SandboxMode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// The configuration of a job. Directories, programs and credentials are the executor's own.
+/// The configuration of a job. Directories, programs and credentials come from the executor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The gates.
     pub rows: Checks,
-    /// The wall around gates and hydration.
+    /// The sandbox around gates and hydration.
     pub gate_sandbox: SandboxMode,
-    /// Further paths that confined gates may write.
+    /// Further paths that sandboxed gates may write.
     pub gates_may_write: Vec<String>,
-    /// The names of credentials that gates get from the executor's environment.
+    /// The names of environment variables that gates inherit from the executor; the values are not part of the job.
     pub gates_env_pass: Vec<String>,
-    /// The leaves.
     pub leaves: Leaves,
-    /// Whether stubs stand in for every leaf.
+    /// Replaces every leaf by its stub.
     pub force_stubs: bool,
-    /// The words of a disposition hint that mean "no fix".
+    /// The words of a disposition hint that mean "close without a fix".
     pub close_words: Vec<String>,
-    /// How much of a checkout a reset clears.
+    /// The files that a reset of the checkout removes.
     pub reset: Reset,
-    /// The files that outlive a clean reset.
+    /// The files that survive a clean reset.
     #[serde(serialize_with = "write_globs", deserialize_with = "read_globs")]
     pub cache: Vec<Pattern>,
-    /// What a checkout needs beyond git.
+    /// The setup of a checkout beyond what git tracks.
     pub hydrate: HydrateConfig,
-    /// Where a builder starts that tries again.
+    /// The starting point of a further attempt.
     pub iterate_from: IterateFrom,
-    /// The bounds.
     pub limits: RunLimits,
 }
 
-/// Where the builder of a further attempt starts, if a person or a finding sent the bundle back to Do.
+/// The starting point of a builder after a person or a finding sent the bundle back to Do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IterateFrom {
-    /// At the base with the patch of the attempt before applied, where it applies.
+    /// The base with the patch of the previous attempt, if it applies.
     #[default]
     Last,
-    /// At the base alone.
+    /// The base alone.
     Base,
 }
 
-/// What keeps a run within bounds.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
-    /// How long drivers may be at work on it.
+    /// The total time that drivers may work on the run.
     pub max_duration: Duration,
-    /// How many leaves it may call; none is no limit.
+    /// The number of leaf calls; `None` means no limit.
     pub max_leaf_calls: Option<u64>,
-    /// How often a beat of a bundle may fail in a row before it is not started again unasked; 0 is no
+    /// The number of consecutive failures of one beat after which it is no longer retried automatically; 0 means no
     /// limit.
     pub max_attempts: u32,
-    /// How often in a row a bundle may go back to Do by itself for findings of its builder's own; 0 is never.
+    /// The number of consecutive times that a bundle may go back to Do automatically, for findings of its
+    /// builder's own; 0 means never.
     pub max_auto_iters: u32,
-    /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
+    /// The free disk space, in bytes, below which no further bundle starts; 0 disables the check.
     pub min_free: u64,
-    /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
+    /// The memory, in bytes, that each lane is expected to need; 0 disables the check.
     pub lane_memory: u64,
-    /// How many bytes of memory a leaf, a gate or a command of hydration may have; none is no cap.
+    /// The memory cap, in bytes, of a leaf, a gate or a hydration command; `None` means no cap.
     pub leaf_memory: Option<u64>,
 }
 
