@@ -1,37 +1,33 @@
-//! The name of the branch that a change is published in.
+//! Names of the branches that changes are published on.
 
 use std::fmt;
 
 use pdca_state::BundleId;
 
-/// The longest name; some file systems take no longer one.
+/// The maximum length of a name. Each ref is also a file, and file systems limit the length of a file name.
 const LONGEST: usize = 200;
-/// As much of a slug as a name has room for.
+/// The maximum length of the slug within a name.
 const SLUG: usize = 60;
 
-/// The name of a branch, without `refs/heads/`: legal for git, and no option.
+/// A branch name without `refs/heads/`: valid for git, and never mistaken for an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch(String);
 
-/// Why something cannot be the name of a branch, or make one.
+/// The reasons why a pattern or a name is not usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BranchFlaw {
-    /// The pattern would give two bundles one branch.
-    #[error("without `{{id}}` two bundles would have the same")]
+    #[error("without `{{id}}` two bundles would share a branch")]
     NoId,
-    /// The pattern has a place that nothing fills.
-    #[error("nothing stands for `{{{0}}}`; there are `{{id}}`, `{{slug}}` and `{{run}}`")]
+    #[error("unknown placeholder `{{{0}}}`; known are `{{id}}`, `{{slug}}` and `{{run}}`")]
     Place(String),
-    /// The pattern has a brace that opens or closes nothing.
-    #[error("a brace has no other half")]
+    #[error("unmatched brace")]
     Brace,
-    /// git takes no such name.
-    #[error("`{0}` is no name that git takes for a branch")]
+    #[error("`{0}` is not a valid branch name")]
     Illegal(String),
 }
 
 impl Branch {
-    /// The branch of a bundle.
+    /// Fills in the pattern of `[publish] branch` for a bundle.
     pub fn of(pattern: &str, id: &BundleId, slug: &str, run: &str) -> Result<Self, BranchFlaw> {
         let slug = tame(slug);
         let name = fill(pattern, &mut |place| match place {
@@ -43,7 +39,6 @@ impl Branch {
         if is_legal(&name) { Ok(Self(name)) } else { Err(BranchFlaw::Illegal(shown(&name))) }
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,7 +50,7 @@ impl fmt::Display for Branch {
     }
 }
 
-/// Refuses a pattern that makes no branch of its own for each bundle.
+/// Checks that a pattern is valid and gives each bundle a branch of its own.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), BranchFlaw> {
     let mut has_id = false;
     let name = fill(pattern, &mut |place| match place {
@@ -72,7 +67,7 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), BranchFlaw> {
     if has_id { Ok(()) } else { Err(BranchFlaw::NoId) }
 }
 
-/// Fills every place in one pass, so that what fills one is never taken for another.
+/// Replaces every placeholder in one pass, so that a value containing `{…}` is not expanded again.
 fn fill(
     pattern: &str,
     value: &mut dyn FnMut(&str) -> Option<String>,
@@ -91,7 +86,7 @@ fn fill(
     Ok(filled + rest)
 }
 
-/// A person's words as a part of a name; never empty.
+/// Turns free text into lowercase words joined by hyphens; never empty.
 fn tame(slug: &str) -> String {
     let letters = slug.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { ' ' });
     let letters: String = letters.take(SLUG).collect();
@@ -99,7 +94,7 @@ fn tame(slug: &str) -> String {
     if words.is_empty() { "change".to_owned() } else { words.join("-").to_lowercase() }
 }
 
-/// The rules of `git check-ref-format --branch`, for ASCII names.
+/// Applies the rules of `git check-ref-format --branch` to an ASCII name.
 fn is_legal(name: &str) -> bool {
     let letter = |c: char| c.is_ascii_graphic() && !"~^:?*[\\".contains(c);
     let part = |part: &str| {

@@ -1,76 +1,44 @@
-//! What can go wrong with a program that speaks for somebody outside.
+//! Errors of the programs that talk to a forge or a tracker, classified by whether a retry can help.
 
 use std::io;
 
 use pdca_process::{Tool, ToolError, ToolOutput};
 
-/// As much of what a program says as is kept, in characters.
+/// The maximum length, in characters, of a program's message that an error keeps.
 const SAID: usize = 1000;
-/// What `sysexits.h` calls a failure that may pass.
+/// `EX_TEMPFAIL` of `sysexits.h`.
 const TEMPFAIL: i32 = 75;
-/// How `gh` ends where nobody is logged in.
+/// The exit code of `gh` without a login.
 const NO_LOGIN: i32 = 4;
 
-/// Why somebody outside was not reached, or would not.
+/// The reasons why a call of a forge or tracker program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    /// There is no such program.
-    #[error("the program `{program}` is not there")]
-    Missing {
-        /// The program.
-        program: String,
-    },
-    /// Nobody is logged in.
-    #[error("nobody is logged in: {said}")]
-    NotLoggedIn {
-        /// What was said.
-        said: String,
-    },
-    /// It may work later.
+    #[error("program `{program}` not found on PATH")]
+    Missing { program: String },
+    #[error("not logged in: {said}")]
+    NotLoggedIn { said: String },
+    /// A transient failure, such as the network or a rate limit.
     #[error("cannot {doing} for now: {said}")]
-    Passing {
-        /// What was tried.
-        doing: &'static str,
-        /// What was said.
-        said: String,
-    },
-    /// It will not work as it is.
+    Passing { doing: &'static str, said: String },
+    /// A permanent failure.
     #[error("cannot {doing}: {said}")]
-    Refused {
-        /// What was tried.
-        doing: &'static str,
-        /// What was said.
-        said: String,
-    },
+    Refused { doing: &'static str, said: String },
     /// The program could not be run.
     #[error("cannot {doing}")]
-    Run {
-        /// What was tried.
-        doing: &'static str,
-        /// Why not.
-        source: ToolError,
-    },
-    /// The answer is not what the program is known to say.
-    #[error("cannot understand what came of trying to {doing}")]
-    Answer {
-        /// What was tried.
-        doing: &'static str,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// It was said to be there, and is not found.
-    #[error("{what} was said to be there and is not found")]
-    Unseen {
-        /// What.
-        what: &'static str,
-    },
-    /// It was told to stop.
+    Run { doing: &'static str, source: ToolError },
+    /// The output is not the JSON that the program is documented to print.
+    #[error("cannot {doing}: unexpected answer")]
+    Answer { doing: &'static str, source: serde_json::Error },
+    /// The program reported success, but a lookup does not find what it made.
+    #[error("{what} was reported as made, but is not found")]
+    Unseen { what: &'static str },
     #[error("interrupted")]
     Interrupted,
 }
 
 impl ForgeError {
-    /// Whether trying again may help.
+    /// Returns true for a transient failure, after which a retry may succeed.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Passing { .. } => true,
@@ -85,16 +53,16 @@ impl ForgeError {
     }
 }
 
-/// How the words of a program are read.
+/// The program whose exit codes and messages are to be classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Those of `gh`, which tells the status of HTTP and of the network.
+    /// `gh`, which reports HTTP status and network errors in its message.
     Gh,
-    /// Those of a command of the project: exit code 75 is a failure that may pass.
+    /// A command from the project's configuration; exit code 75 means a transient failure.
     Command,
 }
 
-/// Runs a program to its end; what it printed, where it ended well.
+/// Runs a program and returns its standard output, or the classified failure.
 pub(crate) fn ask(
     tool: &Tool,
     program: &str,
@@ -108,7 +76,7 @@ pub(crate) fn ask(
             return Err(ForgeError::Missing { program: program.to_owned() });
         }
         Err(ToolError::Cancelled { .. }) => return Err(ForgeError::Interrupted),
-        // It may have done what it was asked for before; whoever asks looks.
+        // The request may have been carried out before the process ended; the caller looks it up before asking again.
         Err(error @ (ToolError::TimedOut { .. } | ToolError::Signaled { .. })) => {
             return Err(ForgeError::Passing { doing, said: error.to_string() });
         }
@@ -128,7 +96,7 @@ fn fault(output: &ToolOutput, dialect: Dialect, doing: &'static str) -> ForgeErr
     }
 }
 
-/// Whether what `gh` says is about the network or the forge's own trouble. There is no exit code for it.
+/// Recognizes network errors and server errors in a message of `gh`, which has no exit code for them.
 fn may_pass(said: &str) -> bool {
     let said = said.to_lowercase();
     let is_server_s = said.match_indices("http 5").any(|(at, found)| {
@@ -152,7 +120,7 @@ fn may_pass(said: &str) -> bool {
     is_server_s || network.iter().any(|words| said.contains(words))
 }
 
-/// What a program said about its failure, bounded and on one line.
+/// Returns standard error, or else standard output, shortened and on one line.
 fn said(output: &ToolOutput) -> String {
     let text_of = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -161,7 +129,7 @@ fn said(output: &ToolOutput) -> String {
     let text = Some(text_of(&output.stderr)).filter(|text| !text.is_empty());
     let text = text.unwrap_or_else(|| text_of(&output.stdout));
     if text.is_empty() {
-        return format!("it ended with {} and said nothing", output.code);
+        return format!("exit code {} without a message", output.code);
     }
     text.chars().take(SAID).collect()
 }

@@ -1,7 +1,7 @@
-//! The forge, as the program `gh` knows it.
+//! Client of the forge through the `gh` program.
 //!
-//! Every value is given as `--flag=value` and every text through standard input, so that nothing a
-//! bundle says becomes an option. What is printed is asked for as JSON and read strictly.
+//! Values are passed as `--flag=value` and texts through standard input, so that text from a bundle cannot become
+//! an option. Answers are requested as JSON and parsed strictly.
 
 use std::time::Duration;
 
@@ -13,51 +13,45 @@ use crate::branch::Branch;
 use crate::error::{Dialect, ForgeError, ask};
 use crate::retry::RetryPolicy;
 
-/// As much as a list of pull requests or comments may be, in bytes.
+/// The maximum size, in bytes, of a list of pull requests or comments.
 const LIST: usize = 32 << 20;
-/// As many pull requests of one branch as are looked at.
+/// The maximum number of pull requests to list for one branch.
 const MOST: u32 = 100;
 
-/// `gh`, for one repository.
+/// A client for one repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Gh<'a> {
-    /// The program.
+    /// The path or name of `gh`.
     pub program: &'a str,
     /// The repository, as `owner/repo` or `host/owner/repo`.
     pub repo: &'a str,
-    /// Where it is started. Nothing there matters.
+    /// The working directory. It need not be a repository: every call names the repository.
     pub cwd: &'a Utf8Path,
-    /// How long a call may take.
+    /// The time limit of one call.
     pub timeout: Duration,
-    /// What stops the waiting between tries.
+    /// Stops a call, and the wait between retries.
     pub cancel: &'a Cancel,
 }
 
-/// A pull request to open.
+/// A pull request to create.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'a> {
-    /// The branch with the change.
     pub head: &'a Branch,
-    /// The branch that it is meant for.
+    /// The branch to merge into.
     pub base: &'a str,
-    /// The title.
     pub title: &'a str,
-    /// The text.
     pub body: &'a str,
 }
 
-/// A pull request that is there.
+/// A pull request as the forge reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pull {
-    /// Its number.
     pub number: u64,
-    /// Its address.
     #[serde(deserialize_with = "address")]
     pub url: String,
     state: Word,
     is_draft: bool,
-    /// Its text.
     pub body: String,
     head_ref_name: String,
     is_cross_repository: bool,
@@ -71,21 +65,18 @@ enum Word {
     Merged,
 }
 
-/// Where a pull request stands.
+/// The state of a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PullState {
-    /// Open, and not meant to be merged yet.
     Draft,
-    /// Open.
+    /// Open, and marked ready for review.
     Ready,
-    /// Closed without being merged.
+    /// Closed without a merge.
     Closed,
-    /// Merged.
     Merged,
 }
 
-/// A comment on an issue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Comment {
     #[serde(deserialize_with = "address")]
@@ -99,7 +90,6 @@ struct Issue {
 }
 
 impl Pull {
-    /// Where it stands.
     pub fn state(&self) -> PullState {
         match self.state {
             Word::Open if self.is_draft => PullState::Draft,
@@ -111,7 +101,6 @@ impl Pull {
 }
 
 impl PullState {
-    /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
@@ -123,8 +112,8 @@ impl PullState {
 }
 
 impl Gh<'_> {
-    /// Every pull request of a branch of the repository, in whatever state. Those of a branch of the
-    /// same name in a fork are somebody else's.
+    /// Lists the pull requests of a branch in any state. Pull requests from a fork's branch of the same name are
+    /// left out: they are not ours.
     pub fn pulls(&self, head: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let doing = "look for pull requests";
         let args = [
@@ -144,7 +133,7 @@ impl Gh<'_> {
         Ok(all.into_iter().filter(is_of_it).collect())
     }
 
-    /// Opens a draft. Whether it is there is for [`Gh::pulls`] to say.
+    /// Creates a draft pull request. Call [`Gh::pulls`] to see whether it exists.
     pub fn open(&self, opening: &Opening<'_>) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
@@ -159,7 +148,7 @@ impl Gh<'_> {
         self.ask(&args, opening.body, "open a pull request").map(drop)
     }
 
-    /// Marks a draft as ready. Whether it is, is for [`Gh::pulls`] to say.
+    /// Marks a draft as ready for review. Call [`Gh::pulls`] to see whether it is.
     pub fn mark_ready(&self, number: u64) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
@@ -170,7 +159,7 @@ impl Gh<'_> {
         self.ask(&args, "", "mark the pull request as ready").map(drop)
     }
 
-    /// Opens a closed pull request again. Whether it is open is for [`Gh::pulls`] to say.
+    /// Reopens a closed pull request. Call [`Gh::pulls`] to see whether it is open.
     pub fn reopen(&self, number: u64) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
@@ -181,7 +170,6 @@ impl Gh<'_> {
         self.ask(&args, "", "open the pull request again").map(drop)
     }
 
-    /// Every comment on an issue.
     pub(crate) fn comments(&self, issue: u64) -> Result<Vec<Comment>, ForgeError> {
         let doing = "look for comments";
         let args = [
@@ -197,7 +185,7 @@ impl Gh<'_> {
         Ok(issue.comments)
     }
 
-    /// Comments on an issue. Whether the comment is there is for [`Gh::comments`] to say.
+    /// Posts a comment on an issue. Call [`Gh::comments`] to see whether it exists.
     pub(crate) fn comment(&self, issue: u64, body: &str) -> Result<(), ForgeError> {
         let args = [
             "issue".to_owned(),
@@ -218,7 +206,7 @@ impl Gh<'_> {
             ("GH_NO_UPDATE_NOTIFIER", "1"),
             ("GH_PAGER", "cat"),
             ("GIT_TERMINAL_PROMPT", "0"),
-            // It asks git how the directory is that it is started in, which is not to write an index.
+            // `gh` asks git about its working directory; git must not refresh the index there.
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("NO_COLOR", "1"),
             ("LC_ALL", "C"),
@@ -235,14 +223,14 @@ impl Gh<'_> {
     }
 }
 
-/// An address that can be shown and kept.
+/// Deserializes an `http(s)` URL of printable ASCII, which is safe to show on a terminal and to store.
 fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     let is_one = text.starts_with("https://") || text.starts_with("http://");
     if is_one && text.len() <= 2000 && text.chars().all(|c| c.is_ascii_graphic()) {
         Ok(text)
     } else {
-        Err(serde::de::Error::custom("an address is not one"))
+        Err(serde::de::Error::custom("not an http or https URL"))
     }
 }
 

@@ -1,27 +1,26 @@
-//! Text of a brief, made inert for a forge.
+//! Neutralizes text from a brief before it is sent to a forge.
 //!
-//! A forge acts on what it reads: `Fixes #12` closes an issue when the pull request is merged, `@name` calls a
-//! person, an image is loaded from wherever it lies, `[skip ci]` in a message keeps the checks from running. A
-//! brief is often a report by a stranger, so none of that may come out of it. Whole fields are quoted as code,
-//! in which a forge looks for nothing; short pieces inside a sentence have an invisible mark put into whatever
-//! it would act on.
+//! A forge acts on text: `Fixes #12` closes an issue when the pull request is merged, `@name` notifies a person, an
+//! image is loaded from its host, `[skip ci]` in a commit message disables the checks. A brief is often a report by
+//! a stranger, so none of that may take effect. Whole fields are quoted as code blocks, in which a forge interprets
+//! nothing; in short texts within a sentence an invisible character is inserted into each such sequence.
 
-/// A zero-width space: nobody sees it, and no forge finds a reference across it.
+/// Zero-width space: it is invisible, and a forge does not recognize a reference that contains it.
 const BREAK: char = '\u{200b}';
-/// What keeps checks from running, in small letters.
+/// The lowercase texts that disable checks.
 const SKIPS: [&str; 6] =
     ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***"];
 
-/// A text as a block of code, whatever it holds: its fence is longer than any in it.
+/// Returns the text as a Markdown code block whose fence is longer than any run of backticks in the text.
 pub(crate) fn quoted(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    // A carriage return alone ends a line for a forge, and could end the fence with it.
+    // Markdown takes a lone carriage return as the end of a line, so it could close the fence.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     format!("{fence}text\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
-/// A text for a sentence of Markdown: nothing in it is a reference, a name, a link, an image or HTML.
+/// Returns the text for use in a Markdown sentence, without references, mentions, links, images or HTML.
 pub(crate) fn in_markdown(text: &str) -> String {
     let mut tamed = String::with_capacity(text.len());
     for c in plain(text).chars() {
@@ -34,7 +33,7 @@ pub(crate) fn in_markdown(text: &str) -> String {
     tamed
 }
 
-/// A text for a title or a commit message: nothing in it closes, calls or keeps checks from running.
+/// Returns the text for use in a title or commit message: it closes no issue, notifies nobody, and skips no checks.
 pub(crate) fn plain(text: &str) -> String {
     let mut tamed = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,40 +1,39 @@
-//! The mark by which something outside is found again.
+//! The key by which a pull request or a comment is found again.
 
 use std::fmt;
 
 use pdca_state::{BundleId, sha256_hex};
 
-/// What stands before a key in a mark.
+/// The text before a key in a marker.
 pub(crate) const LABEL: &str = "pdca-key:";
 
-/// The key of one accepted change: the run that sealed it, the bundle, and the seal.
+/// The key of one accepted change: the run that sealed it, the bundle, and a digest of the seal.
 ///
-/// Nobody outside knows it before something with it is out, so whatever carries it is ours.
+/// It cannot be guessed before the first publication, so a page that carries it was written by this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishKey(String);
 
 impl PublishKey {
-    /// The key of a change that was sealed in `run` with the text `seal`.
+    /// Returns the key of a change that was sealed in `run` with the text `seal`.
     pub fn new(run: &str, id: &BundleId, seal: &[u8]) -> Self {
         Self(format!("{run}/{id}/{}", &sha256_hex(seal)[..16]))
     }
 
-    /// A key that was made before.
+    /// Wraps a key that was read from a record.
     pub(crate) fn known(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The line that carries it, which no reader of a page sees.
+    /// Returns the line that carries the key: an HTML comment, which a rendered page does not show.
     pub fn marker(&self) -> String {
         format!("<!-- {LABEL} {self} -->")
     }
 
-    /// Whether a text carries it, on a line of its own.
+    /// Returns true if the marker is in the text, on a line of its own.
     pub fn is_in(&self, text: &str) -> bool {
         let marker = self.marker();
         text.lines().any(|line| line.trim() == marker)
@@ -47,9 +46,9 @@ impl fmt::Display for PublishKey {
     }
 }
 
-/// A text in which no line is a mark, nor ever becomes one.
+/// Breaks every marker in a text, so that text from a bundle cannot carry a key.
 pub(crate) fn without_marks(text: &str) -> String {
-    // ASCII alone changes its case here, so the places are those of the text itself.
+    // ASCII lowercasing keeps byte offsets, so matches in `lower` are valid offsets in `text`.
     let lower = text.to_ascii_lowercase();
     let mut tamed = String::with_capacity(text.len());
     let mut end = 0;

@@ -1,10 +1,17 @@
-//! What is told to a forge and a tracker, once.
+//! Publication of accepted changes: a branch, a draft pull request and a tracker comment, each exactly once.
 //!
-//! An accepted change becomes known outside by a branch, a draft pull request and a comment. Whoever
-//! asks for such a thing may die before the answer comes, so each carries a [`PublishKey`] made of the run, the
-//! bundle and the seal, and is looked up by it before it is asked for: [`once`] is that rule. The forge
-//! is spoken with through the program [`Gh`], a tracker through it or through commands of the project,
-//! and a [`PublishRecord`], kept as `publish.json`, says what is out.
+//! A driver may be killed between a request to the forge and its answer, so a request cannot tell whether it
+//! was the first. Publication is idempotent instead:
+//!
+//! 1. Each published thing carries a [`PublishKey`], made of the run, the bundle and the seal, so that a driver
+//!    started later recognizes it.
+//! 2. The [`PublishRecord`] (`publish.json`) is written before each request, so that a commit found at the remote
+//!    after a crash is known to be ours.
+//! 3. [`once`] looks for the key before it asks, so that a repeated run does not open a second pull request.
+//! 4. [`once`] looks again afterwards and believes only what it finds, so that a lost or false answer does not
+//!    matter.
+//!
+//! The forge is reached through the program [`Gh`]; a [`Tracker`] through it or through commands of the project.
 //!
 //! ```
 //! use pdca_publish::{Branch, PublishKey};
@@ -17,10 +24,10 @@
 //! ```
 //!
 //! # Invariants
-//! - Nothing is asked for that was not looked up first, and no answer counts but what is found after it.
-//! - What a program answers is checked before it is believed; what it says is bounded.
-//! - No text of a bundle can carry a mark, and no text becomes an option of a program.
-//! - Nothing is printed, and neither the environment nor the clock is read.
+//! - Every request is preceded by a lookup, and only a later lookup counts as its answer.
+//! - Output of a program is validated before use, and bounded in size.
+//! - No text of a bundle can carry a marker or become an option of a program.
+//! - This crate prints nothing and reads neither the environment nor the wall clock.
 
 mod settings;
 

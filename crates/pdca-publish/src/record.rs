@@ -1,130 +1,111 @@
-//! `publish.json`: what is out, and what was about to be.
+//! `publish.json`: the things that are published, or were about to be.
 //!
-//! It is written before each thing is asked for and after it was found, so whoever comes after a crash
-//! knows which commits at the remote are ours. What is out is still looked up: the record is what we
-//! meant, the remote is what is.
+//! The record is written before each request and again when the result was found, so that after a crash the
+//! commits at the remote can be recognized as ours. It states an intention; the remote is always looked at.
 
 use serde::{Deserialize, Serialize};
 
 use crate::gh::PullState;
 use crate::key::PublishKey;
 
-/// The version of the form.
+/// The version of the file format.
 const SCHEMA: u32 = 1;
-/// As many commits of ours as are remembered.
+/// The maximum number of our commits to remember for a branch.
 const REMEMBERED: usize = 32;
 
-/// What is known to be out.
+/// The content of `publish.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishRecord {
     schema: u32,
-    /// The key of what is published.
+    /// The current [`PublishKey`].
     pub key: String,
-    /// Keys under which the bundle was published before it was accepted anew.
+    /// Keys from before the bundle was accepted again, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_keys: Vec<String>,
-    /// What the gates passed before anything went out.
+    /// The gates that passed before publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GateRecord>,
-    /// The branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchRecord>,
-    /// The pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRecord>,
-    /// The comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<CommentRecord>,
 }
 
-/// What the gates were asked about.
+/// The gates that passed, and their input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRecord {
-    /// A digest over the rows, the tree and the texts.
+    /// A digest of the rows, the tree and the texts.
     pub digest: String,
-    /// The rows that ran.
+    /// The ids of the rows that ran.
     pub rows: Vec<String>,
 }
 
-/// A branch at a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchRecord {
-    /// The remote.
     pub remote: String,
-    /// The branch, without `refs/heads/`.
+    /// The branch name without `refs/heads/`.
     pub name: String,
-    /// The commit that is there, or is about to be.
+    /// The commit that was pushed or is about to be.
     pub commit: String,
-    /// Whether it was seen there.
     pub state: BranchState,
-    /// Every commit that we ever put there or meant to, oldest first.
+    /// Every commit that was pushed to the branch or intended for it, oldest first.
     pub ours: Vec<String>,
 }
 
-/// A pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRecord {
-    /// Where, as `owner/repo`.
+    /// The repository, as `owner/repo`.
     pub repo: String,
-    /// Its number, once it was seen.
+    /// The number, once the pull request was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// Its address, once it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How it was seen; none where it is only intended, or about to be opened again.
+    /// The last state found; `None` before it is opened or reopened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PullState>,
 }
 
-/// A comment in the tracker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentRecord {
-    /// On which issue.
     pub issue: String,
-    /// Its address, where the tracker gives one.
+    /// The address, if the tracker reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Whether it was seen there.
     pub state: CommentState,
 }
 
-/// Whether a branch was seen at its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BranchState {
-    /// It may be there.
+    /// The push was about to start; the commit may be at the remote.
     Intended,
-    /// It was seen there.
+    /// The commit was found at the remote.
     Pushed,
 }
 
-/// Whether a comment was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CommentState {
-    /// It may be there.
+    /// The request was about to be made; the comment may exist.
     Intended,
-    /// It was seen there.
+    /// The comment was found.
     Posted,
 }
 
-/// Why a text is no record.
+/// The reasons why `publish.json` cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is not in this form.
-    #[error("it is not in the form that is written here")]
+    #[error("not a valid publish record")]
     Form(#[from] serde_json::Error),
-    /// It is in a form of another version.
-    #[error("it is in a form with the number {found}")]
-    Schema {
-        /// The number it has.
-        found: u32,
-    },
+    #[error("unsupported schema version {found}")]
+    Schema { found: u32 },
 }
 
 impl PublishRecord {
-    /// A record under which nothing is out yet.
+    /// Returns a record with nothing published yet.
     pub fn new(key: &PublishKey) -> Self {
         Self {
             schema: SCHEMA,
@@ -137,7 +118,6 @@ impl PublishRecord {
         }
     }
 
-    /// Reads a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Self = serde_json::from_slice(bytes)?;
         if record.schema == SCHEMA {
@@ -147,7 +127,7 @@ impl PublishRecord {
         }
     }
 
-    /// The text of `publish.json`.
+    /// Returns the text of `publish.json`.
     pub fn to_json(&self) -> Vec<u8> {
         self.pretty()
     }
@@ -158,8 +138,8 @@ impl PublishRecord {
         text
     }
 
-    /// The record under another key: the bundle was accepted anew. The branch and the pull request
-    /// stay its own; what was said about the change before was said about another one.
+    /// Moves the record to a new key after the bundle was accepted again. Branch and pull request are kept and
+    /// reused; gates and comment were about the previous change and are dropped.
     #[must_use]
     pub fn under(mut self, key: &PublishKey) -> Self {
         if self.key == key.as_str() {
@@ -170,13 +150,13 @@ impl PublishRecord {
         Self { gates: None, comment: None, ..self }
     }
 
-    /// Whether a text carries a key that is, or was, that of the bundle.
+    /// Returns true if the text carries the current key or an earlier one.
     pub fn is_marked(&self, text: &str) -> bool {
         let mut keys = self.earlier_keys.iter().chain([&self.key]);
         keys.any(|key| PublishKey::known(key).is_in(text))
     }
 
-    /// Notes that a commit is about to be at a branch.
+    /// Records that a commit is about to be pushed to a branch.
     pub fn intend(&mut self, remote: &str, name: &str, commit: &str) {
         let known = self.branch.take().filter(|known| known.remote == remote && known.name == name);
         let mut ours = known.map(|known| known.ours).unwrap_or_default();
@@ -193,7 +173,7 @@ impl PublishRecord {
         });
     }
 
-    /// The commits that we put, or meant to put, at a branch.
+    /// Returns the commits that were pushed or intended for a branch.
     pub fn ours(&self, remote: &str, name: &str) -> &[String] {
         match &self.branch {
             Some(branch) if branch.remote == remote && branch.name == name => &branch.ours,

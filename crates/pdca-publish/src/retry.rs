@@ -1,4 +1,4 @@
-//! Asking for something once, although answers get lost.
+//! Retries of forge calls, and requests that take effect exactly once although answers get lost.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use pdca_process::Cancel;
 
 use crate::error::ForgeError;
 
-/// How often something that may pass is tried.
+/// The number of tries of a call that fails transiently.
 const TRIES: u32 = 4;
-/// How long to wait before the second try; twice as long before each further one.
+/// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How often to look whether it was told to stop.
+/// The interval at which a pause checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long one goes on trying.
+/// The remaining retries of one call, with exponential backoff.
 #[derive(Debug)]
 pub struct RetryPolicy<'c> {
     cancel: &'c Cancel,
@@ -22,12 +22,11 @@ pub struct RetryPolicy<'c> {
 }
 
 impl<'c> RetryPolicy<'c> {
-    /// The usual patience.
     pub fn new(cancel: &'c Cancel) -> Self {
         Self { cancel, left: TRIES - 1, pause: PAUSE }
     }
 
-    /// Waits for the next try; `false` where there is none, or where it is told to stop.
+    /// Waits before the next try. Returns `false` if no try is left or the wait was cancelled.
     pub fn wait(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
@@ -43,7 +42,7 @@ impl<'c> RetryPolicy<'c> {
         false
     }
 
-    /// Does something that changes nothing, again where that may help.
+    /// Repeats a call without side effects until it succeeds, fails permanently or no retry is left.
     pub fn read<T>(
         mut self,
         mut read: impl FnMut() -> Result<T, ForgeError>,
@@ -60,10 +59,10 @@ impl<'c> RetryPolicy<'c> {
     }
 }
 
-/// Sees to it that something is there, and there once: `act` is done only after `look` did not find it,
-/// and what counts afterwards is what `look` finds, whatever `act` said.
+/// Makes sure that something exists exactly once: calls `act` only after `look` did not find it, and then trusts
+/// only what `look` finds, whatever `act` returned.
 ///
-/// `what` stands for it where it was said to be there and is not found.
+/// `what` names it in the error for an `act` that succeeded without effect.
 pub fn once<T>(
     what: &'static str,
     mut retry: RetryPolicy<'_>,
@@ -79,7 +78,7 @@ pub fn once<T>(
             return Ok(found);
         }
         match done {
-            // It may take a moment until it is seen; asking again would make a second one.
+            // A forge may show it only after a delay. Asking again now would create a second one.
             Ok(()) => {
                 while retry.wait() {
                     if let Some(found) = look()? {
@@ -103,8 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody outside, with what comes of each time something is asked for: whether it is done, and
-    /// whether that is said.
+    /// A forge that follows a script: for each request, whether it takes effect and whether success is reported.
     struct World {
         there: Cell<u32>,
         answers: RefCell<Vec<(bool, Result<(), bool>)>>,

@@ -4,38 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::branch::{BranchFlaw, check_pattern};
 
-/// How accepted changes become known outside.
+/// Publication of accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PublishSettings {
-    /// Where branches are pushed to.
+    /// The remote to push branches to.
     pub remote: String,
-    /// The name of a branch, with `{id}`, `{slug}` and `{run}`.
+    /// The pattern of branch names, with `{id}`, `{slug}` and `{run}`.
     pub branch: String,
-    /// The program that speaks with the forge.
+    /// The `gh` program.
     pub gh: String,
-    /// Who is told in the tracker, and how.
     pub comments: Comments,
-    /// With `comments = "command"`: a text for `sh -c` that posts its standard input.
+    /// With `comments = "command"`: an `sh -c` command that posts its standard input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment_cmd: Option<String>,
-    /// With `comments = "command"`: a text for `sh -c` that prints the comments there are.
+    /// With `comments = "command"`: an `sh -c` command that prints the existing comments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_cmd: Option<String>,
-    /// How long one call of such a program may take, in seconds.
+    /// The time limit, in seconds, of one call.
     pub timeout_secs: u64,
 }
 
-/// How a comment comes to the tracker.
+/// The way comments are posted to the tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comments {
-    /// As a comment on the forge's own issue, where the bundle's id is its number.
+    /// On the forge's issue whose number is the bundle's id.
     #[default]
     Gh,
-    /// By commands of the project.
+    /// Through `comment_cmd` and `list_cmd`.
     Command,
-    /// Not at all.
     Off,
 }
 
@@ -53,44 +51,37 @@ impl Default for PublishSettings {
     }
 }
 
-/// A value of `[publish]` that cannot be used.
+/// An invalid value in `[publish]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` in [publish] {fault}")]
 pub struct SettingsProblem {
-    /// The key.
     pub key: &'static str,
-    /// What is wrong with it.
     pub fault: SettingsFault,
 }
 
-/// What is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsFault {
-    /// Nothing is there.
     #[error("is empty")]
     Empty,
-    /// A program would take it for an option.
+    /// A program would take the value as an option.
     #[error("begins with `-`")]
     Option,
-    /// It has a character that no name has.
     #[error("has a control character in it")]
     Control,
-    /// A number that cannot be meant.
     #[error("must be at least 1")]
     Zero,
-    /// The pattern makes no branch.
     #[error("cannot name branches: {0}")]
     Branch(BranchFlaw),
-    /// A command is missing without which a comment might be posted twice.
+    /// A command is missing. Without `list_cmd` a comment could be posted twice.
     #[error("is needed with `comments = \"command\"`")]
     Needed,
-    /// A command is there that nobody runs.
+    /// The command would never run.
     #[error("has no effect without `comments = \"command\"`")]
     Unused,
 }
 
 impl PublishSettings {
-    /// Everything that is wrong.
+    /// Returns every problem of the settings.
     pub fn validate(&self) -> Vec<SettingsProblem> {
         let mut problems = Vec::new();
         let mut say = |key, fault| problems.push(SettingsProblem { key, fault });

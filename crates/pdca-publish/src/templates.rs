@@ -1,7 +1,7 @@
-//! The texts that go with a change: those people or a leaf wrote, and what stands in for them.
+//! Commit message, pull request text and comment, for a bundle that brings none of its own.
 //!
-//! What stands in is made of the brief, the gate report and the summary, and of nothing else, so the
-//! same bundle gives the same words.
+//! They are made from the brief, the gate report and the summary alone, so the same bundle always yields the same
+//! text.
 
 use std::fmt::Write as _;
 
@@ -10,35 +10,32 @@ use pdca_state::{Brief, BundleId, GateReport, GateResult, Label, Summary, title_
 use crate::inert;
 use crate::key::{PublishKey, without_marks};
 
-/// The longest subject of a message that is made here, in characters.
+/// The maximum length, in characters, of a generated subject line.
 const SUBJECT: usize = 72;
-/// The longest title that a forge takes, in characters, with room to spare.
+/// The maximum length, in characters, of a title; forges accept slightly more.
 const TITLE: usize = 240;
-/// The longest text that a forge takes, in characters, with room for the mark.
+/// The maximum length, in characters, of a text; forges accept slightly more, which leaves room for the marker.
 const BODY: usize = 60_000;
 
-/// What a bundle says about its change.
+/// The documents of a bundle that the texts are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Templates<'a> {
-    /// The bundle.
     pub id: &'a BundleId,
-    /// Its brief, as it is written.
+    /// The brief as written.
     pub brief_text: &'a str,
-    /// Its brief, read.
+    /// The parsed brief.
     pub brief: Option<&'a Brief>,
-    /// What the gates said.
     pub gates: Option<&'a GateReport>,
-    /// The result document.
     pub summary: Option<&'a Summary>,
 }
 
 impl Templates<'_> {
-    /// What it is about, in a few words: the heading of the brief, or its slug.
+    /// Returns the heading of the brief, or its slug.
     pub fn title(&self) -> String {
         title_of(self.brief_text, self.id)
     }
 
-    /// A message for the commit.
+    /// Returns a commit message.
     pub fn message(&self) -> String {
         let mut text = format!("{}\n", inert::plain(&cut(&self.title(), SUBJECT)));
         for (label, before) in [(Label::Defect, ""), (Label::SuccessCriterion, "Done when: ")] {
@@ -51,7 +48,7 @@ impl Templates<'_> {
         text
     }
 
-    /// A text for the pull request.
+    /// Returns a text for the pull request.
     pub fn description(&self) -> String {
         let mut text = format!("Issue {}: {}\n", self.id, inert::in_markdown(&self.title()));
         let parts = [
@@ -75,7 +72,7 @@ impl Templates<'_> {
         text
     }
 
-    /// A comment for the tracker.
+    /// Returns a comment for the tracker.
     pub fn comment(&self) -> String {
         let title = inert::in_markdown(&self.title());
         let mut text = format!("There is a change for this: {title}.\n");
@@ -91,7 +88,7 @@ impl Templates<'_> {
         Some(said.trim().to_owned()).filter(|said| !said.is_empty())
     }
 
-    /// The rows that said something, as a table.
+    /// Renders the rows that have a result as a Markdown table.
     fn checks(&self) -> Option<String> {
         let said = |row: &&pdca_state::GateRow| row.result != GateResult::None;
         let rows: Vec<_> = self.gates?.rows.iter().filter(said).collect();
@@ -107,24 +104,24 @@ impl Templates<'_> {
     }
 }
 
-/// The first line of a message that says something: the title of a pull request.
+/// Returns the first non-empty line of a commit message: the title of the pull request.
 pub fn subject(message: &str) -> String {
     let lines = message.lines().map(one_line);
     let subject = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
     cut(&without_marks(&subject), TITLE)
 }
 
-/// The text of a pull request, with the mark at its end.
+/// Returns the text of a pull request with the marker of `key` at its end.
 pub fn pull_body(description: &str, key: &PublishKey) -> String {
     format!("{}\n\n{}\n", bounded(description), key.marker())
 }
 
-/// The text of a comment, which says where the change is, with the mark at its end.
+/// Returns the text of a comment, with a link to the pull request and the marker of `key` at its end.
 pub fn comment_body(comment: &str, pull: &str, key: &PublishKey) -> String {
     format!("{}\n\nPull request: {pull}\n\n{}\n", bounded(comment), key.marker())
 }
 
-/// A text that a forge takes, without marks.
+/// Removes markers and shortens a text to what a forge accepts.
 fn bounded(text: &str) -> String {
     let text = without_marks(text.trim_end());
     if text.chars().nth(BODY).is_none() {
@@ -134,13 +131,13 @@ fn bounded(text: &str) -> String {
     format!("{kept}\n\n(The rest is longer than a page takes.)")
 }
 
-/// Words on one line, without control characters.
+/// Joins the words of a text by single spaces, without control characters.
 fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// As many characters as fit, cut between words where that can be.
+/// Shortens a text to `most` characters, at a word boundary if there is one.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
         return text.to_owned();

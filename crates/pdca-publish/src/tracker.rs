@@ -1,4 +1,4 @@
-//! Where an issue is talked about.
+//! Comments on the issue that a bundle is about.
 
 use std::time::Duration;
 
@@ -11,47 +11,41 @@ use crate::gh::Gh;
 use crate::key::{LABEL, PublishKey};
 use crate::retry::RetryPolicy;
 
-/// As much as a list of comments may be, in bytes.
+/// The maximum size, in bytes, of a list of comments.
 const LIST: usize = 32 << 20;
 
-/// Somebody who keeps the comments on an issue.
+/// The place where comments on an issue are kept.
 #[derive(Debug, Clone, Copy)]
 pub enum Tracker<'a> {
-    /// The forge's own issues.
-    Forge {
-        /// The forge.
-        gh: Gh<'a>,
-        /// The number of the issue.
-        issue: u64,
-    },
-    /// Commands of the project, each a text for `sh -c`.
+    /// Issues of the forge.
+    Forge { gh: Gh<'a>, issue: u64 },
+    /// Commands from the project's configuration, each run by `sh -c`.
     Commands {
-        /// The bundle, as `PDCA_ISSUE`.
+        /// Passed as `PDCA_ISSUE`.
         id: &'a BundleId,
-        /// The repository, as `PDCA_REPO`.
+        /// Passed as `PDCA_REPO`.
         repo: &'a str,
-        /// Posts its standard input.
         comment: &'a str,
-        /// Prints the comments there are.
+        /// Prints the existing comments.
         list: &'a str,
-        /// Where they are started.
+        /// The working directory.
         cwd: &'a Utf8Path,
-        /// How long a call may take.
+        /// The time limit of one call.
         timeout: Duration,
-        /// What stops the waiting between tries.
+        /// Stops a call, and the wait between retries.
         cancel: &'a Cancel,
     },
 }
 
-/// A comment that is there.
+/// A comment that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
-    /// Its address, where the tracker tells it.
+    /// The address, if the tracker reports one.
     pub url: Option<String>,
 }
 
 impl Tracker<'_> {
-    /// The comment that carries a key.
+    /// Looks for the comment that carries a key.
     pub fn find(&self, key: &PublishKey) -> Result<Option<Posted>, ForgeError> {
         match self {
             Self::Forge { gh, issue } => {
@@ -62,7 +56,7 @@ impl Tracker<'_> {
             Self::Commands { list, cancel, .. } => {
                 let look = || self.run(list, key, "", "look for comments");
                 let said = RetryPolicy::new(cancel).read(look)?;
-                // How a tracker prints a comment is its own; that the key is in it is enough.
+                // The output format is the tracker's own, so the label and the key anywhere in it are enough.
                 let wanted = format!("{LABEL} {key}");
                 let is_there = String::from_utf8_lossy(&said).contains(&wanted);
                 Ok(is_there.then_some(Posted { url: None }))
@@ -70,7 +64,7 @@ impl Tracker<'_> {
         }
     }
 
-    /// Posts a comment. Whether it is there is for [`Tracker::find`] to say.
+    /// Posts a comment. Call [`Tracker::find`] to see whether it exists.
     pub fn post(&self, key: &PublishKey, body: &str) -> Result<(), ForgeError> {
         match self {
             Self::Forge { gh, issue } => gh.comment(*issue, body),

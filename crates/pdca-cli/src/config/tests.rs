@@ -33,7 +33,7 @@ fn what_could_not_be_published_is_refused_with_its_line() {
     error: `remote` in [publish] begins with `-`
       --> pdca.toml:3:1
     hint: write a name, or remove the line to get the default
-    error: `branch` in [publish] cannot name branches: without `{id}` two bundles would have the same
+    error: `branch` in [publish] cannot name branches: without `{id}` two bundles would share a branch
       --> pdca.toml:2:1
     hint: write a pattern such as `pdca/{id}`
     error: `comment_cmd` in [publish] is needed with `comments = "command"`
