@@ -1,4 +1,4 @@
-//! The repository of a target: objects, folds, seals and refs. No working tree is read or written.
+//! Git operations on a target repository: objects, folds, seals and refs. No working tree is read or written.
 
 pub(crate) mod attempt_refs;
 pub(crate) mod command;

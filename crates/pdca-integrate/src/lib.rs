@@ -1,10 +1,10 @@
 //! Merge queue: seal, fold, gate together, bisect, land, certify.
 //!
-//! An accepted change becomes a [`Sealed`]: an immutable record, kept by a ref. A [`Plan`] puts
-//! sealed changes in order, and [`fold`] puts them onto a base in the object store, one after the
-//! other, with git's own merge. The resulting [`Candidate`] is gated as a whole; a green verdict
-//! about exactly its tree makes it [`Gated`], and only that can [`land`]. What landed is looked at
-//! again, and a [`Certificate`] lets anybody with the objects find it out once more.
+//! An accepted change becomes a [`Sealed`]: an immutable record that a ref keeps alive. A [`Plan`] orders sealed
+//! changes, and [`fold`] applies them to a base one after the other in the object store, with git's own merge. The
+//! resulting [`Candidate`] is gated as a whole. A green verdict about exactly its tree turns it into [`Gated`], and
+//! only that type can [`land`]. Each landing is read back from git, and its [`Certificate`] allows anyone with the
+//! objects to verify it again.
 //!
 //! ```text
 //! Acceptance ─ seal ─► Sealed ─ Plan ─ fold ─► Candidate ─ gates ─► Gated ─ land ─► Landed
@@ -20,12 +20,12 @@
 //! ```
 //!
 //! # Invariants
-//! - There is no [`Sealed`] but through [`seal`] and [`Sealed::load`], which look at the objects.
-//! - No working tree and no index is read or written, and no branch moves that a checkout has.
-//! - The same plan gives the same commits, on every machine and however often.
-//! - Nothing lands that was not gated green as exactly that tree, by exactly the gates that count.
-//! - Every change of refs is made under the fence, from exactly the value that was expected.
-//! - Nothing is printed, and neither the environment nor the clock is read.
+//! - A [`Sealed`] comes only from [`seal`] and [`Sealed::load`], which read and check the objects.
+//! - No working tree and no index is read or written, and no checked-out branch moves.
+//! - The same plan yields the same commits on every machine, however often it is folded.
+//! - Nothing lands that was not gated green as exactly that tree, by the configured gates.
+//! - Every ref update is made under the fence and compares with the expected old value.
+//! - This crate prints nothing and reads neither the environment nor the clock.
 
 mod conflict;
 mod git;

@@ -1,16 +1,17 @@
-//! The merge queue of a branch: candidates, verdicts, bisection, landing, and the journal of it.
+//! The merge queue of one branch: candidates, verdicts, bisection, landing and the journal.
 //!
 //! # Protocol
-//! 1. *Choose*: sealed changes that are neither in the branch nor held, on the base that the landing mode
-//!    names. Contents are read from git, so a change never lands twice.
-//! 2. *Journal and fence*: an integration that was cut short is taken up under its name; the fence keeps
-//!    its former driver from moving a ref.
-//! 3. *Fold* the batch in the object store. A conflict holds its change, not the batch.
-//! 4. *Bisect* with gates over combinations. A verdict is stored before anything relies on it, so a gate
-//!    run is not paid for twice; a red counts only when it is red again.
-//! 5. *Land* a green candidate: certificate announced, intent journalled, ref moved from exactly the gated
-//!    base, certificate published, outcome journalled. A crash between two of them is told by the ref.
-//! 6. A branch that moved meanwhile is followed, and the rest goes on from 3.
+//! 1. *Choose* the sealed changes that are neither in the branch nor held, and the base that the landing mode
+//!    names. Presence is read from git, not from a record, so that a change cannot land twice.
+//! 2. *Journal and fence*: an interrupted integration is resumed under its name. Taking the fence stops its former
+//!    driver, should that one still be alive, from moving a ref.
+//! 3. *Fold* the batch in the object store. A conflict holds its own change, not the batch.
+//! 4. *Bisect* by gating combinations. A verdict is stored before it is used, so that a crash does not cost a gate
+//!    run twice; a red counts only after it was reproduced, so that a flake does not hold a change.
+//! 5. *Land* a green candidate: announce the certificate, journal the intent, move the ref from exactly the gated
+//!    base, publish the certificate, journal the outcome. After a crash between two of these the ref tells which
+//!    of them happened.
+//! 6. *Follow* a branch that moved meanwhile: the remaining changes continue at step 3 on the new base.
 
 pub(crate) mod below;
 pub(crate) mod bisect;
@@ -52,7 +53,7 @@ use landing_base::LandingBase;
 use landing_mode::BaseSearch;
 use target_branch::TargetBranch;
 
-/// Integrates what is sealed for a branch. The caller is admitted to the workspace.
+/// Integrates the sealed changes of a branch. The caller must hold the admission to the workspace.
 pub fn integrate(
     cx: QueueContext<'_>,
     branch: &TargetBranch,
@@ -70,13 +71,13 @@ pub fn integrate(
     integration.done.present = request.wanted(skipped);
     let ended = integration.run(chosen);
     let kept = integration.keep(&ended);
-    // The first failure is the one that a person must know.
+    // An error of the run explains more than an error from recording it.
     let done = ended?;
     kept?;
     Ok(done)
 }
 
-/// Refuses what can be known before any gate is paid for: no gate decides, or nothing may move.
+/// Fails early where nothing could land in the end: no gate is configured, or the ref may not move.
 fn require_landable(
     gates: &CombinationGates,
     branch: &TargetBranch,

@@ -1,7 +1,18 @@
-//! The search for what breaks a combination, over the integration checkouts.
+//! Bisection: runs the [`Search`] for culprits with real gates, and carries out its decisions.
 //!
-//! This thread owns the search, the objects and the refs; a thread per free checkout runs gates. What
-//! the search says may land lands at once, while other tests still run.
+//! # Protocol
+//! 1. *Recall* earlier knowledge: verdicts of the same gates, and culprits whose change and partners are unchanged.
+//!    A known culprit is held again without a gate run.
+//! 2. *Ask* the search for tests, at most one per free integration checkout. A test whose trees all have a verdict
+//!    is answered from the cache, unless the search wants a fresh run.
+//! 3. *Anchor* the candidate by a ref before its gates start, so that a `git gc` cannot remove what is gated.
+//! 4. *Gate* on one thread per checkout. This thread alone owns the search, the object store and the refs; a gate
+//!    thread only returns rulings, and returns one even if it panics, or this thread would wait for ever.
+//! 5. *Store* the verdict and then the journal record before the search sees the answer, so that a crash loses no
+//!    finished gate run and nothing lands on a verdict that is only in memory.
+//! 6. *Decide*: land a green prefix at once while other tests still run, hold a culprit after its red was
+//!    reproduced, and store the set that explains it in `culprits.json`.
+//! 7. *Stop* every gate that still runs when the round ends or fails; their trees are void once the base moved.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +42,7 @@ use super::integration::{Integration, Round, held, needs};
 use super::settings::GateSteps;
 use super::target_branch::{ChangeState, TargetBranch};
 
-/// What the gates said about a tree that is not green.
+/// The gate results of a tree that is not green.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Red {
     pub(super) rows: Vec<String>,
@@ -46,7 +57,7 @@ impl Red {
         Self { rows, evidence, logs, by_row: red }
     }
 
-    /// What was kept when the tree was gated before.
+    /// Restores the results that an earlier integration stored as evidence.
     fn kept(red: Vec<RedRow>) -> Self {
         Self {
             rows: red.iter().map(|row| row.row.clone()).collect(),
@@ -60,7 +71,7 @@ impl Red {
         Self { rows: ruling.rows.clone(), ..Self::default() }
     }
 
-    /// Says it of a change, unless nothing is known.
+    /// Copies the results into a held change. Empty results must not erase what is known already.
     fn put_into(self, held: &mut Held) {
         if !self.rows.is_empty() {
             (held.rows, held.evidence, held.logs) = (self.rows, self.evidence, self.logs);
@@ -69,13 +80,13 @@ impl Red {
     }
 }
 
-/// What a test came to at once, or that it runs.
+/// The result of asking for a test: an answer from the cache, or gates to run.
 enum Asked {
     Answered(Answer),
     Running(Box<Candidate>, Vec<GateJob>),
 }
 
-/// What the gates said, tree by tree, until one was not green.
+/// The rulings of a test, tree by tree, up to the first that is not green.
 type Rulings = Vec<(ObjectId, Ruling)>;
 
 /// A test that runs in a checkout.
@@ -83,17 +94,16 @@ struct Running {
     test: Test,
     candidate: Box<Candidate>,
     cancel: Cancel,
-    /// Whether its answer is of no use any more.
+    /// The search cancelled the test; an `Interrupted` from its gates is then no failure.
     is_cancelled: bool,
 }
 
-/// What is known before the gates run, and kept for the next time.
 struct Records {
     memory: Memory,
 }
 
 impl Integration<'_> {
-    /// Finds out what of a plan lands and what does not, and lands it.
+    /// Decides for every change of a plan whether it lands or is held, and lands those that may.
     pub(super) fn bisect(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
@@ -107,7 +117,7 @@ impl Integration<'_> {
         let branch = self.branch;
         let round = self.cx.cancel.part();
         let ended = thread::scope(|scope| {
-            // What still runs when the round is over, or lost, is of no use to anybody.
+            // On every way out, gates that still run must be stopped: the scope waits for their threads.
             let _over = CalledOff(&round);
             let (to, from) = unbounded();
             let mut running: BTreeMap<_, Running> = BTreeMap::new();
@@ -139,12 +149,12 @@ impl Integration<'_> {
                             let (part, is_cancelled) = (cancel.clone(), false);
                             running.insert(id, Running { test, candidate, cancel, is_cancelled });
                             scope.spawn(move || {
-                                // Without an answer the search would wait for ever.
+                                // A thread that ended without an answer would leave this loop waiting for ever.
                                 let asked = AssertUnwindSafe(|| {
                                     gate_all(gate, branch, &jobs, &rules, &part)
                                 });
                                 let rulings = catch_unwind(asked).unwrap_or(Err(panicked()));
-                                // The other end is gone only where something else failed.
+                                // The receiver is gone only if this thread returned early with another error.
                                 drop(to.send((id, slot, rulings)));
                             });
                         }
@@ -168,7 +178,8 @@ impl Integration<'_> {
                             answer = self.heard(&ended, tree, ruling)?;
                         }
                         if answer == Answer::Green && !is_whole {
-                            // What ended it does not count any more: the rest is asked for now.
+                            // A later tree of the test was skipped for a red that has been quarantined
+                            // meanwhile, so ask again.
                             answer = Answer::Void;
                         }
                         search.report(id, &answer)?;
@@ -180,13 +191,13 @@ impl Integration<'_> {
         ended
     }
 
-    /// The search over a batch, with all that is known before.
+    /// Sets up the search for a batch with everything that earlier integrations found out.
     fn search(&mut self, places: &mut Places, records: &Records) -> Result<Search, IntegrateError> {
         let below: Vec<usize> = (0..places.landed_before()).collect();
         let each = self.request.settings.gate == GateSteps::Each;
         let mut is_green = self.is_known_green(places, &below)?;
         if !is_green && !each {
-            // What is known to be green as a whole lands, and nobody needs to know what is below it.
+            // If the whole batch is known to be green it lands as it is, and the base need not be gated.
             let whole: Vec<usize> = (0..places.needs().len()).collect();
             is_green = self.is_known_green(places, &whole)?;
         }
@@ -211,8 +222,8 @@ impl Integration<'_> {
         })
     }
 
-    /// Whether what is known of a culprit may be used: no earlier verdict is where none counts, and where they
-    /// have an age limit the one about its tree must count.
+    /// Returns true if a remembered culprit may be used. With `fresh`, no earlier result counts; with a maximum
+    /// age, the red verdict about its tree must still be in the cache.
     fn is_current(&self, known: &Known) -> Result<bool, IntegrateError> {
         if self.request.fresh {
             return Ok(false);
@@ -228,8 +239,8 @@ impl Integration<'_> {
         })
     }
 
-    /// The culprits of a batch that are known already. A partner that landed before anything that can be
-    /// left out is there for good, and need not be looked at.
+    /// Returns the remembered culprits of a batch. A partner that landed before the places that a search can
+    /// leave out is always present and needs no place.
     fn recall(&self, places: &Places, memory: &Memory) -> Result<Vec<Culprit>, IntegrateError> {
         let (names, gates) = (places.names(), gates(&self.gates));
         let landed = self.branch.changes.iter().filter_map(|change| match &change.standing {
@@ -267,7 +278,7 @@ impl Integration<'_> {
         places.build(&mut self.engine, self.at, chosen)
     }
 
-    /// What was said about a tree before, by exactly these gates.
+    /// Returns the stored verdict of the current gates about a candidate's tree.
     pub(super) fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
         self.known_of(&self.gates.key(candidate))
     }
@@ -352,8 +363,8 @@ impl Integration<'_> {
         Asked::Answered(answer)
     }
 
-    /// The commits on the way to a candidate that must be green as well, with their trees: those of its last
-    /// change but the last, where every commit is gated. What is below was gated when it landed.
+    /// Returns the intermediate commits of a candidate that must be green as well, with their trees. With `gate
+    /// = "each"` these are the commits of its last change; earlier changes were gated when they landed.
     fn steps(&self, candidate: &Candidate) -> Vec<(ObjectId, ObjectId)> {
         if self.request.settings.gate != GateSteps::Each {
             return Vec::new();
@@ -368,7 +379,7 @@ impl Integration<'_> {
         VerdictKey { tree, oracle: self.gates.clone(), drivers }
     }
 
-    /// Keeps a verdict before anything relies on it.
+    /// Stores a verdict, emits it, and returns the answer for the search.
     fn heard(
         &mut self,
         ended: &Running,
@@ -418,7 +429,8 @@ impl Integration<'_> {
         let sentence = format!("{of}{} is {word}", subject(test, candidate));
         self.emit(sentence, judged(candidate, tree, &ruling));
         if light == Light::Red {
-            // What a red commit of it says is asked for by the whole.
+            // The explanation of a held change asks for the whole tree, so the red commit's result is stored
+            // under both.
             if !is_whole {
                 self.reds.insert(tree, Red::of_rows(&ruling));
             }
@@ -470,7 +482,7 @@ impl Integration<'_> {
                 guilty.push(*place);
                 let mut red = self.red_of(places, &guilty)?;
                 let partners = if *recalled {
-                    // It was gated by an earlier integration, which kept what the rows said.
+                    // The earlier integration that gated it has stored the output of the rows.
                     let sealed = places.entry(*place).sealed().record().head.to_string();
                     let known = HeldBack::load(self.cx.workspace);
                     if let Some(known) = known.of(&places.id(*place), Some(&sealed)) {
@@ -529,8 +541,7 @@ impl Integration<'_> {
         Ok(Round::Done)
     }
 
-    /// What the gates said about the smallest combination that has these changes in it; nothing where that
-    /// was not gated here.
+    /// Returns the gate results about the smallest combination with these changes; empty if it was not gated.
     fn red_of(&mut self, places: &mut Places, guilty: &[usize]) -> Result<Red, IntegrateError> {
         let named = places.closure(guilty);
         Ok(match self.build(places, &named)? {
@@ -539,13 +550,13 @@ impl Integration<'_> {
         })
     }
 
-    /// What the gates said about a tree, here or in an earlier integration.
+    /// Returns the gate results about a tree, from this integration or else from stored evidence.
     fn red_over(&self, tree: ObjectId) -> Red {
         let kept = || Red::kept(Evidence::of(self.cx.workspace).about(&tree.to_string()));
         self.reds.get(&tree).cloned().unwrap_or_else(kept)
     }
 
-    /// Remembers a culprit, so that it is held the next time without a gate run.
+    /// Stores a culprit, so that the next integration holds it without a gate run.
     fn learn(
         &mut self,
         places: &mut Places,
@@ -591,7 +602,7 @@ fn list(ids: &[BundleId]) -> String {
     if names.is_empty() { "the branch".to_owned() } else { names.join(" ") }
 }
 
-/// Calls off what still runs when it goes out of scope.
+/// Cancels the gates of a round when it goes out of scope.
 struct CalledOff<'c>(&'c Cancel);
 
 impl Drop for CalledOff<'_> {
@@ -600,12 +611,12 @@ impl Drop for CalledOff<'_> {
     }
 }
 
-/// The answer of a gate whose thread panicked: a defect, and no verdict.
+/// The error for a gate thread that panicked: a defect of ours, not a verdict.
 fn panicked() -> IntegrateError {
     GateRunError::Failed("the thread of a gate panicked".into()).into()
 }
 
-/// Gates one tree after the other, until one is not green.
+/// Gates one tree after the other, up to the first that is not green.
 fn gate_all(
     gate: &dyn CombinationGate,
     branch: &TargetBranch,
@@ -629,7 +640,7 @@ fn gate_all(
     Ok(rulings)
 }
 
-/// What the gates said about a tree, as a fact.
+/// Returns the event for a ruling.
 fn judged(candidate: &Candidate, tree: ObjectId, ruling: &Ruling) -> IntegrationStep {
     let bundles: Vec<BundleId> = candidate.bundles().cloned().collect();
     let (tree, rows) = (tree.to_string(), ruling.rows.clone());

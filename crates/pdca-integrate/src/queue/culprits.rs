@@ -1,4 +1,5 @@
-//! What the search works with: the changes below the batch, sets of them folded, and what is known.
+//! Places: the changes of a batch and those that landed below it, numbered for the search, and folds of their
+//! subsets.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +16,32 @@ use super::records;
 use super::target_branch::{Accepted, ChangeState};
 use super::workspace::QueueWorkspace;
 
-/// Culprits that are known, by the head of their seals.
+/// The remembered culprits, by the head of their seals.
 const CULPRITS: &str = "culprits.json";
-/// How many changes below the batch are looked at for partners.
+/// The maximum number of landed changes below the batch that are considered as partners.
 const MOST_BELOW: usize = 64;
 
-/// The changes of a batch and those that landed below it, by place.
+/// The changes of a batch and those that landed below it. A place is an index into them.
 pub(super) struct Places {
-    /// The commit below all of them.
+    /// The commit below all places.
     origin: ObjectId,
     strategy: Strategy,
     entries: Vec<Entry>,
     needs: Vec<Vec<usize>>,
-    /// How many of the entries landed before the batch.
+    /// The number of places that landed before the batch.
     landed_before: usize,
-    /// The places that are below the present tip.
+    /// The places that are in the current tip.
     landed: Vec<usize>,
     built: BTreeMap<(ObjectId, Vec<usize>), Built>,
 }
 
 impl Integration<'_> {
-    /// The places of a batch: first everything that landed since the integration began and before it, as far
-    /// as nothing else came between, then the batch.
+    /// Numbers the places for a batch: first the changes that landed directly below it, as far down as no
+    /// foreign commit lies between, then the batch.
     pub(super) fn places(&self, plan: &Plan) -> Result<Places, IntegrateError> {
         let changes = &self.branch.changes;
         let sealed = |id: &BundleId| {
-            // Of two with one name the later one is the newer.
+            // Two changes can have one name if the first was put away; the later one is meant.
             let change = changes.iter().rev().find(|change| change.bundle.id() == id)?;
             Some((change, change.sealed()?))
         };
@@ -69,7 +70,7 @@ impl Integration<'_> {
             let is_needed = |other: &Entry| entry.depends_on().contains(other.sealed().id());
             let mut needed: Vec<usize> =
                 (0..place).filter(|other| is_needed(&entries[*other])).collect();
-            // It was checked on top of these, so it is never looked at without them.
+            // A change was checked on top of its base, so a combination without a change in that base would be new.
             for (other, landing) in below.iter().enumerate().take(place) {
                 let base = entry.sealed().record().base;
                 if !needed.contains(&other) && contains(&self.branch.store, base, landing.commit)? {
@@ -112,29 +113,28 @@ impl Places {
         places.iter().map(|place| self.id(*place)).collect()
     }
 
-    /// The bundles of the batch.
+    /// Returns the bundles of the batch, without those below it.
     pub(super) fn batch(&self) -> impl Iterator<Item = BundleId> {
         (self.landed_before..self.entries.len()).map(|place| self.id(place))
     }
 
-    /// The names under which culprits are remembered.
+    /// Returns the names under which culprits are remembered, by place.
     pub(super) fn names(&self) -> Vec<String> {
         self.entries.iter().map(|entry| head(entry.sealed())).collect()
     }
 
-    /// Takes note that these are below the tip now.
+    /// Records that these places are in the tip now.
     pub(super) fn land(&mut self, places: &[usize]) {
         self.landed.extend(places);
     }
 
-    /// The places that a set has on top of the tip; none where it leaves out what landed.
+    /// Returns the places of a set that are not in the tip yet, or `None` if the set leaves out a landed place.
     pub(super) fn on_tip(&self, places: &[usize]) -> Option<Vec<usize>> {
         let has = |place: &usize| places.contains(place);
         let rest = || places.iter().copied().filter(|place| !self.landed.contains(place));
         self.landed.iter().all(has).then(|| rest().collect())
     }
 
-    /// The places and all that they need, in order.
     pub(super) fn closure(&self, places: &[usize]) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         let mut open = places.to_vec();
@@ -148,7 +148,8 @@ impl Places {
         found
     }
 
-    /// Folds a set: onto the tip where it has everything that landed, else onto the commit below all of them.
+    /// Folds a set onto the tip if it contains everything that landed, and otherwise onto the commit below all
+    /// places.
     pub(super) fn build(
         &mut self,
         engine: &mut Engine<'_>,
@@ -164,7 +165,7 @@ impl Places {
             return Ok(built.clone());
         }
         let built = self.fold(engine, base, &key.1)?;
-        // What git could not say now it may say later.
+        // A failure of git may be transient, so it is not remembered.
         if !matches!(built, Built::Failed { .. }) {
             self.built.insert(key, built.clone());
         }
@@ -193,17 +194,17 @@ impl Places {
     }
 }
 
-/// The name under which a change is remembered.
+/// Returns the name under which a change is remembered: any new seal is a new change.
 pub(super) fn head(sealed: &Sealed) -> String {
     sealed.record().head.to_string()
 }
 
-/// The gates in the form in which culprits remember them.
+/// Returns the identity of the gates as it is stored with a culprit.
 pub(super) fn gates(oracle: &GateSetId) -> String {
     format!("{} {}", oracle.gate_digest, oracle.environment_digest)
 }
 
-/// The partners of a known culprit, where every one is still there.
+/// Returns the partners of a remembered culprit, or `None` if one of them is gone.
 pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<BundleId>> {
     let heads = changes
         .iter()
@@ -213,7 +214,7 @@ pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<Bun
     known.partners.iter().map(find).collect()
 }
 
-/// Loads the culprits that are known. A file that cannot be read is as good as none.
+/// Loads the remembered culprits. They only save gate runs, so an unreadable file counts as empty.
 pub(super) fn load_culprits(workspace: &QueueWorkspace) -> Memory {
     records::load(workspace, CULPRITS)
 }

@@ -1,4 +1,4 @@
-//! An integration under way: which changes take part, on which base, in which batches.
+//! A running integration: it chooses changes, folds them in batches onto the branch, and follows the branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -28,64 +28,59 @@ use super::settings::QueueSettings;
 use super::stats::Tally;
 use super::target_branch::{Accepted, ChangeState, TargetBranch};
 
-/// More anchors than any integration needs.
+/// A bound on the numbers of anchor refs, against an endless loop.
 const MAX_ANCHORS: u32 = 100_000;
-/// How often a branch that moves while it is gated is followed.
+/// The number of times that a branch is followed which moves while it is being gated.
 const MOST_MOVES: u32 = 20;
 
-/// What is asked of an integration.
+/// The request for an integration.
 #[derive(Debug)]
 pub struct IntegrationRequest<'a> {
-    /// What `[integrate]` says.
     pub settings: &'a QueueSettings,
-    /// The bundles that may take part; all where none is named.
+    /// The bundles that may take part; empty means all.
     pub only: &'a BTreeSet<BundleId>,
-    /// Changes of other branches and targets that have not landed, and those that are not finished.
+    /// Changes that have not landed on other branches and targets, and unfinished ones. A change that depends
+    /// on one of them is held.
     pub elsewhere: &'a BTreeSet<BundleId>,
-    /// In how many checkouts combinations are gated at once.
+    /// The number of checkouts for gating combinations at the same time.
     pub lanes: NonZeroU32,
-    /// Where certificates are kept.
+    /// The directory for certificates.
     pub certificates: &'a Utf8Path,
-    /// The clock.
     pub clock: Clock,
-    /// Whether no verdict counts that was given before it began.
+    /// Ignores every verdict from before this integration.
     pub fresh: bool,
 }
 
-/// What came of an integration.
+/// The result of an integration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integrated {
-    /// Where the branch was.
+    /// The commit of the branch that the last round started from.
     pub base: ObjectId,
-    /// The commit that everything that landed is in.
+    /// The commit that contains everything that landed.
     pub tip: ObjectId,
-    /// Its tree.
     pub tree: ObjectId,
-    /// The order in which the changes were tried.
+    /// The order in which the changes were planned.
     pub order: Vec<BundleId>,
-    /// What landed, in order, each with its last commit.
+    /// The changes that landed, in order, each with its last commit.
     pub landed: Vec<(BundleId, ObjectId)>,
-    /// What did not, and why.
     pub held: Vec<Held>,
-    /// Changes whose effect was there already.
+    /// Changes whose effect was in the branch already, with the change that brought it if that is known.
     pub present: Vec<(BundleId, Option<BundleId>)>,
     /// The refs that moved.
     pub references: Vec<String>,
-    /// How often the gates ran.
     pub gate_runs: u32,
-    /// How often an earlier verdict did.
+    /// The number of tests answered by an earlier verdict.
     pub cached: u32,
-    /// How often a red was not red again.
+    /// The number of reds that were green on the same tree when repeated.
     pub flakes: u32,
-    /// Rows that are known to have failed by mistake, with what is known of them.
+    /// The rows with a known history of flakes.
     pub flaky: Vec<(String, RowHistory)>,
-    /// Rows that were red and did not count, with the trees.
+    /// Red rows that were ignored, with the trees.
     pub quarantined: Vec<Quarantined>,
-    /// The certificates, one for each landing.
+    /// The certificates of this integration, one for each landing.
     pub certificates: Vec<Utf8PathBuf>,
 }
 
-/// An integration under way.
 pub(crate) struct Integration<'w> {
     pub(super) cx: QueueContext<'w>,
     pub(super) branch: &'w TargetBranch,
@@ -93,41 +88,37 @@ pub(crate) struct Integration<'w> {
     pub(super) engine: Engine<'w>,
     pub(super) fence: Fence,
     pub(super) journal: IntegrationJournal,
-    /// The name of the integration.
     pub(super) run: Run,
     pub(super) gates: GateSetId,
     pub(super) cache: VerdictCache,
-    /// What the changes were put onto at first.
+    /// The base of the first round.
     pub(super) base: LandingBase,
-    /// Where the ref that we move is, as far as we know.
+    /// The commit that the ref to move is expected at.
     pub(super) at: ObjectId,
     pub(super) done: Integrated,
-    /// What the present round held back.
+    /// The changes that the current round held.
     pub(super) round: Vec<Held>,
-    /// The red rows of trees that were gated.
+    /// Gate results by tree, for trees that are not green.
     pub(super) reds: BTreeMap<ObjectId, Red>,
-    /// How often the gates were asked anew about a tree.
+    /// The number of fresh gate runs by tree; each needs job files of its own.
     pub(super) anew: BTreeMap<ObjectId, u32>,
-    /// What reds mean.
     pub(super) rules: FlakeRules,
-    /// What it costs.
     pub(super) tally: Tally,
     anchored: BTreeSet<ObjectId>,
     anchors: u32,
     pace: Pace,
 }
 
-/// How a round ended.
+/// The end of a round.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Everything in it is landed or held.
     Done,
-    /// The branch moved: what is left is planned anew.
+    /// The branch moved; the changes that are left must be planned again.
     Moved,
 }
 
 impl<'w> Integration<'w> {
-    /// Begins or takes up, and takes the fence, so that no earlier driver moves a ref any more.
+    /// Begins an integration or resumes one, and takes the fence, so that an earlier driver can no longer move a ref.
     pub(super) fn begin(
         cx: QueueContext<'w>,
         branch: &'w TargetBranch,
@@ -201,7 +192,7 @@ impl<'w> Integration<'w> {
         })
     }
 
-    /// Goes on until every change is landed, held or there already.
+    /// Runs rounds until every change has landed, is held or is present already.
     pub(super) fn run(&mut self, chosen: Chosen) -> Result<Integrated, IntegrateError> {
         let Chosen { entries: mut waiting, held, landed } = chosen;
         self.request.settings.land.mode().begin(self)?;
@@ -253,13 +244,12 @@ impl<'w> Integration<'w> {
         Ok(self.done.clone())
     }
 
-    /// Writes down what it came to so far and what that cost.
+    /// Stores the result and the costs so far.
     pub(super) fn count(&mut self) -> Result<(), IntegrateError> {
         self.tally.came_to(&self.done, &self.round, (self.cx.now)());
         self.cx.effects.perform("stats", || self.tally.store(self.cx.workspace))
     }
 
-    /// The branch, to be looked for.
     pub(super) fn base_search<'s>(&'s self, tell: &'s dyn Fn(String)) -> BaseSearch<'s> {
         let (branch, settings) = (self.branch, self.request.settings);
         BaseSearch { branch, settings, cancel: self.cx.cancel, tell }
@@ -272,7 +262,7 @@ impl<'w> Integration<'w> {
         landed.chain(held).chain(present).cloned().collect()
     }
 
-    /// What needs a held change is held, not failed.
+    /// Holds the changes that depend on a held one.
     fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
         let out = |held: &[Held], entry: &Entry| {
             let needed = entry.depends_on().iter();
@@ -289,7 +279,7 @@ impl<'w> Integration<'w> {
         }
     }
 
-    /// The base of the next round: where the branch is now, if it can be followed there.
+    /// Returns the base of the next round: the current tip of the branch, if it only moved forward.
     fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
         let mode = self.request.settings.land.mode();
         if mode.stays_on_landing() && !self.done.landed.is_empty() {
@@ -318,7 +308,7 @@ impl<'w> Integration<'w> {
         Ok(self.at)
     }
 
-    /// Folds a plan whole. What does not fit is set aside, and the rest given back.
+    /// Folds a plan, holds the changes that conflict, and returns the entries that fit.
     fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
         let (effects, journal) = (self.cx.effects, &mut self.journal);
         let known = journal.plan(plan, self.branch.store.git_version())?;
@@ -356,7 +346,7 @@ impl<'w> Integration<'w> {
         Ok(fit)
     }
 
-    /// Has a ref keep a tip while it is gated.
+    /// Creates a ref that protects a candidate from garbage collection while it is gated.
     pub(super) fn anchor(&mut self, candidate: &Candidate) -> Result<(), IntegrateError> {
         if candidate.bundles().next().is_none() || !self.anchored.insert(candidate.commit()) {
             return Ok(());
@@ -380,7 +370,6 @@ impl<'w> Integration<'w> {
         Log { message, seconds: (self.request.clock)().wall.as_second() }
     }
 
-    /// Emits a step with its facts.
     pub(super) fn emit(&self, text: String, step: IntegrationStep) {
         (self.cx.notify)(Notice::Progress { text, step: Some(step) });
     }
@@ -389,7 +378,7 @@ impl<'w> Integration<'w> {
         (self.cx.notify)(Notice::Progress { text, step: None });
     }
 
-    /// Remembers how it ended, for people and for whoever takes it up.
+    /// Records the end for people and for a driver that resumes.
     pub(super) fn keep(
         &mut self,
         ended: &Result<Integrated, IntegrateError>,
@@ -410,10 +399,11 @@ impl<'w> Integration<'w> {
             ) => {
                 self.journal.block(pdca_journal::Reason::Recovery, error.to_string())?;
             }
-            // Whoever comes next takes it up.
+            // The journal stays open, so the next driver resumes this integration.
             Err(_) => {}
         }
-        // What ended by itself is asked anew the next time; what was cut short is not paid for twice.
+        // Job files hold results of finished rows. An interrupted integration needs them when it is resumed;
+        // after any other end they would answer for gates that ought to run again.
         if !matches!(ended, Err(IntegrateError::Interrupted)) {
             self.clear_jobs()?;
         }
@@ -422,7 +412,7 @@ impl<'w> Integration<'w> {
 
     fn clear_jobs(&self) -> Result<(), IntegrateError> {
         let path = self.jobs();
-        // Children write there: directories without modes, files that cannot be removed.
+        // Gates write here and may leave directories without permissions, which a plain removal fails on.
         let removed = pdca_lanes::discard(&path, &path.with_file_name("discarded"));
         removed.map_err(|source| IntegrateError::Io { path, source })
     }
@@ -455,7 +445,7 @@ impl IntegrationRequest<'_> {
         self.only.is_empty() || self.only.contains(id)
     }
 
-    /// Those that were asked for, as changes whose effect is there already.
+    /// Returns the requested bundles among `ids` in the form of [`Integrated::present`].
     pub(super) fn wanted(
         &self,
         ids: impl IntoIterator<Item = BundleId>,
@@ -473,8 +463,8 @@ pub(super) fn held(entry: &Entry, reason: HeldReason, partners: Vec<BundleId>) -
     Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
 }
 
-/// A change that conflicts with others of its plan, or else with the branch: then with the change that landed there, or the
-/// commit, that it really disagrees with.
+/// Holds a change for a conflict: with other changes of its plan, or else with the landed change or the commit that
+/// introduced the other side.
 pub(super) fn conflicting(
     engine: &mut Engine<'_>,
     base: ObjectId,
@@ -489,7 +479,8 @@ pub(super) fn conflicting(
             BranchSide::find(engine, base, entry.sealed().record(), &held.conflicts)?
     {
         let landed = side.seals.iter().filter_map(|(id, _)| id.parse().ok());
-        // An earlier change of the same name is told by its commit.
+        // A landed change of the same name is an earlier attempt, so naming it would make the change conflict
+        // with itself.
         held.partners = landed.filter(|id| *id != held.id).collect();
         let commit = side.commit.to_hex_with_len(12);
         held.detail = held.partners.is_empty().then(|| format!("{commit} {}", side.subject));
@@ -501,19 +492,17 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
     held(entry, HeldReason::Needs, behind)
 }
 
-/// The changes that were asked for.
+/// The requested changes, sorted by what can happen to them.
 pub(super) struct Chosen {
-    /// Those that take part.
     pub(super) entries: Vec<Entry>,
-    /// Those that cannot.
     pub(super) held: Vec<Held>,
-    /// Those that the remote has, although nobody heard of it.
+    /// Those that the remote or the staging branch already has.
     pub(super) landed: Vec<(BundleId, ObjectId)>,
 }
 
-/// The changes that take part, and those that cannot.
+/// Sorts the requested changes into those that take part, those that are held and those that have landed.
 ///
-/// Those in `skipped` have nothing to land, and nobody waits for them.
+/// Those in `skipped` have nothing to land; they are left out and hold nothing else back.
 pub(super) fn choose(
     branch: &TargetBranch,
     request: &IntegrationRequest<'_>,
@@ -521,7 +510,7 @@ pub(super) fn choose(
     skipped: &BTreeSet<BundleId>,
 ) -> Result<Chosen, IntegrateError> {
     let seals = || branch.changes.iter().filter_map(Accepted::sealed);
-    // What the branch here has is known already; only a remote or the staging branch may have more.
+    // `TargetBranch` knows the contents of the local branch; only a remote or the staging branch can have more.
     let there: BTreeMap<String, ObjectId> = if base.at == branch.tip {
         BTreeMap::new()
     } else {
@@ -530,7 +519,7 @@ pub(super) fn choose(
         let live = found.into_iter().filter(|(_, presence)| presence.reverted_by.is_none());
         live.map(|(digest, presence)| (digest, presence.commit)).collect()
     };
-    // An earlier bundle of the same name that was put away is another change.
+    // Presence is by digest of the seal: an earlier bundle of the same name is another change.
     let there = |sealed: &Sealed| there.get(&sealed.digest()).copied();
     let mut landed = Vec::new();
     let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
@@ -570,8 +559,8 @@ pub(super) fn choose(
             }
         }
     }
-    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what has
-    // not landed where it belongs.
+    // A dependency is missing if it was accepted for this branch and is neither there nor in the plan, or if it
+    // has not landed on the branch that it belongs to.
     let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
         if request.elsewhere.contains(id) {
             return true;
@@ -594,8 +583,8 @@ pub(super) fn choose(
     Ok(Chosen { entries: entries.into_values().collect(), held: out, landed })
 }
 
-/// The prerequisites of which a change was built on another result than the accepted one. A rival's is
-/// no reason to hold it: the change is tried without, and the gates decide about the combination.
+/// Returns the dependencies that were accepted with another result than the one this change was built on. A
+/// rival that is not declared as a dependency does not count: the gates decide about the combination.
 fn outdated(branch: &TargetBranch, change: &Accepted, sealed: &Sealed) -> Vec<BundleId> {
     let is_outdated = |support: &&Support| {
         let now = branch.changes.iter().find(|other| *other.bundle.id() == support.id);

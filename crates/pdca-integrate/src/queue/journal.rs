@@ -1,11 +1,23 @@
-//! The journal of an integration: what is about to be done before it is done, and what came of it.
+//! The journal of an integration.
 //!
-//! Everything that an integration does can be found out again from git, so the journal is not what
-//! makes it safe to die. It gives the integration its name, which a driver that takes it up keeps; it
-//! says how far each commit is; and it says why an integration waits for a person.
+//! Everything that an integration did can be found out from git, so the journal is not what makes a crash safe.
+//! It gives the integration its name, records the progress of each commit, and says why an integration waits
+//! for a person.
 //!
-//! The journals lie apart from those of runs that build: an integration has no lanes of bundles and
-//! nothing to reconcile, and a run that builds must not be taken for one that can be taken up here.
+//! # Protocol
+//! 1. *Lock* the target repository, so that two drivers cannot integrate on it at the same time.
+//! 2. *Settle* every integration that was left open on the target: for each intent without outcome, git tells whether
+//!    it happened. A landing is thereby never repeated or forgotten.
+//! 3. *Resume* the one that has the same terms and changes, under its name; abort the others, so that no two
+//!    integrations claim the same change.
+//! 4. *Epoch*: each driver that opens a journal takes a new one, which the fence compares. A driver that was only
+//!    slow cannot move a ref after a successor has taken over.
+//! 5. *Intent before, outcome after* each commit of a fold and each landing. An intent without outcome marks the
+//!    point of a crash.
+//! 6. *Finish*: record why each change that did not land was held.
+//!
+//! These journals are stored apart from those of runs that build: an integration claims no lanes, and a run that
+//! builds must not be mistaken for an integration to resume.
 
 mod resume;
 
@@ -27,65 +39,50 @@ use super::held::{Held, HeldReason};
 use super::landing_base::LandingBase;
 use super::target_branch::TargetBranch;
 
-/// The lock of a target, in its git common directory. A run that builds takes another: it moves no branch, and
-/// what it reads of one is read from git each time.
+/// The lock file in the git common directory of a target. Runs that build use another one: they move no branch, and
+/// read the branch from git each time.
 pub const LOCK: &str = "pdca-integrate.lock";
-/// How many files of a conflict are recorded.
+/// The maximum number of files to record of a conflict.
 const MOST_PATHS: usize = 50;
-/// How much of a sentence is recorded.
+/// The maximum length, in characters, of a recorded sentence.
 const LONGEST: usize = 2000;
 
-/// Why an integration cannot be recorded.
+/// The reasons why an integration cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another driver works on the target.
+    /// Another driver holds the target.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// An integration's journal cannot be read; it may not be over.
+    /// The journal of an integration cannot be read, so that integration may not be over.
     #[error("the journal of the integration {run} cannot be read")]
-    Unreadable {
-        /// The integration.
-        run: RunId,
-    },
-    /// An integration that was left cannot be taken up.
+    Unreadable { run: RunId },
     #[error("the integration {run} cannot be taken up")]
-    TakeUp {
-        /// The integration.
-        run: RunId,
-        /// Why not.
-        source: Box<OpenError>,
-    },
-    /// The journal cannot be made.
+    TakeUp { run: RunId, source: Box<OpenError> },
     #[error("the journal of the integration cannot be made")]
     Create(#[from] CreateError),
-    /// The journal cannot be written.
     #[error("the journal of the integration cannot go on")]
     Append(#[from] AppendError),
-    /// The integrations cannot be listed.
     #[error("the integrations cannot be looked at")]
     Io(#[from] io::Error),
-    /// There were more drivers than can be counted.
     #[error("no epoch is left")]
     NoEpoch,
 }
 
-/// The journal of an integration under way.
 #[derive(Debug)]
 pub(crate) struct IntegrationJournal {
     journal: Journal,
     clock: Clock,
     target: String,
-    /// The commit that is being applied.
+    /// The intent of the commit that is being applied.
     applying: Option<Intent>,
-    /// The landing under way.
+    /// The intent of the landing under way.
     landing: Option<Intent>,
     _admission: Admission,
 }
 
 impl IntegrationJournal {
-    /// Begins an integration of these changes, or takes up the one that was left half done.
-    ///
-    /// `terms` is a digest of all that must be the same for that.
+    /// Begins an integration of these changes, or resumes an interrupted one with the same changes and `terms`,
+    /// which is a digest of the settings and gates.
     pub(super) fn begin(
         runs: &Runs,
         branch: &TargetBranch,
@@ -139,7 +136,7 @@ impl IntegrationJournal {
         Ok(journal)
     }
 
-    /// Brings the journal to where changes can be applied.
+    /// Brings the journal to the state in which changes can be applied.
     fn enter(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
         let mut records = Vec::new();
         if self.journal.state().block.is_some() {
@@ -168,18 +165,17 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    /// The name of the integration.
     pub(super) fn run(&self) -> crate::Run {
         let name = self.journal.run().as_str();
         name.parse().expect("because the name of a run is letters and digits")
     }
 
-    /// The epoch of the driver, which no earlier one had.
+    /// Returns the epoch of this driver; it is larger than that of any earlier driver.
     pub(super) fn epoch(&self) -> u64 {
         self.journal.state().epoch.get()
     }
 
-    /// Records a plan, unless it is the one under way; gives back how far that is.
+    /// Records a plan and returns the steps that are known if it is the current one.
     pub(super) fn plan(
         &mut self,
         plan: &crate::Plan,
@@ -204,14 +200,13 @@ impl IntegrationJournal {
             }
             Some(_) | None => {}
         }
-        // Begun anew, with what is known of it: a plan that is carried on half-way would refuse the
-        // commits that it has.
+        // Planned anew even if it is the current plan: the journal's state machine would otherwise refuse to apply a
+        // commit that it has as applied.
         let target = self.target.clone();
         self.journal.append((self.clock)(), vec![Record::Planned { target, base, order }])?;
         Ok(Recorded { git_version: git_version.to_owned(), steps })
     }
 
-    /// Records a step of a fold.
     pub(super) fn step(&mut self, step: &Step) -> Result<(), JournalError> {
         match &step.state {
             StepState::Planned => Ok(()),
@@ -260,7 +255,7 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    /// Records what the gates said about a combination.
+    /// Records the verdict about a combination.
     pub(super) fn judged(
         &mut self,
         candidate: &Candidate,
@@ -288,7 +283,7 @@ impl IntegrationJournal {
         }
     }
 
-    /// Records that a candidate is about to land, with every commit that it is made of.
+    /// Records the intent to land a candidate, after a record for each commit that it consists of.
     pub(super) fn land(
         &mut self,
         candidate: &Candidate,
@@ -309,7 +304,8 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    /// What lands is in the journal commit by commit, also where it is not the plan as a whole.
+    /// Makes sure that every commit of a candidate is recorded as applied, also if the candidate is only a part
+    /// of the plan.
     fn require_applied(&mut self, candidate: &Candidate) -> Result<(), JournalError> {
         let base = id(candidate.base());
         let parts: Vec<(BundleId, Vec<AppliedCommit>)> =
@@ -351,7 +347,7 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    /// Records what came of a landing, and what is left to be planned where it came to something.
+    /// Records the outcome of a landing and, if it succeeded, the plan for the rest.
     pub(super) fn landed(
         &mut self,
         outcome: Result<crate::ObjectId, (Cause, String)>,
@@ -391,7 +387,7 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    /// Records what did not land, and that the integration is over.
+    /// Records the changes that did not land, and the end of the integration.
     pub(super) fn finish(
         &mut self,
         held: &[Held],

@@ -1,4 +1,20 @@
-//! What was gated lands, is looked at again, and gets its certificate.
+//! Landing of a gated candidate: move the ref, verify, certify.
+//!
+//! # Protocol
+//! 1. *Require* a stored green verdict about exactly this tree by exactly these gates. Without one there is no
+//!    [`Gated`], so nothing lands that was only said to be green.
+//! 2. *Announce*: write the certificate to `landing-<target>-<commit>` in the integration's directory. Otherwise a
+//!    crash after step 5 would leave a landing without certificate.
+//! 3. *Intent*: journal which commit goes to which ref, so that the next driver can tell from the ref whether it did.
+//! 4. *Deliver*: in mode `push`, push from exactly the gated base. A race sends the rest of the batch back to
+//!    planning. If the answer is lost the announcement stays until the remote was asked.
+//! 5. *Move* the local ref from exactly the gated base, under the fence. A branch that moved is not overwritten,
+//!    and a driver that lost the fence cannot move it.
+//! 6. *Certify*: write the certificate to its final place, and only then remove the announcement.
+//! 7. *Outcome*: journal the landing together with the plan for the rest, so that a resumed integration continues
+//!    on the new tip.
+//!
+//! [`finish_certificates`] completes step 6 for a driver that died: git knows whether the announced landing happened.
 
 use std::collections::BTreeSet;
 
@@ -19,22 +35,22 @@ use super::landing_mode::Delivery;
 use super::target_branch::TargetBranch;
 use super::workspace::QueueWorkspace;
 
-/// A certificate is not larger than this.
+/// The maximum size of a certificate, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// What the name of a certificate begins with whose landing is not certain yet.
+/// The prefix of announced certificates.
 const PENDING: &str = "landing-";
 
 impl Integration<'_> {
-    /// Lands a candidate that was gated green, on top of what landed before.
+    /// Lands a candidate that was gated green, on top of earlier landings.
     ///
-    /// `rest` are all changes of the present plan that are neither landed nor held.
+    /// `rest` holds all changes of the current plan that are neither landed nor held.
     pub(super) fn land(
         &mut self,
         whole: &Candidate,
         rest: &BTreeSet<BundleId>,
     ) -> Result<Round, IntegrateError> {
         let Some(candidate) = whole.after(self.at) else {
-            // What landed before is not what this was folded onto.
+            // An earlier landing of this integration is not what the candidate was folded onto.
             return Ok(Round::Moved);
         };
         if candidate.bundles().next().is_none() {
@@ -63,7 +79,8 @@ impl Integration<'_> {
                 return Ok(Round::Moved);
             }
             Err(error) => {
-                // Its answer may have been lost: who comes next asks the remote.
+                // The remote may have taken the push although its answer was lost, so the announcement stays:
+                // the next driver asks the remote.
                 self.journal.landed(Err((Cause::Git, pdca_state::chain(&error))), rest)?;
                 return Err(error);
             }
@@ -92,7 +109,7 @@ impl Integration<'_> {
         Ok(Round::Done)
     }
 
-    /// Moves the ref that is to move, from the gated base to the gated commit, and proves it.
+    /// Moves the local ref from the gated base to the gated commit, and reads it back.
     fn put(&self, gated: &Gated, reference: &str) -> Result<Landed, LandError> {
         let onto = self.request.settings.land.mode().onto(self, reference);
         let log = self.log("pdca: integrate");
@@ -100,7 +117,7 @@ impl Integration<'_> {
         self.cx.effects.perform("land", put)
     }
 
-    /// Takes note of what is there now.
+    /// Updates the result and emits one event for each landed change.
     fn arrived(&mut self, gated: &Gated, reference: String) {
         self.at = gated.candidate().commit();
         self.done.tip = self.at;
@@ -123,12 +140,12 @@ impl Integration<'_> {
         self.cx.workspace.dirs.private().join("integrations").join(self.run.as_str())
     }
 
-    /// Where the rows of this integration leave their verdicts.
+    /// Returns the directory for the gate results of this integration.
     pub(super) fn jobs(&self) -> Utf8PathBuf {
         self.dir().join("jobs")
     }
 
-    /// Keeps the certificate of a landing that is about to be.
+    /// Writes the certificate of a landing that has not happened yet.
     fn announce(&self, gated: &Gated, reference: &str) -> Result<Utf8PathBuf, IntegrateError> {
         let name = format!("{PENDING}{}-{}", self.branch.target.name, gated.candidate().commit());
         let path = self.dir().join(name);
@@ -140,10 +157,10 @@ impl Integration<'_> {
     }
 }
 
-/// Finishes what drivers left that died between a landing and its certificate, and returns the
-/// certificates that came of it. The caller is admitted to the workspace.
+/// Publishes or removes the certificates that were announced by drivers that died before they could, and returns the
+/// published ones. The caller must hold the admission to the workspace.
 ///
-/// The outcome of a push that was not heard of is known only once the remote was asked.
+/// Without `remote_was_asked`, the outcome of a push stays unknown and its announcement stays.
 pub fn finish_certificates(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
@@ -180,19 +197,19 @@ pub fn finish_certificates(
     Ok(finished)
 }
 
-/// Whether a certificate waits in the directory of an integration until its landing is known.
+/// Returns true if an announced certificate waits in the directory of an integration.
 pub fn has_pending_certificate(dir: &Utf8Path) -> bool {
     let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
     entries.into_iter().any(|entry| entry.file_name().starts_with(PENDING))
 }
 
-/// What became of a landing that was announced.
+/// The outcome of an announced landing.
 enum Became {
-    /// It is there: this is its certificate.
+    /// The landing happened; this is its certificate.
     Landed(Vec<u8>),
-    /// It is not.
+    /// The landing did not happen.
     Nothing,
-    /// Only the remote can say, or a person.
+    /// Only the remote or a person can tell.
     Unknown,
 }
 
@@ -201,7 +218,7 @@ fn become_of(
     path: &Utf8Path,
     remote_was_asked: bool,
 ) -> Result<Became, IntegrateError> {
-    // What nobody can read is not thrown away: it may be all that is known of a landing.
+    // An unreadable announcement is kept: it may be the only trace of a landing.
     let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(Became::Unknown) };
     let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else {
         return Ok(Became::Unknown);
@@ -225,7 +242,7 @@ fn become_of(
     })
 }
 
-/// Keeps a certificate under a name of its own; the same one twice is one.
+/// Writes a certificate under an unused name, unless the same certificate is there already.
 fn certify(
     dir: &Utf8Path,
     run: &Run,

@@ -1,21 +1,20 @@
-//! The commit that changes are put onto, and the ref that says where it is.
+//! The base of a landing.
 
 use crate::ObjectId;
 
 use super::IntegrateError;
 use super::landing_mode::BaseSearch;
 
-/// The commit that changes are put onto.
+/// The commit that changes are folded onto.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingBase {
-    /// The ref here that says where it is: a branch, or what a remote was last seen at.
+    /// The local ref that holds it: a branch, or the last known tip of a remote's branch.
     pub reference: String,
-    /// Where it is.
     pub at: ObjectId,
 }
 
 impl LandingBase {
-    /// Finds what new changes go onto: the branch, or what is staged on top of it already.
+    /// Finds the base for new changes: the branch, or the staging branch if it is ahead of it.
     pub(crate) fn to_land_on(search: &BaseSearch<'_>) -> Result<Self, IntegrateError> {
         let mode = search.settings.land.mode();
         let found = mode.find(search)?;

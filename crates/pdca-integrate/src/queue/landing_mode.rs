@@ -1,7 +1,7 @@
-//! Landing modes: which ref moves when a combination is green, and what is asked before it does.
+//! Landing modes: the ref that moves when a combination is green, and the conditions for it.
 //!
-//! Everything that depends on the mode is a method of [`LandingMode`], and each mode is a file of its own.
-//! A new mode is one more file and its line in [`Land::mode`].
+//! Everything that depends on the mode is a method of [`LandingMode`], and each mode has a file of its own.
+//! A new mode is one more file and one line in [`Land::mode`].
 
 mod branch;
 mod push;
@@ -22,12 +22,12 @@ use super::target_branch::TargetBranch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Land {
-    /// The local branch moves.
+    /// Moves the local branch.
     Target,
-    /// A branch of the integration's own moves, for a person to merge.
+    /// Moves a staging branch, which a person merges.
     #[default]
     Branch,
-    /// The branch of a remote moves.
+    /// Moves the branch of a remote.
     Push,
 }
 
@@ -40,23 +40,22 @@ impl Land {
         }
     }
 
-    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         self.mode().name()
     }
 
-    /// The word for what has landed, such as `staged`.
+    /// Returns the word for a landed change, such as `staged`.
     pub fn done(self) -> &'static str {
         self.mode().done()
     }
 
-    /// Returns whether a landing waits in the staging branch for a person to merge it.
+    /// Returns true if a landing waits in the staging branch for a person to merge it.
     pub fn stages(self) -> bool {
         self.mode().stages()
     }
 }
 
-/// A branch to be found, and what may be said and stopped meanwhile.
+/// The context for finding the base of a landing.
 pub(crate) struct BaseSearch<'s> {
     pub(crate) branch: &'s TargetBranch,
     pub(crate) settings: &'s QueueSettings,
@@ -64,66 +63,65 @@ pub(crate) struct BaseSearch<'s> {
     pub(crate) tell: &'s dyn Fn(String),
 }
 
-/// The outcome of bringing a gated commit to where others see it.
+/// The outcome of making a gated commit visible to others.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// It is there, or nothing but the ref here has to move.
+    /// The commit is visible, or the mode has nothing to deliver.
     There,
-    /// The branch went somewhere else meanwhile.
+    /// The branch moved to another commit meanwhile.
     Moved,
 }
 
-/// One way to land.
 pub(crate) trait LandingMode: Sync {
-    /// The word in the configuration.
+    /// Returns the word in the configuration.
     fn name(&self) -> &'static str;
 
-    /// The word for what has landed.
+    /// Returns the word for a landed change.
     fn done(&self) -> &'static str;
 
     fn stages(&self) -> bool {
         false
     }
 
-    /// Refuses what could not land in the end, before any gate is paid for.
+    /// Fails before any gate runs if a landing would be refused in the end.
     fn require_landable(&self, branch: &TargetBranch) -> Result<(), IntegrateError>;
 
-    /// The ref here that moves.
+    /// Returns the local ref that moves.
     fn reference(&self, settings: &QueueSettings, branch: &TargetBranch) -> String;
 
-    /// A ref as people read it.
+    /// Returns a ref in the form that is shown to people.
     fn shown(&self, _settings: &QueueSettings, reference: &str) -> String {
         reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned()
     }
 
-    /// Finds the branch. Nothing is written for that but objects.
+    /// Finds the tip of the branch. Writes nothing but objects.
     fn find(&self, search: &BaseSearch<'_>) -> Result<LandingBase, IntegrateError> {
         let branch = search.branch;
         Ok(LandingBase { reference: branch.reference.clone(), at: branch.tip })
     }
 
-    /// The commit that new changes go onto, where that is not the branch itself.
+    /// Returns the commit that new changes go onto if that is not the branch itself.
     fn staged(&self, _branch: &TargetBranch) -> Option<ObjectId> {
         None
     }
 
-    /// Looks at the base once the fence is taken.
+    /// Checks the base again after the fence was taken.
     fn begin(&self, _integration: &Integration<'_>) -> Result<(), IntegrateError> {
         Ok(())
     }
 
-    /// Asks where the branch is now.
+    /// Returns the current tip of the branch.
     fn look(&self, integration: &Integration<'_>) -> Result<Option<ObjectId>, IntegrateError> {
         let branch = integration.branch;
         Ok(branch.store.commit_at(&branch.reference)?)
     }
 
-    /// Returns whether the next round goes onto the last landing, wherever the branch is.
+    /// Returns true if the next round goes onto the last landing, wherever the branch is.
     fn stays_on_landing(&self) -> bool {
         false
     }
 
-    /// Returns whether the branch moved away from the base of a first landing.
+    /// Returns true if the branch moved away from the base of the first landing.
     fn has_moved(
         &self,
         _integration: &Integration<'_>,
@@ -132,7 +130,7 @@ pub(crate) trait LandingMode: Sync {
         Ok(false)
     }
 
-    /// Brings a gated commit to where others see it, before the ref here moves.
+    /// Makes a gated commit visible to others, before the local ref moves.
     fn deliver(
         &self,
         _integration: &Integration<'_>,
@@ -141,14 +139,14 @@ pub(crate) trait LandingMode: Sync {
         Ok(Delivery::There)
     }
 
-    /// The move of the ref here.
+    /// Returns the update of the local ref.
     fn onto<'i>(&self, integration: &'i Integration<'_>, reference: &'i str) -> Onto<'i>;
 
-    /// Follows a landing that has its certificate. A failure does not undo the landing.
+    /// Runs after a landing that has its certificate. A failure does not undo the landing.
     fn after(&self, _integration: &Integration<'_>, _gated: &Gated) {}
 }
 
-/// Refuses a branch that a checkout has.
+/// Fails if the branch is checked out: moving it would leave that working tree behind.
 fn require_free(branch: &TargetBranch, name: &str) -> Result<(), IntegrateError> {
     let holders = holders(&branch.store, &format!("refs/heads/{name}"))?;
     match holders.into_iter().next() {
@@ -157,7 +155,7 @@ fn require_free(branch: &TargetBranch, name: &str) -> Result<(), IntegrateError>
     }
 }
 
-/// Refuses the branch of a remote, which does not move here.
+/// Fails for the branch of a remote, which cannot be moved locally.
 fn require_local(branch: &TargetBranch) -> Result<(), IntegrateError> {
     if branch.reference.starts_with("refs/heads/") {
         return Ok(());

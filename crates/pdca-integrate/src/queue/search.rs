@@ -1,28 +1,28 @@
-//! Which of the changes that are red together are to blame, in as few gate runs as possible.
+//! Culprit search: finds which of the changes that are red together are to blame, in few gate runs.
 //!
-//! A machine without input, output or git. It is asked for [`Search::next_tests`], told with
-//! [`Search::report`], and says with [`Search::decisions`] what may land and what is held. A test is a set of
-//! places, to be folded together and gated as one tree; any number of them may be in flight, and
-//! [`Search::cancelled`] says which are of no use any more.
+//! A state machine without I/O and without git. The caller takes tests from [`Search::next_tests`], reports
+//! answers with [`Search::report`], and carries out [`Search::decisions`]. A test is a set of places, to be
+//! folded together and gated as one tree. Any number of tests may be in flight; [`Search::cancelled`] names
+//! those that became useless.
 //!
-//! 1. **Base and whole.** A red base blames nobody. A green whole lands, and that is all.
-//! 2. **Bisect.** Otherwise the line is cut into prefixes, one per lane, until a red prefix is one change
+//! 1. **Base and whole.** A red base is no change's fault. A whole batch that is green lands, and the search is over.
+//! 2. **Bisect.** Otherwise prefixes of the line are gated, one per lane, until a red prefix is one change
 //!    longer than a green one. Every green prefix lands at once.
-//! 3. **Suspect.** That one change is set aside, with what needs it, and the rest of the line goes on without
-//!    waiting for it. No change is held for a single red: a flake would hold an innocent.
-//! 4. **Explain.** The smallest set with which the suspect is red is searched for: first by itself, then with
-//!    everything below it since the integration began, whichever batch brought it. The reds on the way
-//!    are the confirmation, so both are paid for once.
-//! 5. **Hold.** A suspect with a confirmed set is held and explained. One whose red was green the second time
-//!    joins the line again.
+//! 3. **Suspect.** That change is set aside with everything that needs it, and the rest of the line continues without
+//!    waiting for it. A change is never held for a single red, which may be a flake.
+//! 4. **Explain.** The smallest set with which the suspect is red is searched for: first the suspect alone, then with
+//!    everything below it since the integration began, whichever batch that came from. The reds found on the way
+//!    count as confirmation, so no run is paid for twice.
+//! 5. **Hold.** A suspect with a confirmed set is held and explained. A suspect whose red does not repeat rejoins the
+//!    line.
 //!
-//! Only what was gated green lands, so soundness rests on no probability. Where more changes never make a red tree
-//! green, what lands is exactly what gating one by one would let land; where a later change mends an earlier one,
-//! it may be more. All decisions are derived from the set of answers, so the order in which they arrive does
-//! not matter, and a search that is lost is found again by giving the same answers to a new one.
+//! Only a tree that was gated green lands, so soundness does not depend on probabilities. If adding a change
+//! never turns a red tree green, the result is exactly that of gating one by one; if a later change mends an
+//! earlier one, more may land. All decisions are derived from the set of answers. Their order does not matter,
+//! and a lost search is restored by reporting the same answers to a new one.
 //!
-//! Gates that come to no verdict are asked three times. From then on no verdict counts like a red, and the change
-//! that causes it is held as [`Fault::Undecidable`].
+//! Gates that cannot be run are repeated up to three times. From then on a missing verdict counts like a red, and
+//! the change that causes it is held as [`Fault::Undecidable`].
 
 mod ask;
 mod costs;
@@ -50,11 +50,11 @@ pub use memory::{Culprit, Known, Memory};
 pub use pace::Pace;
 pub use setup::Setup;
 
-/// How often gates that could not be run are tried again.
+/// The number of consecutive tests without a gate run after which the search gives up.
 const MAX_VOID: u32 = 3;
-/// How often the base must be red before it is called red.
+/// The number of red runs after which the base is called red.
 const BASE_REDS: u32 = 2;
-/// The search.
+/// The search over one batch.
 #[derive(Debug, Clone)]
 pub struct Search {
     setup: Setup,
@@ -62,7 +62,7 @@ pub struct Search {
     suspects: Vec<Suspect>,
     knowledge: Knowledge,
     in_flight: BTreeMap<TestId, Test>,
-    /// Cancelled tests, of which an answer may still come.
+    /// Cancelled tests whose answer may still arrive.
     dropped: BTreeMap<TestId, Test>,
     cancelled: Vec<TestId>,
     decisions: Vec<Decision>,
@@ -73,7 +73,7 @@ pub struct Search {
     is_over: bool,
 }
 
-/// Where a change is.
+/// The state of a change in the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Landed,
@@ -81,20 +81,19 @@ enum Fate {
     Line,
     /// Undecided, and red on top of what landed.
     Suspect,
-    /// Known to be red with partners that have not all landed yet.
+    /// A remembered culprit with partners that have not all landed yet.
     Recalled,
-    /// Does not fold without a suspect that may still join the line again.
+    /// Does not fold without a suspect that may still rejoin the line.
     Parked,
     Held,
 }
 
 impl Search {
-    /// Begins a search.
     pub fn new(setup: Setup) -> Self {
         let mut fates = vec![Fate::Line; setup.needs.len()];
         fates[..setup.landed_before].fill(Fate::Landed);
         for culprit in &setup.known {
-            // A partner that comes later in this batch has not landed, and may be the one to hold this time.
+            // A partner that comes later in this batch has not landed yet and may be the one that is held this time.
             let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
             if is_usable && fates.get(culprit.place) == Some(&Fate::Line) {
                 fates[culprit.place] = Fate::Recalled;
@@ -123,8 +122,8 @@ impl Search {
         search
     }
 
-    /// Returns up to `free_lanes` tests to start now, beside those in flight, most useful first. None,
-    /// while nothing is in flight, means that the search is done.
+    /// Returns up to `free_lanes` further tests to start now, most useful first. If it returns none while no
+    /// test is in flight, the search is done.
     pub fn next_tests(&mut self, free_lanes: usize) -> Vec<Test> {
         let mut tests = Vec::new();
         if self.is_over || free_lanes == 0 {
@@ -149,7 +148,7 @@ impl Search {
         tests
     }
 
-    /// Takes the answer to a test. One to a cancelled test counts as well.
+    /// Takes the answer to a test. An answer to a cancelled test counts as well.
     pub fn report(&mut self, id: TestId, answer: &Answer) -> Result<(), UnknownTest> {
         let test = self.in_flight.remove(&id).or_else(|| self.dropped.remove(&id));
         let test = test.ok_or(UnknownTest(id))?;
@@ -173,38 +172,38 @@ impl Search {
         Ok(())
     }
 
-    /// Returns what was found out since the last call, in order.
+    /// Returns the decisions since the last call, in order.
     pub fn decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
     }
 
-    /// Returns the tests in flight that became useless since the last call. They need not be reported.
+    /// Returns the tests that became useless since the last call. They need not be reported.
     pub fn cancelled(&mut self) -> Vec<TestId> {
         std::mem::take(&mut self.cancelled)
     }
 
-    /// Returns whether nothing is left to find out.
+    /// Returns true if nothing is left to find out.
     pub fn is_done(&self) -> bool {
         let is_open = |fate: &Fate| !matches!(fate, Fate::Landed | Fate::Held);
         self.is_over || (self.suspects.is_empty() && !self.fates.iter().any(is_open))
     }
 
-    /// Returns the places that landed in this batch so far, in order.
+    /// Returns the places of this batch that landed so far, in order.
     pub fn landed(&self) -> Vec<usize> {
         self.landed_set().split_off(self.setup.landed_before)
     }
 
-    /// Returns the culprits that are explained, to be [remembered](Known::new).
+    /// Returns the explained culprits, to be [remembered](Known::new).
     pub fn culprits(&self) -> &[Culprit] {
         &self.culprits
     }
 
-    /// Returns what the runs so far were good for.
+    /// Returns the runs so far, sorted by what they were good for.
     pub fn costs(&self) -> Costs {
         self.log.costs(&self.base())
     }
 
-    /// Derives everything that follows from the answers so far.
+    /// Derives every decision that follows from the answers so far.
     fn advance(&mut self) {
         while !self.is_over
             && (self.judge_base()
@@ -232,7 +231,7 @@ impl Search {
         true
     }
 
-    /// Lands the longest prefix that is green, with or without the suspects in it.
+    /// Lands the longest green prefix, with or without the suspects in it.
     fn land_green(&mut self) -> bool {
         let landed = self.landed_set();
         for line in [self.line(Aside::Nothing), self.line(Aside::Suspects)] {
@@ -261,7 +260,8 @@ impl Search {
         self.decisions.push(Decision::Land { places: places.to_vec(), gated });
     }
 
-    /// A known culprit is held when all of its partners have landed, and is like any other when one did not.
+    /// Holds a remembered culprit once all its partners have landed, and returns it to the line if one of them
+    /// is held.
     fn settle_recalled(&mut self) -> bool {
         let recalled = self.setup.known.iter().find_map(|culprit| {
             let is_open = self.fates[culprit.place] == Fate::Recalled;
@@ -280,7 +280,7 @@ impl Search {
         true
     }
 
-    /// One of the line cannot be folded onto what is left of the others.
+    /// Sets a change aside that cannot be folded onto the rest of the line.
     fn set_unfit_aside(&mut self) -> bool {
         let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
         let is_open = !self.suspects.is_empty();
@@ -291,10 +291,10 @@ impl Search {
             }
         });
         match unfit {
-            // It may be written upon a suspect, which may turn out to be innocent.
+            // It may build on a suspect that turns out to be innocent, so it is parked and not held.
             Some(place) if line.contains(&place) && is_open => self.fates[place] = Fate::Parked,
             Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
-            // What landed was folded before, so this is no answer to what was asked.
+            // Landed changes were folded before, so the answer does not fit the question.
             Some(_) => self.stop(Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() }),
             None if !is_open && self.fates.contains(&Fate::Parked) => {
                 for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::Parked) {
@@ -306,7 +306,7 @@ impl Search {
         true
     }
 
-    /// The first of the line is suspected when it is red and what is below it is green.
+    /// Makes the first of the line a suspect if it is red on top of a green base.
     fn suspect_first(&mut self) -> bool {
         let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
         let Some(place) = line.first().copied() else { return false };
@@ -354,7 +354,7 @@ impl Search {
         self.culprits.push(culprit);
     }
 
-    /// Takes a change out, with all that need it.
+    /// Holds a change and everything that needs it.
     fn hold(&mut self, place: usize, why: Why) {
         self.fates[place] = Fate::Held;
         self.decisions.push(Decision::Hold { place, why });
@@ -386,7 +386,7 @@ impl Search {
         Facts { needs: &self.setup.needs, knowledge: &self.knowledge, flakes: &self.setup.flakes }
     }
 
-    /// What the batch is folded onto: everything that landed before.
+    /// Returns the places that landed before the batch.
     fn base(&self) -> Vec<usize> {
         (0..self.setup.landed_before).collect()
     }
@@ -399,7 +399,7 @@ impl Search {
         (0..self.fates.len()).filter(|place| self.fates[*place] == Fate::Landed).collect()
     }
 
-    /// The undecided changes that may land now, in order: those that need nothing that is set aside.
+    /// Returns the undecided changes that may land now, in order: those that need nothing that is set aside.
     fn line(&self, aside: Aside) -> Vec<usize> {
         let mut is_in: Vec<bool> = Vec::with_capacity(self.fates.len());
         for (place, fate) in self.fates.iter().enumerate() {
@@ -416,21 +416,21 @@ impl Search {
     }
 }
 
-/// What is left out of a line.
+/// The changes that are left out of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aside {
     Nothing,
     Suspects,
 }
 
-/// Two sets as one, in order.
+/// Returns the union of two disjoint sets, sorted.
 fn union(one: &[usize], other: &[usize]) -> Vec<usize> {
     let mut places: Vec<usize> = one.iter().chain(other).copied().collect();
     places.sort_unstable();
     places
 }
 
-/// The places and all that they need, in order.
+/// Returns the places and everything that they need, sorted.
 fn closure(needs: &[Vec<usize>], places: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = places.into_iter().collect();

@@ -1,4 +1,4 @@
-//! An integration that was left half done: whether it is the one asked for, and what became of it.
+//! Interrupted integrations: comparison with the requested one, and the outcome of open intents.
 
 use pdca_journal::{
     Admission, Cause, Clock, Effect, Journal, Landing, Record, RunId, RunPhase, RunState, Runs,
@@ -13,7 +13,7 @@ use crate::queue::target_branch::TargetBranch;
 use super::{IntegrationJournal, JournalError, LOCK, back, myself, next, seal_of};
 
 impl IntegrationJournal {
-    /// Ends an integration that was left and has nothing to do any more.
+    /// Ends an interrupted integration that has nothing left to do.
     pub(crate) fn close(
         runs: &Runs,
         branch: Option<&TargetBranch>,
@@ -47,7 +47,7 @@ impl IntegrationJournal {
     }
 }
 
-/// Whether an integration that was left is the one that is asked for, and can go on.
+/// Returns true if an interrupted integration has the requested terms and changes and can continue.
 pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
     let state = journal.state();
     if state.admitted.config_digest != terms {
@@ -61,7 +61,8 @@ pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
                 | WorkstreamStatus::Interrupted
                 | WorkstreamStatus::Sealed
                 | WorkstreamStatus::Blocked { .. } => true,
-                // What has landed and is asked for again is gone from where it landed.
+                // A landed change that is requested again was removed from its branch; landing it again is
+                // another integration.
                 WorkstreamStatus::Landed
                 | WorkstreamStatus::Running
                 | WorkstreamStatus::Abandoned { .. }
@@ -77,8 +78,8 @@ pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
     nothing_else && entries.iter().all(is_there)
 }
 
-/// Looks what became of everything that a driver was at when it died. Without a branch to look at,
-/// nothing is known to have landed.
+/// Resolves each open intent of a driver that died by looking at git. Without a branch, no landing is taken to have
+/// happened.
 pub(super) fn settle(
     journal: &mut Journal,
     place: Option<(&TargetBranch, &LandingBase)>,
@@ -108,7 +109,7 @@ pub(super) fn settle(
 }
 
 fn has_landed(branch: &TargetBranch, base: &LandingBase, landing: &Landing) -> bool {
-    // What a remote said just now is later than what was remembered of it.
+    // The base was just read from the remote; the ref only remembers an earlier answer.
     let now = if landing.reference == base.reference {
         Some(base.at)
     } else {

@@ -57,7 +57,7 @@ impl LandingMode for Branch {
         let branch = integration.branch;
         Onto::Staging {
             branch: &branch.branch,
-            // An earlier fold of ours gives way to the first landing, and to no later one.
+            // Only the first landing may replace an earlier fold of ours; later ones must build on it.
             replaces: branch.staging.at.filter(|_| integration.done.references.is_empty()),
         }
     }

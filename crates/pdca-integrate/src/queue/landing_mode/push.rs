@@ -1,6 +1,7 @@
 //! `land = "push"`: the branch of a remote moves.
 //!
-//! The remote says where its branch is, each time; a ref here only remembers it.
+//! The position of the remote branch is asked from the remote each time. A local ref only remembers it, to notice
+//! when the remote was rewound.
 
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ use crate::{
 
 use super::{BaseSearch, Delivery, LandingMode, require_local};
 
-/// How often a remote that may answer later is asked.
+/// The number of tries with a remote that does not answer.
 const TRIES: u32 = 4;
-/// How long to wait before the second time; twice as long before each further one.
+/// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct Push;
@@ -61,7 +62,7 @@ impl LandingMode for Push {
         Ok(LandingBase { reference: of.sighting(), at })
     }
 
-    /// Remembers where the branch of the remote is, which must not have been rewound since the last time.
+    /// Remembers the tip of the remote branch. Fails if the branch was rewound since the last time.
     fn begin(&self, integration: &Integration<'_>) -> Result<(), IntegrateError> {
         let base = &integration.base;
         let Some(before) = remember(integration, base.at)? else { return Ok(()) };
@@ -82,7 +83,7 @@ impl LandingMode for Push {
         Ok(Some(base.at))
     }
 
-    /// Has the remote take what was gated, if its branch is where that was gated.
+    /// Pushes the gated commit, provided that the remote branch is still at the gated base.
     fn deliver(
         &self,
         integration: &Integration<'_>,
@@ -97,7 +98,7 @@ impl LandingMode for Push {
             Ok(match outcome {
                 PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(Delivery::There),
                 PushOutcome::Race { .. } => match bring(store, to)? {
-                    // Another push built upon it at once.
+                    // The push arrived, and another one built on it before the remote was asked.
                     RemoteTip::At(at) if contains(store, at, gated.candidate().commit())? => {
                         Ok(Delivery::There)
                     }
@@ -119,7 +120,7 @@ impl LandingMode for Push {
         Onto::Sighting(reference)
     }
 
-    /// Brings the seals to the remote.
+    /// Pushes the seals, which are needed to verify the certificate elsewhere.
     fn after(&self, integration: &Integration<'_>, gated: &Gated) {
         let settings = integration.request.settings;
         if !settings.push_seals {
@@ -143,7 +144,7 @@ fn destination<'s>(settings: &'s QueueSettings, branch: &'s TargetBranch) -> Des
     Destination { remote: &settings.remote, branch: &branch.branch }
 }
 
-/// Remembers where the branch of the remote is, and says where it was when we last looked.
+/// Stores the tip of the remote branch in a local ref, and returns the tip that was stored before.
 fn remember(
     integration: &Integration<'_>,
     at: ObjectId,
@@ -158,7 +159,7 @@ fn lacks(settings: &QueueSettings, branch: &TargetBranch) -> IntegrateError {
     IntegrateError::RemoteLacks { remote: settings.remote.clone(), branch: branch.branch.clone() }
 }
 
-/// Asks again, a few times and each time later, as long as the answer is what the remote said.
+/// Repeats a call, with growing pauses, while it returns the message of a remote that may answer later.
 fn retry<T>(
     search: &BaseSearch<'_>,
     mut ask: impl FnMut() -> Result<Result<T, String>, IntegrateError>,

@@ -1,7 +1,7 @@
-//! Which sets are worth gating now.
+//! Choice of the sets to gate next.
 //!
-//! What lets changes land comes first, then what a suspect waits for. Lanes that are still free gate ahead: what will
-//! be asked for if the most probable answer comes.
+//! Tests that can let changes land come first, then those that a suspect waits for. Lanes that are still free
+//! gate ahead: they run the tests that will be wanted if the most probable answers come.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 impl Search {
-    /// Everything worth gating, most useful first.
+    /// Returns every set worth gating, most useful first.
     pub(super) fn wants(&self, free_lanes: usize) -> Vec<Want> {
         let mut wants: Vec<Want> = self.base_wants().into_iter().collect();
         wants.extend(self.line_wants(free_lanes));
@@ -46,7 +46,7 @@ impl Search {
             (1..=line.len()).filter(|length| self.is_in_flight(&prefixes[length - 1])).collect();
         let outlook = self.outlook(&landed, &line);
         let lengths = if self.setup.gates_each {
-            // Every step must be green by itself, so none is left out, the first one first.
+            // With `gate = "each"` every step must be green by itself, so no prefix is left out.
             let longest = outlook.red.map_or(line.len(), |red| red - 1);
             (1..=longest).filter(|length| !in_flight.contains(length)).take(free_lanes).collect()
         } else {
@@ -55,8 +55,8 @@ impl Search {
         lengths.into_iter().map(|length| Want::decide(prefixes[length - 1].clone())).collect()
     }
 
-    /// Sets that will be asked for if one change of the red prefix turns out to be the suspect: the rest of
-    /// the line without it.
+    /// Returns the sets that will be wanted if one change of the red prefix turns out to be the suspect: the
+    /// rest of the line without it.
     fn guesses(&self) -> Vec<Want> {
         let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
         let outlook = self.outlook(&landed, &line);

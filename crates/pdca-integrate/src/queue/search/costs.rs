@@ -1,41 +1,36 @@
-//! What the gate runs of a search were good for, told from the end.
+//! Costs: the gate runs of a search, sorted in hindsight by what they were good for.
 //!
-//! Why a test is asked and what it is good for are two things. A prefix that turns out red and is narrowed
-//! further decided nothing: it is the first sight of a red that a smaller set confirms. So a run is put
-//! down where it served:
+//! The purpose of a test when it is asked differs from its use. A prefix that turns out red and is narrowed
+//! further decides nothing; it is the first sight of a red that a smaller set confirms. So each run is counted
+//! where it served:
 //!
-//! - `decide`: the green run that let something land, and the red run that is the last word on a culprit. Each
-//!   decides at least one change, so they are never more than the changes: what gating one by one costs.
-//! - `confirm`: reds of larger sets that a smaller one confirms, and every run of a set that ran before.
+//! - `decide`: a green run that let something land, and the red run that is the last word on a culprit. Each
+//!   decides at least one change, so there are never more of them than gating one by one would need.
+//! - `confirm`: reds of larger sets that a smaller one confirms, and every repeated run of a set.
 //! - `explain`: runs of a suspect without some of what landed below it.
 //! - `base`: the base, once.
-//! - `spare`: runs that lanes which would have been idle did ahead, and that nothing needed.
+//! - `spare`: runs ahead of need, in lanes that would have been idle, that turned out not to be needed.
 //!
-//! No search can promise that the runs *asked* to decide are never more than one by one: with n changes of which
-//! any may be a culprit there are 2^n outcomes, a tree of questions of depth n has 2^n leaves only if all of them
-//! are at depth n, and so whatever decides a green batch in one run needs more than n in some other case.
+//! No search can guarantee that the runs *asked* to decide are never more than one by one. With n changes of
+//! which any may be a culprit there are 2^n outcomes. A decision tree of depth n has 2^n leaves only if every
+//! leaf is at depth n, so a search that decides a green batch in one run needs more than n runs in some other
+//! case.
 
 use std::collections::BTreeSet;
 
 use super::decision::{Answer, Purpose};
 
-/// Gate runs by what they were good for.
+/// Gate runs by use; the module describes each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Costs {
-    /// The base, once.
     pub base: u32,
-    /// Runs that decided about a change.
     pub decide: u32,
-    /// Runs that saw a red again.
     pub confirm: u32,
-    /// Runs that looked for the smallest red set.
     pub explain: u32,
-    /// Runs ahead of need that were not needed.
     pub spare: u32,
 }
 
 impl Costs {
-    /// All of them.
     pub fn total(&self) -> u32 {
         self.base + self.decide + self.confirm + self.explain + self.spare
     }

@@ -1,142 +1,121 @@
-//! The questions, answers and decisions of a search.
+//! Tests, answers and decisions of a search.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The name of a test.
+/// The identifier of a test within its search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TestId(pub(super) u64);
 
 /// A set of changes to be gated together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// Its name.
     pub id: TestId,
-    /// The places of the changes, in order, on top of where the integration began. A set with every
-    /// place that [landed before](super::Setup::landed_before) is what would land; any other one is
-    /// only asked to explain.
+    /// The places of the changes, sorted. A set that contains every place that
+    /// [landed before](super::Setup::landed_before) is a candidate for landing; any other set only serves to explain.
     pub places: Vec<usize>,
-    /// Why it is asked.
     pub purpose: Purpose,
-    /// Whether the gates must run, because an earlier verdict about the same tree is in doubt.
+    /// Requires a gate run even if the tree has a verdict, because that verdict is in doubt.
     pub fresh: bool,
 }
 
-/// Why a test is asked. [`Costs`](super::Costs) says afterwards what it was good for.
+/// The purpose of a test when it is asked. [`Costs`](super::Costs) tells afterwards what it was good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// To decide who lands: the base, or a prefix of the line.
+    /// Decides what lands: the base, or a prefix of the line.
     Decide,
-    /// To see a red again.
+    /// Repeats a red.
     Confirm,
-    /// To find the smallest set that is red.
+    /// Looks for the smallest red set.
     Explain,
 }
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The gates passed.
     Green,
-    /// They failed.
     Red {
-        /// The rows that failed.
         rows: Vec<String>,
     },
-    /// No row failed, and some came to no verdict.
+    /// No row failed, but some came to no verdict.
     Undecidable {
-        /// The rows without a verdict.
         rows: Vec<String>,
     },
-    /// The changes cannot be folded together, because of the one at this place.
+    /// The changes cannot be folded together; the change at this place does not fit.
     Unfit(usize),
     /// The gates could not be run, which says nothing about the changes.
     Void,
 }
 
 impl Answer {
-    /// A red answer of which the rows are not known.
+    /// Returns a red answer whose rows are unknown.
     pub fn red() -> Self {
         Self::Red { rows: Vec::new() }
     }
 }
 
-/// What a culprit does to the gates.
+/// The effect of a culprit on the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// With it they fail.
     Red,
-    /// With it they come to no verdict.
+    /// The gates come to no verdict.
     Undecidable,
 }
 
-/// What the search has found out.
+/// A decision of the search, to be carried out by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// These may land, on top of what landed before: the tree was gated green.
+    /// Land these changes on top of earlier landings: the tree was gated green.
     Land {
-        /// The places that are new.
+        /// The new places.
         places: Vec<usize>,
-        /// All that was gated together, in order.
+        /// Everything that was gated together, sorted.
         gated: Vec<usize>,
     },
-    /// This one does not land.
-    Hold {
-        /// Its place.
-        place: usize,
-        /// Why.
-        why: Why,
-    },
-    /// The smallest set with which a culprit is red, confirmed. Follows its [`Decision::Hold`].
+    /// Hold this change.
+    Hold { place: usize, why: Why },
+    /// The smallest set with which a culprit is red, confirmed. Follows the culprit's [`Decision::Hold`].
     Explained {
-        /// The place of the culprit.
         place: usize,
-        /// The places of its partners, in order; none where it needs no other.
+        /// The places of its partners, sorted; empty if it is red alone.
         partners: Vec<usize>,
         /// The rows that fail, or come to no verdict, with exactly this set.
         rows: Vec<String>,
-        /// Whether this was known before and no gates ran for it.
+        /// True if this was remembered and no gate ran for it.
         recalled: bool,
     },
-    /// The same tree was red and green. Nobody is blamed.
+    /// The same tree was red and then green. No change is blamed.
     Flake {
-        /// What was gated.
         places: Vec<usize>,
         /// The rows that were not red both times.
         rows: Vec<String>,
     },
-    /// A shorter prefix was red and a longer one green: what came between mends what was broken.
-    /// The longer one lands, as it was gated.
-    Mended {
-        /// What was red.
-        red: Vec<usize>,
-        /// What was green.
-        green: Vec<usize>,
-    },
-    /// The base is red by itself. Nobody is blamed and nothing lands.
+    /// A prefix was red and a longer one green, so a change between them mends what was broken. The longer one
+    /// lands as it was gated.
+    Mended { red: Vec<usize>, green: Vec<usize> },
+    /// The base is red by itself. No change is blamed and nothing lands.
     BaseRed,
-    /// The gates could not be run, or came to no verdict about the base, again and again.
+    /// The gates repeatedly could not be run, or came to no verdict about the base.
     Stuck {
-        /// For what.
         purpose: Purpose,
         /// The rows without a verdict.
         rows: Vec<String>,
     },
 }
 
-/// Why a change is held.
+/// The reasons for holding a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// With it the gates are red, or come to no verdict.
+    /// With it the gates are red or come to no verdict.
     Culprit(Fault),
-    /// It needs one that is held.
+    /// It needs the held change at this place.
     Needs(usize),
-    /// It cannot be folded onto what is left.
+    /// It cannot be folded onto the rest.
     Unfit,
 }
 
-/// A report about a test that was not asked for, or was answered before.
+/// The report of a test that is not in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("test {} is not in flight", .0.0)]
 pub struct UnknownTest(pub TestId);

@@ -1,11 +1,11 @@
-//! The smallest set with which a suspect is red.
+//! Explanation of a suspect: the smallest set with which it is red.
 //!
-//! 1. The suspect by itself, with what it needs. Most culprits end here.
-//! 2. Its possible partners are everything below it since the integration began, in the order in which
-//!    it landed. The shortest prefix of them with which the suspect is red ends in a partner. That one is
-//!    kept, and the search goes on before it until what was kept is red without the rest.
-//! 3. The named set must be red twice, and all reds about the suspect together as often as the rows that
-//!    failed demand. A green of the same tree takes a red back, and the steps start over from what is left.
+//! 1. Gate the suspect alone, with what it needs. Most culprits are found here.
+//! 2. Its possible partners are all changes below it since the integration began, in the order in which they
+//!    landed. The shortest prefix of them with which the suspect is red ends in a partner. That partner is
+//!    kept, and the search continues before it until the kept partners are red without the rest.
+//! 3. The named set must be red twice, and all reds about the suspect together as often as the failed rows demand. A
+//!    green of the same tree takes a red back, and the steps start over with the remaining facts.
 //!
 //! Nothing is stored: each step is derived from the answers, so their order does not matter.
 
@@ -17,22 +17,22 @@ use super::{
     line::between,
 };
 
-/// A red set that rests on one run may be a flake; the next step is not built on it.
+/// A set that was red once may be a flake; the next step needs it red this often.
 const TWICE: u32 = 2;
 
-/// A change that is red on top of what landed, or seems so.
+/// A change that is red on top of what landed.
 #[derive(Debug, Clone)]
 pub(super) struct Suspect {
     pub(super) place: usize,
-    /// Its possible partners, in the order in which they landed.
+    /// The possible partners, in the order in which they landed.
     pub(super) others: Vec<usize>,
-    /// All of what is below it, should the partner be none of those.
+    /// Everything below the suspect, in case the partner is none of `others`.
     pub(super) below: Vec<usize>,
     /// The red set: everything below the suspect, and the suspect.
     pub(super) whole: Vec<usize>,
 }
 
-/// A set that should be gated, and how often in all.
+/// A set to be gated, and the total number of runs that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Want {
     pub(super) places: Vec<usize>,
@@ -40,18 +40,18 @@ pub(super) struct Want {
     pub(super) purpose: Purpose,
 }
 
-/// How far an explanation is.
+/// The progress of an explanation.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// The red set was green: there was nothing to explain.
+    /// The red set was green in another run; there is nothing to explain.
     Cleared,
-    /// More must be known.
+    /// More answers are needed. `alive` are sets whose answers may still be useful.
     Open { wants: Vec<Want>, alive: Vec<Vec<usize>> },
-    /// These partners, and the confirmed set.
+    /// The partners, and the confirmed set.
     Named { partners: Vec<usize>, named: Vec<usize> },
 }
 
-/// What explanations are derived from.
+/// The input that explanations are derived from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) needs: &'a [Vec<usize>],
@@ -62,15 +62,15 @@ pub(super) struct Facts<'a> {
 struct Explaining<'a> {
     suspect: &'a Suspect,
     facts: Facts<'a>,
-    /// How often any set that holds the suspect was bad.
+    /// The number of bad runs of any set that contains the suspect.
     bads: u32,
-    /// How often it must have been.
+    /// The number of bad runs that are required.
     agreement: u32,
     kept: Vec<usize>,
 }
 
 impl Suspect {
-    /// Derives how far the explanation is, with tests for up to so many lanes.
+    /// Derives the progress, with tests for up to `lanes` lanes.
     pub(super) fn progress(&self, facts: Facts<'_>, lanes: usize) -> Progress {
         if facts.knowledge.finding(&self.whole) == Finding::Green {
             return Progress::Cleared;
@@ -98,8 +98,8 @@ impl Explaining<'_> {
                 return self.ask_named(named, others);
             }
             let all = self.set(others);
-            // Where rows fail by mistake the first red is doubted before anything is built on it. Elsewhere it
-            // is only doubted when the search is led to a set that is green.
+            // With flaky rows the first red is confirmed before anything is built on it. Otherwise it is
+            // confirmed only if the search was led to a set that is green.
             let is_doubtful = !is_first || self.agreement > TWICE;
             if is_doubtful && self.facts.knowledge.bads(&all) < self.demanded() {
                 return Progress::ask(self.once_more(all));
@@ -114,14 +114,14 @@ impl Explaining<'_> {
                 let alive = (green + 1..red).map(|length| self.set(&others[..length])).collect();
                 return Progress::Open { wants, alive };
             }
-            // With the others before this one the suspect is green, and with this one it is red.
+            // Green with the others before this one, red with this one: it is a partner.
             self.kept.push(others[green]);
             others = &others[..green];
         }
     }
 
-    /// Asks whether what was kept is red by itself. Nothing else is asked meanwhile: a culprit is red by itself more
-    /// often than not, and then any further run would be in vain.
+    /// Asks whether the kept partners are enough. Nothing else is gated meanwhile: most culprits are red alone,
+    /// and then any further run would be wasted.
     fn ask_named(&self, named: Vec<usize>, others: &[usize]) -> Progress {
         let mut alive: Vec<Vec<usize>> =
             (1..others.len()).map(|length| self.set(&others[..length])).collect();
@@ -129,13 +129,13 @@ impl Explaining<'_> {
         Progress::Open { wants: vec![Want::explain(named)], alive }
     }
 
-    /// The named set is red, or is all there is. It must be so often enough.
+    /// Requires the named set to be red often enough.
     fn confirm(mut self, mut named: Vec<usize>) -> Progress {
         loop {
             let seen = self.facts.knowledge.bads(&named);
             let missing = self.agreement.saturating_sub(self.bads);
-            // One of the reds may be that of a larger set, unless it takes several changes: then a false red on
-            // the way may have led to the wrong ones.
+            // One of the reds may be that of a larger set. With several partners it may not: a false red on the
+            // way may have led to the wrong ones.
             let least = if self.kept.is_empty() { 1 } else { self.demanded() };
             let wanted = self.agreement.saturating_sub(1).max(least).max(seen + missing);
             if seen < wanted {
@@ -157,8 +157,8 @@ impl Explaining<'_> {
         }
     }
 
-    /// Whether the named set can do without a partner. As long as no set was seen to mend a part of
-    /// itself, the greens on the way have answered that.
+    /// Looks for a partner that the named set does not need. Unless some set was seen to mend a part of itself,
+    /// the greens on the way have ruled that out.
     fn superfluous(&self) -> Need {
         if !self.facts.knowledge.shows_mending() {
             return Need::All;
@@ -179,8 +179,7 @@ impl Explaining<'_> {
         Need::All
     }
 
-    /// The longest prefix of the others with which the suspect is green, and the shortest longer one with
-    /// which it is red.
+    /// Returns the length of the longest green prefix of the others, and of the shortest longer one that is red.
     fn narrowed(&self, others: &[usize]) -> (usize, usize) {
         let finding = |length: usize| self.finding(&self.set(&others[..length]));
         let is_green =
@@ -190,8 +189,8 @@ impl Explaining<'_> {
         (green, red.unwrap_or(others.len()))
     }
 
-    /// How often a larger set must be red before the search goes on in it. The more partners it seems to
-    /// take, the more probably its red is a flake.
+    /// Returns the number of reds of a larger set that are required before the search continues inside it. The
+    /// more partners a red seems to need, the more likely it is a flake.
     fn demanded(&self) -> u32 {
         let partners = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
         if self.agreement == 1 { 1 } else { TWICE.max(partners) }
@@ -212,7 +211,7 @@ impl Explaining<'_> {
     }
 }
 
-/// What a named set can do without.
+/// The result of looking for an unneeded partner.
 enum Need {
     All,
     Without(usize),

@@ -1,4 +1,4 @@
-//! Rows that fail by mistake: how often they did, and what follows from it.
+//! Flaky rows: their history, and the number of reds that it takes to believe them.
 
 use std::collections::BTreeMap;
 
@@ -6,67 +6,63 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::Answer;
 
-/// A culprit is named only where reds as often as it was seen have at most this probability of all
-/// being mistakes.
+/// A culprit is named only if the probability that all reds seen were flakes is at most this.
 const DOUBT: f64 = 3e-5;
-/// A row that is not known is taken to fail by mistake in one of so many runs.
+/// The assumed number of runs per flake of a row without history.
 const RUNS_PER_MISTAKE: f64 = 200.0;
-/// However often a row fails by mistake, this many reds are enough.
+/// The number of reds that is always enough, however flaky a row is.
 const MOST_REDS: u32 = 6;
-/// How many trees are remembered for a row.
+/// The number of trees to remember for a row.
 const TREES: usize = 8;
-/// How often a row must have run before its rate says anything to a person.
+/// The number of runs from which the rate of a row is shown to people.
 const RUNS_TO_TELL: u64 = 20;
 
-/// How often each row ran, and how often it failed and then passed on the same tree.
+/// The number of runs of each row, and of failures that did not repeat on the same tree.
 ///
-/// The caller keeps it, records every run in it, and gives it to each search.
+/// The caller stores it, records every run in it, and passes it to each search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlakeLedger {
     rows: BTreeMap<String, RowHistory>,
 }
 
-/// The history of one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowHistory {
-    /// How often it ran.
     pub runs: u64,
-    /// How often it failed on a tree on which it also passed.
+    /// The number of failures on a tree on which the row also passed.
     pub flakes: u64,
-    /// When it last did, as the caller writes times.
+    /// The time of the last flake, as formatted by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<String>,
-    /// The last trees on which it did, oldest first.
+    /// The trees of the last flakes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<String>,
 }
 
-/// What to do about a red row.
+/// The treatment of a red row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlakePolicy {
-    /// Believe it after as many reds as its rate of mistakes demands.
+    /// Believe it after as many reds as its flake rate demands.
     #[default]
     Confirm,
-    /// As `Confirm`, until it is known to be flaky: from then on report it and let the combination pass.
+    /// As `Confirm` until the row is known to be flaky; from then on report it and let the combination pass.
     Quarantine,
-    /// Believe it at once.
+    /// Believe the first red.
     Fail,
 }
 
-/// The ledger and the policies: all that a search needs to judge a red.
+/// The ledger and the policies, from which a search judges reds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlakeRules {
-    /// The history.
     pub ledger: FlakeLedger,
-    /// The rows that have a policy of their own. The others are confirmed.
+    /// The rows with a policy of their own. All others are confirmed.
     pub policies: BTreeMap<String, FlakePolicy>,
 }
 
 impl FlakeLedger {
-    /// Records that a row ran.
+    /// Records a run of a row.
     pub fn ran(&mut self, row: &str) {
         self.entry(row).runs += 1;
     }
@@ -83,25 +79,24 @@ impl FlakeLedger {
         }
     }
 
-    /// The history of a row.
     pub fn row(&self, row: &str) -> Option<&RowHistory> {
         self.rows.get(row)
     }
 
-    /// Every row that is known to have failed by mistake, with its history, in the order of their names.
+    /// Returns the rows with at least one known flake and their histories, ordered by name.
     pub fn flaky(&self) -> impl Iterator<Item = (&str, &RowHistory)> {
         let rows = self.rows.iter().filter(|(_, history)| history.flakes > 0);
         rows.map(|(row, history)| (row.as_str(), history))
     }
 
-    /// How often a row fails by mistake. Few runs count for little.
+    /// Estimates the flake rate of a row. With few runs the estimate stays close to the assumed rate.
     pub fn rate(&self, row: &str) -> f64 {
         let (runs, flakes) =
             self.rows.get(row).map_or((0, 0), |history| (history.runs, history.flakes));
         (float(flakes) + 1.0) / (float(runs.max(flakes)) + RUNS_PER_MISTAKE)
     }
 
-    /// The rows that fail by mistake more often than this, to be named to a person, with their rates.
+    /// Returns the rows with a flake rate above `limit` that ran often enough to be shown, with their rates.
     pub fn above(&self, limit: f64) -> Vec<(&str, f64)> {
         let known = self.rows.iter().filter(|(_, history)| history.runs >= RUNS_TO_TELL);
         let rates =
@@ -115,8 +110,7 @@ impl FlakeLedger {
 }
 
 impl FlakeRules {
-    /// How many reds must agree before a change is held for these rows: as many as the row that fails
-    /// by mistake most often demands.
+    /// Returns the number of reds that must agree before a change is held for these rows. The flakiest row decides.
     pub fn agreement<'r>(&self, rows: impl IntoIterator<Item = &'r str>) -> u32 {
         let demanded = rows.into_iter().map(|row| match self.policy(row) {
             FlakePolicy::Fail => 1,
@@ -125,9 +119,9 @@ impl FlakeRules {
         demanded.max().unwrap_or_else(|| reds(1.0 / RUNS_PER_MISTAKE))
     }
 
-    /// The answer without the rows that are in quarantine.
+    /// Removes quarantined rows from an answer.
     ///
-    /// The caller asks this before it keeps a verdict, so that what lands is what it calls green.
+    /// The caller applies this before it stores a verdict, so that the stored verdict is the one that decides.
     #[must_use]
     pub fn judge(&self, answer: Answer) -> Answer {
         let counts = |row: &String| !self.is_quarantined(row);
@@ -144,7 +138,7 @@ impl FlakeRules {
         }
     }
 
-    /// Whether a row does not count: its policy says so, and it is known to be flaky.
+    /// Returns true if a red of this row is ignored: its policy is `Quarantine`, and it is known to be flaky.
     pub fn is_quarantined(&self, row: &str) -> bool {
         let is_flaky = self.ledger.row(row).is_some_and(|history| history.flakes > 0);
         is_flaky && self.policy(row) == FlakePolicy::Quarantine
@@ -155,7 +149,7 @@ impl FlakeRules {
     }
 }
 
-/// How many reds are not mistakes, where each is one so often. Never fewer than two.
+/// Returns the number of reds that are hardly all flakes at this rate; at least two.
 fn reds(rate: f64) -> u32 {
     (2..MOST_REDS).find(|count| rate.powi(count.cast_signed()) <= DOUBT).unwrap_or(MOST_REDS)
 }

@@ -1,23 +1,24 @@
-//! Which prefixes of the line to gate next.
+//! Choice of the prefixes of the line to gate next.
 //!
-//! Each change is taken to be a culprit with the same probability, which is learned from what was decided so far, so
-//! the place of the first one has a geometric distribution. A test splits it: green means "behind this length", red "not behind it". One
-//! lane halves it; more lanes cut it into parts of the same weight.
+//! Every change is assumed to be a culprit with the same probability, estimated from the changes decided so
+//! far, so the place of the first culprit is distributed geometrically. A test splits the distribution: green
+//! means "behind this length", red "not behind it". One lane halves it; more lanes cut it into parts of equal
+//! weight.
 
 /// A line of undecided changes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     pub(super) len: usize,
-    /// The shortest prefix that is red.
+    /// The length of the shortest red prefix.
     pub(super) red: Option<usize>,
-    /// How probably a change is a culprit.
+    /// The probability that a change is a culprit.
     pub(super) share: f64,
-    /// Whether nothing was asked about any change yet.
+    /// True if no change has been asked about yet.
     pub(super) is_new: bool,
 }
 
 impl Line {
-    /// Up to `count` lengths of prefixes to gate beside those that are in flight, most useful first.
+    /// Returns up to `count` lengths of prefixes to gate in addition to those in flight, most useful first.
     pub(super) fn lengths(&self, in_flight: &[usize], count: usize) -> Vec<usize> {
         let longest = self.red.map_or(self.len, |red| red - 1);
         let mut taken: Vec<usize> = in_flight.to_vec();
@@ -28,14 +29,14 @@ impl Line {
                 found.push(length);
             }
         };
-        // A batch that is green as a whole must cost one run.
+        // A batch that is green as a whole must cost one run only.
         if self.red.is_none() && (self.is_new || self.behind(self.len) >= GREEN_ENOUGH) {
             take(self.len, &mut taken);
         }
         let parts = in_flight.len() + count;
         let mut cuts: Vec<usize> =
             (1..=parts).map(|part| self.cut(part, parts + 1, longest)).collect();
-        // The middle first: it is the best cut for whoever has one lane.
+        // The middle first: with one lane it is the best cut.
         cuts.sort_by_key(|length| length.abs_diff(self.cut(1, 2, longest)));
         for length in cuts {
             take(length, &mut taken);
@@ -50,13 +51,13 @@ impl Line {
         found
     }
 
-    /// How probably a prefix holds no culprit.
+    /// Returns the probability that a prefix contains no culprit.
     fn behind(&self, length: usize) -> f64 {
         let length = i32::try_from(length).unwrap_or(i32::MAX);
         (1.0 - self.share).powi(length)
     }
 
-    /// The length before which so many parts of the weight are.
+    /// Returns the length before which `part` of `parts` of the weight lie.
     fn cut(&self, part: usize, parts: usize, longest: usize) -> usize {
         let total = self.red.map_or(1.0, |red| 1.0 - self.behind(red));
         let before = total * ratio(part, parts);
@@ -66,7 +67,7 @@ impl Line {
             .unwrap_or(longest)
     }
 
-    /// The middle of the heaviest gap between lengths that are taken.
+    /// Returns the middle of the heaviest gap between lengths that are taken.
     fn widest_gap(&self, taken: &[usize], longest: usize) -> Option<usize> {
         let mut bounds: Vec<usize> = taken.iter().copied().chain([0, longest + 1]).collect();
         bounds.sort_unstable();

@@ -1,8 +1,8 @@
-//! What was found out about culprits, in names that last.
+//! Remembered culprits, under names that outlive a search.
 //!
-//! The caller keeps a [`Memory`] and gives each search what it [recalls](Memory::recall) of it. A known
-//! culprit with all of its partners below it is held again without a gate run. When its own name, that of
-//! a partner or the gates change, it is searched for as if it were new.
+//! The caller stores a [`Memory`]. A remembered culprit with all of its partners below it is held again without
+//! a gate run. Once its own name, that of a partner or the gates change, it is searched for like any other
+//! change.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,35 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::Fault;
 
-/// A culprit and the smallest set it is red with, by place.
+/// A culprit and the smallest set with which it is red, by place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Culprit {
-    /// Its place.
     pub place: usize,
-    /// The places of its partners, in order.
+    /// The places of its partners, sorted.
     pub partners: Vec<usize>,
-    /// What it does to the gates.
     pub fault: Fault,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
 }
 
-/// A culprit in names that last, such as the digests of seals.
+/// A culprit under permanent names, such as the digests of seals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// The culprit.
+    /// The name of the culprit.
     pub held: String,
-    /// Its partners.
     pub partners: Vec<String>,
-    /// What it does to the gates.
     pub fault: Fault,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
-    /// The tree of the named set, which reproduces the fault.
+    /// The tree of the smallest set, which reproduces the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// The gates that said so.
+    /// The identity of the gates that ran.
     pub gates: String,
 }
 
-/// All culprits that are known.
+/// All remembered culprits, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Memory {
@@ -64,24 +60,24 @@ impl Memory {
         names.iter().enumerate().filter_map(recall).collect()
     }
 
-    /// Remembers a culprit, in place of anything known about it.
+    /// Remembers a culprit, replacing what was known about it.
     pub fn learn(&mut self, known: Known) {
         self.known.insert(known.held.clone(), known);
     }
 
-    /// Returns what is known about a change.
+    /// Returns the entry of a change.
     pub fn of(&self, name: &str) -> Option<&Known> {
         self.known.get(name)
     }
 
-    /// Forgets everything about changes that are not among these.
+    /// Forgets the changes for which `is_kept` returns false.
     pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
         self.known.retain(|name, _| is_kept(name));
     }
 }
 
 impl Known {
-    /// The culprit of a search, in the names of its places.
+    /// Translates the places of a culprit into names.
     ///
     /// # Panics
     ///

@@ -1,22 +1,22 @@
-//! How many changes to gate at once.
+//! Batch size.
 
 use std::collections::VecDeque;
 
-/// How many to begin with.
+/// The size of the first batch.
 const START: usize = 8;
-/// More than this at once is never gated.
+/// The maximum size.
 const MOST: usize = 64;
-/// How many of the last changes the rate is taken from.
+/// The number of recent changes that the rate of culprits is computed from.
 const MEMORY: usize = 40;
-/// How many changes must be known before the rate counts.
+/// The number of decided changes from which the rate counts.
 const ENOUGH: usize = 5;
 
-/// The size of the next batch: larger after green, smaller after red, one by one where more than
-/// a fifth of the changes are red.
+/// The size of the next batch: it doubles after a green batch, halves after a red one, and is 1 while more than
+/// a fifth of the recent changes are culprits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pace {
     size: usize,
-    /// For each of the last changes, whether it was a culprit.
+    /// For each of the recent changes, whether it was a culprit.
     last: VecDeque<bool>,
 }
 
@@ -27,12 +27,11 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How many changes to gate next.
     pub fn batch(&self) -> usize {
         if self.is_too_red() { 1 } else { self.size }
     }
 
-    /// Learns what came of a batch.
+    /// Records the outcome of a batch.
     pub fn learn(&mut self, changes: usize, culprits: usize) {
         let culprits = culprits.min(changes);
         self.last.extend((0..changes).map(|place| place < culprits));
