@@ -1,4 +1,4 @@
-//! Where two changes disagree: the file, the versions of it, and the lines.
+//! Merge conflicts: the files, their versions and the lines.
 
 pub(crate) mod attempts;
 pub(crate) mod branch_side;
@@ -17,23 +17,22 @@ use crate::{
     git::engine::answer::Answer, git::failure::StoreError, git::path::TreePath, git::store::Store,
 };
 
-/// More of a file than anybody reads in a report.
+/// The maximum size, in bytes, of a file whose hunks are read.
 const MAX_FILE: u64 = 8 << 20;
-/// How much of each side of a hunk is kept.
+/// The maximum size, in bytes, of each side of a hunk.
 const MAX_SIDE: usize = 4 << 10;
-/// How many hunks of a file are kept.
+/// The maximum number of hunks of a file.
 const MAX_HUNKS: usize = 50;
 
-/// A file that needs somebody to decide.
+/// A file in conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
-    /// The file.
     pub path: TreePath,
-    /// In git's word, as in `CONFLICT (contents)` or `CONFLICT (modify/delete)`.
+    /// Git's name for it, such as `CONFLICT (contents)` or `CONFLICT (modify/delete)`.
     pub kind: String,
-    /// The versions of the file: 1 is the common one, 2 is ours, 3 is theirs.
+    /// The versions of the file: 1 is the common ancestor, 2 is ours, 3 is theirs.
     pub stages: Vec<Stage>,
-    /// The lines, where the file is text and both sides changed the same ones.
+    /// The conflicting lines, if the file is text and both sides changed the same ones.
     pub hunks: Vec<Hunk>,
 }
 
@@ -42,9 +41,8 @@ pub struct Conflict {
 pub struct Stage {
     /// 1, 2 or 3.
     pub number: u8,
-    /// The mode, as git has it.
+    /// The file mode in git.
     pub mode: u32,
-    /// The content.
     #[serde(with = "crate::git::hex")]
     pub id: ObjectId,
 }
@@ -52,21 +50,21 @@ pub struct Stage {
 /// Lines that both sides changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// The first line of ours in our version of the file as merged so far, counted from 1.
+    /// The first line in our version of the file as merged so far, counted from 1.
     pub line: usize,
-    /// What we have there, cut where it is long.
+    /// Our lines, possibly shortened.
     pub ours: String,
-    /// What they have there, cut where it is long.
+    /// Their lines, possibly shortened.
     pub theirs: String,
 }
 
-/// Puts together what git said about each file.
+/// Builds the conflicts from git's answer to a merge.
 pub(crate) fn describe(
     store: &Store,
     answer: &Answer,
     sides: (ObjectId, ObjectId),
 ) -> Result<Vec<Conflict>, StoreError> {
-    // git writes beside the markers what it was asked to merge.
+    // Git labels the markers with the names that it was given to merge.
     let labels = &(BString::from(sides.0.to_string()), BString::from(sides.1.to_string()));
     let mut files: BTreeMap<TreePath, Conflict> = BTreeMap::new();
     let file = |path: &TreePath| Conflict {
@@ -80,7 +78,7 @@ pub(crate) fn describe(
     }
     let conflicts = answer.messages.iter().filter(|message| message.kind.starts_with(b"CONFLICT"));
     for message in conflicts {
-        // The first path is the one that it is about; others are where it came from or went.
+        // The first path is the file in conflict; further ones are its old or new names.
         let Some(path) = message.paths.first() else { continue };
         let kind = message.kind.to_str_lossy().into_owned();
         files.entry(path.clone()).or_insert_with(|| file(path)).kind = kind;
@@ -108,8 +106,8 @@ fn hunks_in(
     Ok(hunks(&blob.data, labels))
 }
 
-/// Reads the hunks between markers. Markers are known by the labels that we gave, so that lines
-/// which merely look like markers are not taken for any.
+/// Reads the hunks between conflict markers. Markers are recognized by our labels, so that lines which only look like
+/// markers do not count.
 fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
     enum At {
         Outside,
@@ -155,8 +153,8 @@ fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
     found
 }
 
-/// How many of `letter` stand before the label, if the line is such a marker. git may add a `:`
-/// and a path to the label where the file was renamed.
+/// Returns the number of `letter`s before the label, if the line is a marker. For a renamed file git adds a `:` and a
+/// path to the label.
 fn marker(line: &[u8], letter: u8, label: &BString) -> Option<usize> {
     let width = line.iter().take_while(|byte| **byte == letter).count();
     let rest = line.get(width..)?.strip_prefix(b" ")?.strip_prefix(label.as_slice())?;

@@ -1,4 +1,4 @@
-//! For tests: faults that nothing else can bring about, and searches over made-up batches.
+//! Test support: faults that cannot be provoked otherwise, and searches over synthetic batches.
 
 pub mod laws;
 pub mod simulation;
@@ -12,8 +12,7 @@ use crate::{
     queue::verdict::Gated,
 };
 
-/// Lands as [`land`](crate::land) does, but writes another commit than the one that was gated, to
-/// see that it is caught.
+/// Lands like [`land`](crate::land), but writes another commit than the gated one, to show that it is noticed.
 pub fn land_another(
     store: &Store,
     fence: &Fence,

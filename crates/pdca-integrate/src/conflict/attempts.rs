@@ -1,8 +1,8 @@
-//! A conflict that a resolver is asked about: what was tried, how often, and how it ended.
+//! The record of a conflict: attempts to resolve it, failures and the end.
 //!
-//! There is one case for each sealed head, in a directory of its own below `.pdca/conflicts/`. The record
-//! is replaced whole before an attempt and after it, so attempts are counted whoever dies when. What
-//! failed is kept beside it. A new seal is a new head, and so a new case; the old one stays as it is.
+//! There is one record for each sealed head, in a directory of its own below `.pdca/conflicts/`. It is replaced
+//! as a whole before an attempt and after it, so that an attempt is counted even if its driver is killed. Logs
+//! of failures are kept beside it. A new seal has a new head and thereby a new record; the old one stays.
 
 use std::io;
 use std::time::Duration;
@@ -14,114 +14,104 @@ use serde::{Deserialize, Serialize};
 
 use crate::QueueWorkspace;
 
-/// The version of the record's form.
+/// The version of the file format.
 const SCHEMA: u32 = 1;
-/// The record's name.
 const RECORD: &str = "case.json";
-/// Where the jobs of attempts are.
+/// The directory for the jobs of attempts.
 const JOBS: &str = "jobs";
-/// A record or a resolution is not larger than this.
+/// The maximum size, in bytes, of a record or a resolution.
 const LARGEST: u64 = 64 << 20;
 
-/// How often a resolver is asked about one sealed change.
+/// The number of attempts to resolve one sealed change.
 pub const MOST_ATTEMPTS: u32 = 5;
-/// How often an attempt is begun at all, those that died with their driver included.
+/// The number of times an attempt is started, including those that died with their driver.
 const MOST_BEGINNINGS: u32 = 2 * MOST_ATTEMPTS;
 
 /// A conflict of one sealed change with its branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConflictRecord {
     schema: u32,
-    /// The bundle.
     pub id: BundleId,
-    /// The sealed commit.
     pub head: String,
-    /// The target's name.
     pub target: String,
-    /// The branch, without `refs/heads/`.
+    /// The branch name without `refs/heads/`.
     pub branch: String,
-    /// Where the branch was at the last attempt.
+    /// The tip of the branch at the last attempt.
     pub tip: String,
-    /// The bundles on the other side; none where the branch itself is.
+    /// The bundles on the other side; empty if it is other commits of the branch.
     pub partners: Vec<BundleId>,
-    /// What conflicts with what, in one sentence.
+    /// The conflict in one sentence.
     pub said: String,
-    /// How often the resolver was asked.
+    /// The number of attempts so far.
     pub attempts: u32,
-    /// How often an attempt was begun.
+    /// The number of times an attempt was started.
     begun: u32,
-    /// Whether the last attempt has no end yet.
+    /// True if the last attempt has not ended.
     pub(crate) open: bool,
     last: Option<Last>,
-    /// What came of the attempts that failed.
     pub failures: Vec<FailedAttempt>,
-    /// How often it was unblocked, and what was said then.
+    /// The note of each time that it was unblocked.
     #[serde(default)]
     pub unblocked: Vec<String>,
-    /// How the case ended, if it did.
     pub end: Option<ConflictEnd>,
 }
 
-/// When the last attempt ended.
+/// The end of the last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Last {
     /// For people.
     wall: String,
-    /// What pauses are measured with.
+    /// For measuring pauses.
     uptime_ms: u64,
     boot: String,
 }
 
-/// An attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAttempt {
-    /// Which attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Where the branch was.
+    /// The tip of the branch.
     pub tip: String,
-    /// What went wrong, in one sentence.
+    /// The failure in one sentence.
     pub what: String,
-    /// What there is to read about it.
     pub log: Utf8PathBuf,
 }
 
-/// How a case ended.
+/// The end of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub enum ConflictEnd {
-    /// It was tried enough. A person decides.
+    /// All attempts were used. A person decides.
     Blocked {
-        /// What that person should see.
+        /// The evidence for that person.
         evidence: String,
     },
-    /// The change comes to nothing on this commit of the branch: its effect is there already.
+    /// The change has no effect on this commit of the branch.
     Skipped {
-        /// Why.
         why: String,
-        /// That commit.
+        /// The tip of the branch.
         tip: String,
     },
-    /// It is resolved.
     Resolved {
-        /// In which attempt.
+        /// The number of the attempt.
         attempt: u32,
         /// The commit of the branch that the resolution is based on.
         base: String,
-        /// Who did it.
+        /// The name of the resolver.
         by: String,
-        /// The archived attempt that the resolution takes the place of, from when that is known.
+        /// The archived attempt that the resolution replaces, once that is known.
         iteration: Option<u32>,
     },
 }
 
-/// Whether the resolver may be asked.
+/// The time of the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
-    /// Now; an attempt that was cut short goes on at once.
+    /// Now. An interrupted attempt continues at once.
     Now,
-    /// Not before this moment, as people write it.
+    /// Not before this time, for people.
     At(String),
-    /// Not any more.
+    /// No further attempt is allowed.
     Never,
 }
 
@@ -146,7 +136,7 @@ impl ConflictRecord {
         }
     }
 
-    /// Whether it waits for a person who unblocks it, and what that person should see.
+    /// Returns the evidence for a person if the conflict is blocked.
     pub fn block(&self) -> Option<&str> {
         match &self.end {
             Some(ConflictEnd::Blocked { evidence }) => Some(evidence),
@@ -154,7 +144,7 @@ impl ConflictRecord {
         }
     }
 
-    /// The commit of the branch on which nothing was left of the change, if it ended so.
+    /// Returns the commit of the branch on which nothing was left of the change, if it was skipped.
     pub fn skipped_on(&self) -> Option<&str> {
         match &self.end {
             Some(ConflictEnd::Skipped { tip, .. }) => Some(tip),
@@ -162,12 +152,12 @@ impl ConflictRecord {
         }
     }
 
-    /// How far it is, for people.
+    /// Returns the number of attempts for people.
     pub fn progress(&self) -> String {
         format!("attempts {}/{MOST_ATTEMPTS}", self.attempts)
     }
 
-    /// Notes that an attempt is about to be made. One that was cut short goes on under its number.
+    /// Records that an attempt starts. An interrupted one continues under its number.
     pub fn begin(&mut self, tip: &str) {
         if !self.open {
             self.attempts += 1;
@@ -177,7 +167,7 @@ impl ConflictRecord {
         tip.clone_into(&mut self.tip);
     }
 
-    /// Notes how the last attempt failed. After the last that may be, the case is blocked.
+    /// Records a failed attempt. After the last one the conflict is blocked.
     pub fn fail(&mut self, what: String, log: Utf8PathBuf, now: &Stamp) {
         self.close(now);
         let (attempt, tip) = (self.attempts, self.tip.clone());
@@ -187,14 +177,14 @@ impl ConflictRecord {
         }
     }
 
-    /// Blocks the case, with both sides named.
+    /// Blocks the conflict, with both sides named in the evidence.
     pub fn exhaust(&mut self) {
         let last = self.failures.last().map_or("it never came to an end", |last| &last.what);
         let evidence = format!("{}; {} and the last: {last}", self.said, self.progress());
         self.end = Some(ConflictEnd::Blocked { evidence });
     }
 
-    /// Notes that an attempt has its end.
+    /// Records that an attempt ended.
     pub fn close(&mut self, now: &Stamp) {
         self.open = false;
         self.last = Some(Last {
@@ -204,14 +194,14 @@ impl ConflictRecord {
         });
     }
 
-    /// Takes the block away: the counting begins anew, and what failed stays on record.
+    /// Removes the block and resets the counters; failures stay on record.
     fn unblock(&mut self, note: Option<&str>) {
         self.unblocked.push(note.unwrap_or_default().to_owned());
         (self.attempts, self.begun, self.open, self.last) = (0, 0, false, None);
         self.end = None;
     }
 
-    /// Whether the resolver may be asked, by what is on record.
+    /// Returns the time of the next attempt.
     pub fn due(&self, first_pause: Duration, now: &Stamp) -> Due {
         let limits = Limits {
             attempts: MOST_ATTEMPTS,
@@ -243,7 +233,7 @@ impl Last {
     }
 }
 
-/// A moment, and the boot it belongs to.
+/// A moment, and the boot in which its uptime was measured.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     at: Moment,
@@ -251,7 +241,6 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Reads the clock.
     pub fn take(clock: Clock) -> io::Result<Self> {
         Ok(Self { at: clock(), boot: HostScope::here()?.boot })
     }
@@ -261,26 +250,24 @@ impl Stamp {
     }
 }
 
-/// Where the case of a sealed head lies.
+/// The directory of a conflict record.
 #[derive(Debug, Clone)]
 pub struct ConflictDir {
     dir: Utf8PathBuf,
 }
 
 impl ConflictDir {
-    /// The directory.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// The lock that is held while anything of the resolver is alive. It is not that of the workspace's
-    /// children: a driver that is admitted need not wait for a resolver.
+    /// Returns the path of the lock that is held while a process of the resolver is alive. It differs from the
+    /// lock of the workspace's children, so that an admitted driver need not wait for a resolver.
     pub fn hold(&self) -> Utf8PathBuf {
         self.dir.join("resolver.lock")
     }
 
-    /// The record. A missing one is none; one that cannot be read is an error, because attempts are
-    /// counted in it.
+    /// Loads the record. A missing one is `None`; an unreadable one is an error, because it counts the attempts.
     pub fn load(&self) -> io::Result<Option<ConflictRecord>> {
         let path = self.dir.join(RECORD);
         let Some(text) = files::read_bounded(&path, LARGEST).map_err(io::Error::other)? else {
@@ -292,7 +279,6 @@ impl ConflictDir {
         })
     }
 
-    /// Stores the record.
     pub fn store(&self, case: &ConflictRecord) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(case).map_err(io::Error::other)?;
         self.write(RECORD, &text)
@@ -304,18 +290,18 @@ impl ConflictDir {
         files::replace(self.dir.join(name), bytes)
     }
 
-    /// The directory for the job of an attempt until its end is on record.
+    /// Returns the directory for the job of an attempt, until its end is on record.
     pub fn job(&self, key: &str) -> Utf8PathBuf {
         self.dir.join(JOBS).join(key)
     }
 
-    /// Removes the jobs of attempts: their ends are on record.
+    /// Removes the jobs of attempts, once their ends are on record.
     pub fn clear_jobs(&self) -> io::Result<()> {
-        // Children write there: directories without modes, files that cannot be removed.
+        // Resolvers write here and may leave directories without permissions, which a plain removal fails on.
         pdca_lanes::discard(&self.dir.join(JOBS), &self.dir.join("discarded"))
     }
 
-    /// Removes a file beside the record. Absent is fine.
+    /// Removes a file beside the record, if it exists.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs_err::remove_file(self.dir.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -323,7 +309,6 @@ impl ConflictDir {
         }
     }
 
-    /// Reads a file beside the record.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         files::read_bounded(self.dir.join(name), LARGEST).map_err(io::Error::other)
     }
@@ -334,7 +319,7 @@ impl ConflictDir {
         workspace.dirs.private().join("conflicts").join(id.dir_name())
     }
 
-    /// The directory for the conflict of a sealed head.
+    /// Returns the directory for the conflict of a sealed head.
     pub fn of(workspace: &QueueWorkspace, id: &BundleId, head: &str) -> Self {
         Self { dir: Self::root(workspace, id).join(head) }
     }
@@ -359,7 +344,7 @@ impl ConflictDir {
     }
 }
 
-/// Loads what is known about the conflict of a sealed head, for people: one that cannot be read is none.
+/// Loads the record of a conflict to be shown; an unreadable one counts as missing.
 pub fn conflict_record(
     workspace: &QueueWorkspace,
     id: &BundleId,
@@ -368,13 +353,13 @@ pub fn conflict_record(
     ConflictDir::of(workspace, id, head).load().ok().flatten()
 }
 
-/// Loads the conflicts of a bundle that are blocked, for people.
+/// Loads the blocked conflicts of a bundle to be shown.
 pub fn blocked_conflicts(workspace: &QueueWorkspace, id: &BundleId) -> Vec<ConflictRecord> {
     let all = ConflictDir::all(workspace, id).unwrap_or_default().into_iter();
     all.map(|(_, record)| record).filter(|record| record.block().is_some()).collect()
 }
 
-/// Lets the resolver be asked again about what is blocked of a bundle. Returns the heads.
+/// Unblocks the conflicts of a bundle, so that the resolver is called again. Returns their heads.
 pub fn unblock_conflicts(
     workspace: &QueueWorkspace,
     id: &BundleId,

@@ -1,4 +1,4 @@
-//! The other side of a conflict: what a change really disagrees with, not only what changed the same files.
+//! The commit of a branch that a change conflicts with, found by bisection and not only by the files it touches.
 
 use gix::{ObjectId, bstr::ByteSlice as _};
 
@@ -11,23 +11,22 @@ use crate::{
     git::store::Store,
 };
 
-/// How many commits of a branch are walked back.
+/// The maximum number of commits to walk back.
 const FAR: usize = 10_000;
 
 /// The commit of a branch with which a change began to conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchSide {
-    /// The commit.
     pub commit: ObjectId,
-    /// The first line of its message.
     pub subject: String,
-    /// The sealed changes that it brings, each by bundle id and digest of the seal.
+    /// The sealed changes that the commit brought, each by bundle id and digest of the seal.
     pub seals: Vec<(String, Option<String>)>,
 }
 
 impl BranchSide {
-    /// Finds the first commit of the branch at `tip` with which a change does not merge, among those that changed a file in
-    /// conflict since the change was made. None where no single commit is to blame, or it is too far back.
+    /// Finds the first commit of the branch at `tip` with which a change does not merge, among those that
+    /// touched a conflicting file since the change was made. Returns `None` if no single commit is to blame or
+    /// it is too far back.
     pub fn find(
         engine: &mut Engine<'_>,
         tip: ObjectId,
@@ -36,7 +35,7 @@ impl BranchSide {
     ) -> Result<Option<Self>, EngineError> {
         let store = engine.store();
         let touching = touching(store, tip, change, conflicts)?;
-        // The latest first. Each is asked about with all before it, so that halving finds where it began.
+        // Latest first. Each commit includes all earlier ones, so bisection finds where the conflict began.
         let (mut red, mut green) = (None, touching.len());
         let mut low = 0;
         while low < green {
@@ -56,7 +55,7 @@ impl BranchSide {
     }
 }
 
-/// Whether two commits do not merge.
+/// Returns true if two commits do not merge.
 pub(crate) fn disagree(
     engine: &mut Engine<'_>,
     ours: ObjectId,
@@ -65,13 +64,14 @@ pub(crate) fn disagree(
     engine.set_attributes(engine.store().tree_of(ours)?);
     match engine.ask(Question::Commits { ours, theirs }) {
         Ok(merged) => Ok(matches!(merged, Merged::Conflicted { .. })),
-        // What git cannot merge for another reason names nobody.
+        // If git cannot merge for another reason, that is not a conflict with this commit.
         Err(EngineError::NoAnswer { .. }) => Ok(false),
         Err(other) => Err(other),
     }
 }
 
-/// The commits of the branch, by first parents, that changed a file in conflict since the change was made, latest first.
+/// Returns the first-parent commits of the branch that touched a conflicting file since the change was made,
+/// latest first.
 fn touching(
     store: &Store,
     tip: ObjectId,
@@ -79,7 +79,7 @@ fn touching(
     conflicts: &[Conflict],
 ) -> Result<Vec<ObjectId>, StoreError> {
     let repo = store.repo();
-    // Without a common ancestor the whole branch is new.
+    // Without a common ancestor the whole branch counts as new.
     let common = repo.merge_base(tip, change.head).ok().flatten().map(gix::Id::detach);
     let mut found = Vec::new();
     let mut commit = tip;

@@ -1,4 +1,4 @@
-//! Both sides of a conflict: an accepted change, and the branch it does not fit any more.
+//! Both sides of a conflict: an accepted change, and the branch that it no longer merges with.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,15 @@ use crate::{Conflict, ObjectId, Sealed, StoreError, contains};
 use crate::queue::held::{Held, HeldReason};
 use crate::queue::target_branch::{Accepted, ChangeState, TargetBranch};
 
-/// A conflict, with both sides named.
 #[derive(Debug)]
 pub struct Sides {
-    /// The sealed change.
     pub sealed: Sealed,
-    /// Where the branch is.
+    /// The tip of the branch.
     pub tip: ObjectId,
-    /// The merged tree, with markers in it.
+    /// The merged tree, with conflict markers.
     pub tree: ObjectId,
-    /// The files.
     pub conflicts: Vec<Conflict>,
-    /// The bundles that landed in those files since; none where somebody else changed them.
+    /// The bundles that landed in those files since; empty if other commits changed them.
     pub partners: Vec<BundleId>,
 }
 
@@ -40,14 +37,14 @@ impl Sides {
         Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners })
     }
 
-    /// What conflicts with what, in one sentence.
+    /// Describes the conflict in one sentence.
     pub fn sentence(&self) -> String {
         let (partners, conflicts) = (self.partners.clone(), self.conflicts.clone());
         let blank = Held::blank(self.sealed.id(), HeldReason::Conflict);
         Held { partners, conflicts, ..blank }.sentence()
     }
 
-    /// What the resolver is told. The text of others is indented, so that no line of it is a heading.
+    /// Returns the document for the resolver. Text from files is indented, so that no line of it becomes a heading.
     pub fn document(&self, branch: &str) -> String {
         let record = self.sealed.record();
         let partners: Vec<&str> = self.partners.iter().map(BundleId::as_str).collect();
@@ -76,7 +73,7 @@ impl Sides {
     }
 }
 
-/// Whether a bundle landed, after the change was made, in a file that is in conflict.
+/// Returns true if a bundle landed in a conflicting file after the change was made.
 fn is_partner(
     branch: &TargetBranch,
     sealed: &Sealed,

@@ -1,4 +1,4 @@
-//! A conflict as it is now, and what is on record about it. Nothing here changes anything.
+//! The current state of a conflict and its record. Nothing here changes anything.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,109 +17,85 @@ use crate::{Engine, EngineError, Merged, ObjectId, QueueWorkspace, Sealed, Store
 use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp, conflict_record};
 use super::sides::Sides;
 
-/// What is asked of whoever resolves.
+/// The settings of an attempt to resolve a conflict.
 #[derive(Debug, Clone, Copy)]
 pub struct ResolveRequest<'a> {
-    /// What `[integrate]` says.
     pub settings: &'a QueueSettings,
-    /// The bundles that are not finished.
+    /// The unfinished bundles.
     pub open: &'a BTreeSet<BundleId>,
-    /// The clock.
     pub clock: Clock,
 }
 
-/// What came of a conflict.
+/// The report about a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictReport {
-    /// The bundle.
     pub id: BundleId,
-    /// What conflicts with what, where it does.
+    /// The sentence that describes the conflict, if there is one.
     pub said: Option<String>,
-    /// How often the resolver was asked by now.
+    /// The number of attempts so far.
     pub attempts: u32,
-    /// What came of it.
     pub came: ConflictOutcome,
 }
 
-/// What came of a conflict.
+/// The outcome of looking at a conflict or of trying to resolve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConflictOutcome {
-    /// The resolver may be asked now. Only where nothing is done.
+    /// The resolver may be called now. Only reported by a dry run.
     Due,
-    /// It is resolved: the change is ready to be checked.
+    /// Resolved: the change is ready for Check.
     Resolved {
-        /// Who did it.
+        /// The name of the resolver.
         by: String,
     },
     /// The resolver left nothing of the change: its effect is in the branch already.
     Skipped {
-        /// In words.
         why: String,
     },
-    /// The attempt failed.
     Failed {
-        /// In words.
         what: String,
-        /// What there is to read about it.
         log: Utf8PathBuf,
-        /// When the next one may be.
+        /// The time of the next attempt.
         due: Due,
     },
-    /// It was tried enough: `blocked_conflict`.
+    /// All attempts were used: `blocked_conflict`.
     Blocked {
-        /// What a person should see.
+        /// The evidence for a person.
         evidence: String,
-        /// Whether it came to that just now.
+        /// True if this attempt was the last one.
         new: bool,
     },
     /// The next attempt is not due yet.
     Later {
-        /// When it is, as people write it.
+        /// The time at which it is, for people.
         at: String,
     },
-    /// There is no conflict.
     Nothing {
-        /// How so.
         why: String,
     },
-    /// There is nothing that a resolver could do now.
+    /// A resolver could do nothing now.
     Waits {
-        /// Why.
         why: String,
     },
-    /// Somebody else is at it.
+    /// Another process works on it.
     Busy {
-        /// Who, by their own word.
+        /// The name that it gave.
         holder: String,
     },
 }
 
-/// Why the state of a conflict is not known.
+/// The reasons why the state of a conflict cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum ConflictError {
-    /// There is no such accepted change for the branch.
     #[error("{id} is not accepted for this branch")]
-    Unknown {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// It is not known where the branch is.
+    Unknown { id: BundleId },
     #[error(transparent)]
     LandingBase(Box<IntegrateError>),
-    /// git could not merge.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The record cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
-    Record {
-        /// Where it is.
-        dir: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Record { dir: Utf8PathBuf, source: io::Error },
 }
 
 impl From<IntegrateError> for ConflictError {
@@ -128,20 +104,18 @@ impl From<IntegrateError> for ConflictError {
     }
 }
 
-/// A conflict as it is now, and what is on record about it.
+/// The current state of a conflict and its record.
 #[derive(Debug)]
 pub struct ConflictState {
-    /// The directory of its record.
     pub dir: ConflictDir,
-    /// The record.
     pub record: ConflictRecord,
-    /// Both sides, where they conflict now.
+    /// Both sides, if they conflict now.
     pub sides: Option<Sides>,
-    /// What is known without asking anybody.
+    /// The outcome, if it is known without calling a resolver.
     pub known: Option<ConflictOutcome>,
 }
 
-/// Finds where the branch is that conflicts are resolved on.
+/// Finds the tip of the branch to resolve conflicts on.
 pub fn find_base(
     branch: &TargetBranch,
     settings: &QueueSettings,
@@ -151,8 +125,7 @@ pub fn find_base(
     Ok(settings.land.mode().find(&BaseSearch { branch, settings, cancel, tell })?.at)
 }
 
-/// Says what an attempt to resolve would do about an accepted change. Nothing is written but objects
-/// that nothing refers to.
+/// Predicts the outcome of an attempt to resolve the conflict of a change. Writes nothing but unreferenced objects.
 pub fn dry_run_resolution(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
@@ -169,7 +142,7 @@ pub fn dry_run_resolution(
 }
 
 impl ConflictState {
-    /// Looks at the change, the branch where it is, and the record.
+    /// Reads the change, the branch at `tip` and the record.
     pub fn look(
         workspace: &QueueWorkspace,
         branch: &TargetBranch,
@@ -201,7 +174,7 @@ impl ConflictState {
         if matter.known.is_some() {
             return Ok(matter);
         }
-        // The branch was rewound since: what was found there does not hold any more.
+        // The branch was rewound since the change was skipped, so that end no longer counts.
         matter.record.end = None;
         if is_put_away(workspace, &change.bundle) {
             let why = "it was put away; move it back to have it resolved".to_owned();
@@ -232,14 +205,13 @@ impl ConflictState {
         Ok(matter)
     }
 
-    /// A report of this outcome.
     pub fn report(&self, id: &BundleId, came: ConflictOutcome) -> ConflictReport {
         let said = Some(self.record.said.clone()).filter(|said| !said.is_empty());
         ConflictReport { id: id.clone(), said, attempts: self.record.attempts, came }
     }
 }
 
-/// The first change that a change needs and the branch does not have.
+/// Returns the first dependency of a change that the branch does not have.
 fn unlanded(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
@@ -263,8 +235,8 @@ fn unlanded(
     Ok(None)
 }
 
-/// Returns whether the resolver found that the branch has the effect of a change already. That holds as
-/// long as the branch has the commit on which it was found.
+/// Returns true if the resolver found that the branch already has the effect of a change. That counts as long
+/// as the branch contains the commit on which it was found.
 fn is_skipped(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
@@ -278,12 +250,12 @@ fn is_skipped(
     Ok(record.skipped_on().is_some() && holds(branch, &record, now)?)
 }
 
-/// Returns whether a bundle was put away, where no driver looks for it.
+/// Returns true if a bundle was put away, where no driver looks for it.
 pub fn is_put_away(workspace: &QueueWorkspace, bundle: &Bundle) -> bool {
     bundle.dir() != workspace.dirs.bundles.bundle(bundle.id()).dir()
 }
 
-/// The changes of which a resolver found that nothing is left to land.
+/// Returns the changes of which a resolver found that nothing is left to land.
 pub(crate) fn skipped(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
@@ -298,23 +270,23 @@ pub(crate) fn skipped(
     Ok(skipped)
 }
 
-/// Whether the branch has the commit on which it was found that it has the effect of the change.
+/// Returns true if the branch still contains the commit on which the change was skipped.
 fn holds(branch: &TargetBranch, case: &ConflictRecord, now: ObjectId) -> Result<bool, StoreError> {
     let found = case.skipped_on().and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
     let Some(tip) = found else { return Ok(false) };
     match contains(&branch.store, now, tip) {
-        // It was collected as garbage, so no branch has it.
+        // The commit was garbage-collected, so no branch contains it.
         Err(StoreError::NoSuchCommit { commit }) if commit == tip => Ok(false),
         answer => answer,
     }
 }
 
-/// A report about a change without a record.
+/// Returns a report about a change without a record.
 pub fn report(id: &BundleId, came: ConflictOutcome) -> ConflictReport {
     ConflictReport { id: id.clone(), said: None, attempts: 0, came }
 }
 
-/// The change of a bundle and its seal, or why a resolver has nothing to do with it.
+/// Returns the change of a bundle and its seal, or a report if a resolver has nothing to do with it.
 pub fn find_sealed<'f>(
     branch: &'f TargetBranch,
     id: &BundleId,
@@ -335,7 +307,7 @@ pub fn find_sealed<'f>(
     Ok(Err(report(id, ConflictOutcome::Waits { why })))
 }
 
-/// Returns whether a bundle is accepted still, with the same seal. Asked once its lock is held.
+/// Returns true if a bundle is still accepted with the same seal. To be called once its lock is held.
 pub fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadError> {
     let bundle = &change.bundle;
     if bundle.load()?.state != State::Complete {
@@ -345,7 +317,7 @@ pub fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadErro
     Ok(copy.is_none_or(|text| text == sealed.to_json()))
 }
 
-/// What a change is that merges with its branch.
+/// Returns the outcome for a change that merges with its branch.
 fn fits(
     branch: &TargetBranch,
     tip: ObjectId,

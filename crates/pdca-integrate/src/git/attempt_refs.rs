@@ -1,8 +1,8 @@
-//! The commits of an attempt that is not accepted yet, kept in the target's repository.
+//! Refs that keep the commits of unaccepted attempts.
 //!
-//! A builder commits in a lane. Its commits are brought into the target's object store, and a ref below
-//! `refs/pdca/attempts/` keeps them, so that they outlive the lane, can be the base of other attempts, and
-//! are the very commits that accepting seals.
+//! A builder commits in a lane. Its commits are copied into the target's object store, and a ref below
+//! `refs/pdca/attempts/` keeps them, so that they outlive the lane, can be the base of other attempts, and are
+//! the very commits that acceptance seals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +18,20 @@ use crate::{
     git::store::{Store, open_repository},
 };
 
-/// More commits than anybody would review in one change.
+/// The maximum number of commits of a change.
 const MAX_COMMITS: usize = 10_000;
 
-/// The ref that keeps the work of a bundle. `workspace` tells workspaces on one target apart.
+/// Returns the ref for the work of a bundle. `workspace` distinguishes workspaces with the same target.
 pub fn work_ref(workspace: &str, id: &BundleId) -> String {
     format!("{}{id}", work_prefix(workspace))
 }
 
-/// The beginning of the names of all such refs of a workspace.
+/// Returns the prefix of all such refs of a workspace.
 pub fn work_prefix(workspace: &str) -> String {
     format!("{ATTEMPTS}{workspace}/")
 }
 
-/// Has a ref keep the commits after `base` up to `head`, in place of what it kept before.
+/// Points a ref to the commits after `base` up to `head`, replacing what it kept before.
 pub fn keep_work(
     store: &Store,
     fence: &Fence,
@@ -48,7 +48,7 @@ pub fn keep_work(
     Ok(Effect::Made)
 }
 
-/// Drops the ref of work that is kept elsewhere by now, or that nobody wants.
+/// Deletes the ref of work that another ref keeps, or that is no longer needed.
 pub fn drop_work(
     store: &Store,
     fence: &Fence,
@@ -61,12 +61,10 @@ pub fn drop_work(
 }
 
 impl Store {
-    /// Brings the commits after `base` up to `head`, and all that is new in them, from a lane into this
-    /// repository. Every object is hashed again on its way in, and a tree with an entry that no checkout
-    /// can have is refused.
+    /// Copies the commits after `base` up to `head`, with all new objects, from a lane into this repository.
+    /// Every object is hashed again, and a tree with an entry that no checkout can have is refused.
     ///
-    /// Returns the commits, oldest first; none where they are not one line from the base. Nothing
-    /// refers to them yet.
+    /// Returns the commits, oldest first, or `None` if they are not one line from the base. No ref names them yet.
     pub fn take_in(
         &self,
         from: &Utf8Path,
@@ -109,8 +107,7 @@ impl Store {
 }
 
 impl Store {
-    /// Makes one commit of all that a lane's commit has, on the base: for work that is not one line of
-    /// commits from there.
+    /// Commits the tree of a lane's commit directly on the base, for work that is not one line of commits.
     pub fn squash(
         &self,
         from: &Utf8Path,
@@ -126,7 +123,7 @@ impl Store {
     }
 }
 
-/// Copies a tree and what is in it, but for what `before` has in the same place.
+/// Copies a tree and its contents, except for what `before` has at the same place.
 fn copy_tree(
     from: &gix::Repository,
     to: &gix::Repository,
@@ -135,7 +132,7 @@ fn copy_tree(
     seen: &mut BTreeSet<ObjectId>,
 ) -> Result<(), StoreError> {
     let failed = |source| StoreError::objects("read a lane's tree", source);
-    // Trees are written after what is in them, so that a crash leaves none that is incomplete.
+    // Trees are written after their contents, so that a crash leaves no incomplete tree.
     let mut trees = Vec::new();
     let mut open = vec![(before, tree)];
     while let Some((before, tree)) = open.pop() {
@@ -170,7 +167,7 @@ fn copy_tree(
                 EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
                     copy(from, to, id)?;
                 }
-                // A submodule's commit is in another repository.
+                // The commit of a submodule is in another repository.
                 EntryKind::Commit => {}
             }
         }

@@ -1,8 +1,8 @@
-//! The one place that describes git.
+//! The git command line.
 //!
-//! git works in a *room*: an empty repository of ours whose object directory is the target's. So
-//! no configuration, attributes, hooks, grafts or replacements of the target or of the user reach
-//! it, whatever they say; the objects are the same.
+//! Git runs in a *room*: an empty repository of ours whose object directory is the target's. No configuration,
+//! attributes, hooks, grafts or replacements of the target or the user have any effect there; the objects are
+//! the same.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use pdca_process::Tool;
 
 use crate::git::failure::StoreError;
 
-/// Longer than any of these takes on a large repository; a git that hangs must end.
+/// The time limit of a call. Even large repositories need less; a git that hangs must end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What must hold whatever a later git takes for its default.
+/// Settings that are fixed against changes of git's defaults.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
@@ -38,7 +38,7 @@ const SETTINGS: &[&str] = &[
     "pack.threads=1",
 ];
 
-/// git in a room of its own.
+/// Git in its room.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     program: OsString,
@@ -46,7 +46,7 @@ pub(crate) struct Git {
     objects: Utf8PathBuf,
 }
 
-/// What git said.
+/// The output of git.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -55,7 +55,7 @@ pub(crate) struct Said {
 }
 
 impl Git {
-    /// Makes the room where it is not there, and puts back what must be in it where it is.
+    /// Creates the room, or restores its required files.
     pub(crate) fn prepare(
         program: OsString,
         room: &Utf8Path,
@@ -79,22 +79,20 @@ impl Git {
         Ok(git)
     }
 
-    /// Where it works.
     pub(crate) fn room(&self) -> &Utf8Path {
         &self.room
     }
 
-    /// The program itself.
     pub(crate) fn program(&self) -> &OsString {
         &self.program
     }
 
-    /// The same room with another object directory.
+    /// Returns the same room with another object directory.
     pub(crate) fn with_objects(&self, objects: &Utf8Path) -> Self {
         Self { objects: objects.to_owned(), ..self.clone() }
     }
 
-    /// git with these arguments, ready to be run or spoken with.
+    /// Returns git with these arguments, ready to be run.
     pub(crate) fn tool(&self, args: &[&str], settings: &[String]) -> Tool {
         let fixed = [
             ("GIT_DIR", self.room.as_str()),
@@ -119,7 +117,7 @@ impl Git {
         fixed.iter().fold(tool, |tool, (name, value)| tool.env(*name, *value))
     }
 
-    /// Runs git to its end and gives what it printed; another exit code than 0 is an error.
+    /// Runs git and returns its standard output; any exit code but 0 is an error.
     pub(crate) fn must(
         &self,
         doing: &'static str,
@@ -134,17 +132,17 @@ impl Git {
     }
 }
 
-/// A directory that nobody else uses, removed when this is dropped unless it was renamed.
+/// A private directory, removed on drop unless it was renamed.
 #[derive(Debug)]
 pub(crate) struct Scratch(Utf8PathBuf);
 
 impl Scratch {
-    /// Makes one below `parent`, and `parent` where it is not there.
+    /// Creates a directory below `parent`, which is created if needed.
     pub(crate) fn new(parent: &Utf8Path) -> Result<Self, StoreError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(parent).map_err(|source| StoreError::io("make", parent, source))?;
         loop {
-            // A process of the same number may have died here, so a name may be taken.
+            // A dead process with the same id may have left a directory of this name.
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = parent.join(format!("scratch-{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
@@ -162,7 +160,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left of it is in nobody's way.
+        // A leftover directory does no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Objects reach the disk before a ref names them.
+//! Syncs objects to disk before a ref names them.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use gix::ObjectId;
 use crate::{git::failure::StoreError, git::footprint::Difference, git::store::Store};
 
 impl Store {
-    /// Syncs the commits after `base` up to `head` along first parents, and all that is new in
-    /// them. What is in a pack was synced by whoever wrote the pack.
+    /// Syncs the commits after `base` up to `head` along first parents, with all their new objects. Objects in
+    /// packs were synced when the pack was written.
     pub(crate) fn sync_commits(&self, base: ObjectId, head: ObjectId) -> Result<(), StoreError> {
         let mut objects = BTreeSet::new();
         let mut at = head;
@@ -26,7 +26,7 @@ impl Store {
         self.sync_objects(&objects)
     }
 
-    /// Syncs these objects where they are files of their own.
+    /// Syncs the objects that are loose files.
     pub(crate) fn sync_objects(&self, objects: &BTreeSet<ObjectId>) -> Result<(), StoreError> {
         let mut dirs = BTreeSet::from([self.common_dir().join("objects")]);
         for object in objects {

@@ -1,17 +1,16 @@
-//! git's own merge, in the object store.
+//! Merges by git in the object store.
 //!
-//! `git merge-tree --write-tree --stdin -z` takes any number of merges and has no working tree and
-//! no index. It reads no configuration but what is written here, and takes its attributes from a
-//! tree that the caller names, never from files that happen to lie around. A merge driver is a
-//! program; it is run only where the caller declared it.
+//! `git merge-tree --write-tree --stdin -z` makes any number of merges without a working tree or an index. It
+//! reads only the configuration given here, and its attributes from a tree that the caller names, never from
+//! files on disk. A merge driver is a program; it runs only if the caller declared it.
 //!
-//! Most merges need no git: their outcome is [`certain`].
+//! Most merges need no git: their result is [`certain`].
 //!
-//! A git before 2.45 takes neither trees nor the attributes of one; what is asked of it instead comes
-//! to the same, see [`stand_in`] and [`attributes`].
+//! A git before 2.45 accepts neither trees nor the attributes of one; [`stand_in`] and [`attributes`] ask it in
+//! another way with the same result.
 //!
-//! One process answers a whole batch. It is not kept for the next: git 2.47 holds its answers back
-//! until its input ends, so that asking, waiting and asking again would wait for ever.
+//! One process answers a whole batch. It is not kept for the next one: git 2.47 buffers its answers until its
+//! input ends, so asking, waiting and asking again would wait for ever.
 
 pub(crate) mod answer;
 mod attributes;
@@ -35,92 +34,74 @@ use crate::{
     git::store::Store,
 };
 
-/// How many merges one process is asked for.
+/// The maximum number of merges per process.
 const BATCH: usize = 512;
 
-/// Any number of merges, one a line.
+/// Reads merges from standard input, one per line.
 const ARGS: [&str; 4] = ["merge-tree", "--write-tree", "--stdin", "-z"];
 
-/// A merge driver that the project declares: what `merge=<name>` in its attributes may run.
+/// A declared merge driver, which `merge=<name>` in the attributes may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// The command, as git's `merge.<name>.driver` takes it.
+    /// The command, as in git's `merge.<name>.driver`.
     pub command: String,
-    /// The driver for merges of common ancestors; the same where there is none.
+    /// The driver for merges of common ancestors; `None` for the same.
     pub recursive: Option<String>,
 }
 
-/// The declared merge drivers, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drivers(BTreeMap<String, Driver>);
 
-/// git, ready to merge.
+/// Makes merges in a store, and counts them.
 #[derive(Debug)]
 pub struct Engine<'a> {
     store: &'a Store,
     drivers: Drivers,
-    /// The tree whose `.gitattributes` hold.
+    /// The tree whose `.gitattributes` apply.
     attributes: Option<ObjectId>,
-    /// How many merges were made.
+    /// The number of merges made.
     asked: u64,
-    /// For how many of them git was asked.
+    /// The number of merges made by git.
     asked_git: u64,
-    /// Answers that nobody has asked for yet, and the attributes that they were made with.
+    /// Results that may be asked for next, by attributes and question.
     foreseen: BTreeMap<(Option<ObjectId>, Question), Merged>,
-    /// Where the attributes are for a git that cannot read them from a tree.
+    /// The attribute files for a git that cannot read them from a tree.
     layout: Layout,
     /// Merges that need no git.
     certain: Option<Certain<'a>>,
 }
 
-/// What is merged.
+/// A merge to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question {
-    /// The difference of two trees, or of the trees of two commits, brought to a third: a pick.
+    /// Applies the difference of two trees, or of the trees of two commits, to a third: a pick.
     Trees { base: ObjectId, ours: ObjectId, theirs: ObjectId },
-    /// Two commits, from what they have in common.
+    /// Merges two commits from their merge base.
     Commits { ours: ObjectId, theirs: ObjectId },
 }
 
-/// What became of a merge.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
-    /// It went well.
     Clean {
-        /// The tree.
         tree: ObjectId,
     },
-    /// It did not.
     Conflicted {
-        /// What git came to, with markers in the files where both sides changed the same lines.
+        /// The tree that git wrote, with markers in files whose lines both sides changed.
         tree: ObjectId,
-        /// Every file that needs somebody to decide, in the order of their names.
+        /// The files in conflict, sorted by name.
         conflicts: Vec<Conflict>,
     },
 }
 
-/// Why a merge was not made. It says nothing about the two sides.
+/// The reasons why a merge was not made. They say nothing about the two sides.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// git ended without an answer, twice for the same merge.
+    /// Git ended without an answer, twice for the same merge.
     #[error("git did not merge {ours} and {theirs}: {said}")]
-    NoAnswer {
-        /// One side.
-        ours: ObjectId,
-        /// The other.
-        theirs: ObjectId,
-        /// What it said instead.
-        said: String,
-    },
-    /// A name that cannot be that of a driver, or a command that cannot be one.
+    NoAnswer { ours: ObjectId, theirs: ObjectId, said: String },
     #[error("the merge driver {name:?} cannot be declared: {why}")]
-    Driver {
-        /// The name.
-        name: String,
-        /// Why not.
-        why: &'static str,
-    },
-    /// The answer or an object could not be read.
+    Driver { name: String, why: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -142,7 +123,7 @@ impl Drivers {
         Ok(())
     }
 
-    /// What to put into the key of a verdict: another driver may give another tree.
+    /// Returns a digest for the key of a verdict, because another driver may yield another tree.
     pub fn digest(&self) -> String {
         let text: Vec<String> = self.settings();
         sha256_hex(text.join("\n").as_bytes())
@@ -161,7 +142,6 @@ impl Drivers {
 }
 
 impl<'a> Engine<'a> {
-    /// An engine on a store.
     pub fn new(store: &'a Store, drivers: Drivers) -> Self {
         Self {
             store,
@@ -175,38 +155,36 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The store it merges in.
     pub fn store(&self) -> &'a Store {
         self.store
     }
 
-    /// The declared drivers.
     pub fn drivers(&self) -> &Drivers {
         &self.drivers
     }
 
-    /// How many merges were made.
+    /// Returns the number of merges made.
     pub fn asked(&self) -> u64 {
         self.asked
     }
 
-    /// For how many of them git was asked, because their outcome was not certain without it.
+    /// Returns the number of merges made by git, because their result was not certain without it.
     pub fn asked_git(&self) -> u64 {
         self.asked_git
     }
 
-    /// From here on the `.gitattributes` of this tree hold.
+    /// Sets the tree whose `.gitattributes` apply from now on.
     pub(crate) fn set_attributes(&mut self, tree: ObjectId) {
         self.attributes = Some(tree);
     }
 
-    /// Merges two commits from what they have in common, with the attributes of the first.
+    /// Merges two commits from their merge base, with the attributes of the first.
     pub fn merge(&mut self, ours: ObjectId, theirs: ObjectId) -> Result<Merged, EngineError> {
         self.set_attributes(self.store.tree_of(ours)?);
         self.ask(Question::Commits { ours, theirs })
     }
 
-    /// Brings what one commit changed to another, with the attributes of the latter.
+    /// Applies the change of one commit to another, with the attributes of the latter.
     pub fn pick(&mut self, commit: ObjectId, onto: ObjectId) -> Result<Merged, EngineError> {
         let ours = self.store.tree_of(onto)?;
         let Some(parent) = self.store.parents_of(commit)?.first().copied() else {
@@ -217,9 +195,9 @@ impl<'a> Engine<'a> {
         self.ask(Question::Trees { base, ours, theirs: self.store.tree_of(commit)? })
     }
 
-    /// Brings a change of several commits to another commit as one, with the attributes of the latter.
+    /// Applies a change of several commits to another commit as one, with the attributes of the latter.
     ///
-    /// The markers of a conflict carry the ids of `onto` and `head`.
+    /// Conflict markers carry the ids of `onto` and `head`.
     pub fn bring(
         &mut self,
         (base, head): (ObjectId, ObjectId),
@@ -232,7 +210,6 @@ impl<'a> Engine<'a> {
         self.ask(Question::Trees { base, ours: onto, theirs: head })
     }
 
-    /// Makes one merge.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Merged, EngineError> {
         if let Some(merged) = self.foreseen.remove(&(self.attributes, question)) {
             return Ok(merged);
@@ -243,31 +220,31 @@ impl<'a> Engine<'a> {
         self.ask_git(&[question]).pop().expect("because there is an answer to every question")
     }
 
-    /// The tree that a merge gives, where that is certain without git.
+    /// Returns the tree of a merge, if it is certain without git.
     pub(crate) fn certain(&mut self, question: Question) -> Option<ObjectId> {
         let store = self.store;
         let certain = self.certain.get_or_insert_with(|| Certain::new(store));
-        // What cannot be read here is for git to say something about.
+        // If something cannot be read here, git is asked, and reports the error if there is one.
         let tree = certain_tree(store, certain, question).ok().flatten();
         self.asked += u64::from(tree.is_some());
         tree
     }
 
-    /// Whether the answer is there already.
+    /// Returns true if the result is known already.
     pub(crate) fn foresees(&self, question: Question) -> bool {
         self.foreseen.contains_key(&(self.attributes, question))
     }
 
-    /// Makes merges that may be asked for next. What was foreseen before is forgotten.
+    /// Makes merges that may be asked for next, and forgets earlier ones.
     pub(crate) fn foresee(&mut self, questions: &[Question]) {
         let answers = self.ask_all(questions);
         let keys = questions.iter().map(|question| (self.attributes, *question));
-        // One that git could not make is made again when it is asked for.
+        // A failed one is made again when it is asked for.
         self.foreseen =
             keys.zip(answers).filter_map(|(key, answer)| Some((key, answer.ok()?))).collect();
     }
 
-    /// Makes merges that do not build upon each other. One that git cannot make spoils no other.
+    /// Makes independent merges. A failure of one does not affect the others.
     pub(crate) fn ask_all(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
         let certain: Vec<_> = questions.iter().map(|question| self.certain(*question)).collect();
         let open = questions.iter().zip(&certain).filter(|(_, tree)| tree.is_none());
@@ -280,7 +257,6 @@ impl<'a> Engine<'a> {
         certain.into_iter().map(answer).collect()
     }
 
-    /// Has git make merges.
     fn ask_git(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
         let mut answers = Vec::with_capacity(questions.len());
         while answers.len() < questions.len() {
@@ -292,7 +268,7 @@ impl<'a> Engine<'a> {
             if whole {
                 continue;
             }
-            // git ended at the next one. It may have been killed, so it is worth a second try.
+            // Git ended at the next merge. It may have been killed, so it is tried once more by itself.
             let stuck = &questions[answers.len()];
             let (heard, again) = self.run(std::slice::from_ref(stuck));
             if heard.is_empty() {
@@ -306,7 +282,7 @@ impl<'a> Engine<'a> {
         answers
     }
 
-    /// Asks git, and gives the answers that came and what it said beside them.
+    /// Runs git, and returns the answers that arrived and its standard error.
     fn run(&mut self, questions: &[Question]) -> (Vec<Answer>, String) {
         let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
         self.asked += count;
@@ -329,7 +305,7 @@ impl<'a> Engine<'a> {
         Ok((answer::parse_all(&said.stdout), said.stderr.trim().to_owned()))
     }
 
-    /// As [`run_trees`](Self::run_trees), with a git that takes neither trees nor their attributes.
+    /// Does the same as [`run_trees`](Self::run_trees) with a git that accepts neither trees nor their attributes.
     fn run_commits(&mut self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
         let store = self.store;
         let stand_ins = StandIns::write(store, questions)?;
@@ -400,7 +376,7 @@ impl Question {
     }
 }
 
-/// Whether a change of this path changes the attributes of others.
+/// Returns true if a change of this path changes the attributes of others.
 pub(crate) fn is_attributes(path: &TreePath) -> bool {
     path.file_name() == b".gitattributes"
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a repository, its refs and the git that serves it.
+//! Errors of the object store and of ref updates.
 
 use std::io;
 
@@ -6,79 +6,50 @@ use camino::Utf8PathBuf;
 use gix::ObjectId;
 use thiserror::Error;
 
-/// Why something could not be read from or written to the object store.
+/// The reasons why the object store could not be read or written.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// There is no repository at the path itself.
     #[error("{path} is not a git repository")]
     NotARepository {
-        /// What was given.
         path: Utf8PathBuf,
-        /// What was found there.
         #[source]
         source: Box<gix::Error>,
     },
-    /// A path that is not UTF-8.
     #[error("{path} cannot be used: it is not UTF-8")]
     Path {
-        /// The path, as far as it can be shown.
+        /// A printable form of the path.
         path: String,
     },
-    /// There is no git, or it is too old.
     #[error(transparent)]
     NoGit(#[from] pdca_process::GitError),
-    /// The object is not in the store, or is no commit.
+    /// The object does not exist, or is not a commit.
     #[error("no commit {commit}")]
-    NoSuchCommit {
-        /// The commit.
-        commit: ObjectId,
-    },
-    /// Objects or refs could not be read or written.
+    NoSuchCommit { commit: ObjectId },
     #[error("cannot {doing}")]
     Objects {
-        /// What was tried.
         doing: &'static str,
-        /// Why not.
         #[source]
         source: Box<gix::Error>,
     },
-    /// The system would not.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
         doing: &'static str,
-        /// With which file.
         path: Utf8PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// git ended with an error.
     #[error("cannot {doing}: git ended with {code}: {said}")]
-    Git {
-        /// What was tried.
-        doing: &'static str,
-        /// How git ended.
-        code: i32,
-        /// What it said.
-        said: String,
-    },
-    /// git could not be run to its end.
+    Git { doing: &'static str, code: i32, said: String },
     #[error("cannot run git")]
     Tool {
-        /// Why not.
         #[source]
         source: pdca_process::ToolError,
     },
-    /// Something is not in the form it must have.
     #[error("{what} has a form that is not understood")]
-    Form {
-        /// What it is.
-        what: String,
-    },
+    Form { what: String },
 }
 
-/// Why refs did not move. None of them did.
+/// The reasons why refs did not move. None of them moved.
 #[derive(Debug, Error)]
 pub enum RefError {
     /// Another driver took over; this one must stop.
@@ -86,38 +57,25 @@ pub enum RefError {
     Fenced {
         /// The epoch that the caller holds.
         held: u64,
-        /// The epoch that was found.
+        /// The epoch of the fence.
         found: Option<u64>,
     },
-    /// Another driver is in the middle of a change of refs and does not come to its end.
+    /// Another driver holds the kernel lock for too long.
     #[error("{path} is held by a driver that does not let go")]
-    FenceBusy {
-        /// The lock file.
-        path: Utf8PathBuf,
-    },
-    /// A ref is not where it was expected.
+    FenceBusy { path: Utf8PathBuf },
+    /// A ref is not at the expected value.
     #[error("{name} is at {}, not at {}", shown(*actual), shown(*expected))]
     Moved {
-        /// The ref.
         name: String,
-        /// Where it had to be; none where it must not exist.
+        /// The expected value; `None` if the ref must not exist.
         expected: Option<ObjectId>,
-        /// Where it is.
         actual: Option<ObjectId>,
     },
-    /// Somebody else's lock file is in the way.
+    /// A lock file of another process is in the way.
     #[error("{path} is in the way")]
-    Locked {
-        /// The lock file.
-        path: Utf8PathBuf,
-    },
-    /// A name that cannot be that of a ref.
+    Locked { path: Utf8PathBuf },
     #[error("{name:?} cannot be the name of a ref")]
-    Name {
-        /// What was given.
-        name: String,
-    },
-    /// The store failed.
+    Name { name: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,16 +1,19 @@
-//! Who may change refs, and the change itself.
+//! The fence: only the latest driver may change refs.
 //!
-//! `refs/pdca/fence` names a blob with an epoch and its holder. Whoever takes over raises the
-//! epoch, and every change of refs looks at it first: a driver that was taken over and wakes up
-//! again finds another epoch and is refused.
+//! `refs/pdca/fence` names a blob with an epoch and its holder.
 //!
-//! Looking and changing are one step because both happen under one kernel lock, on a file in the
-//! repository's common directory. A transaction of refs alone would not do: a ref that is looked
-//! at and not changed is not kept locked until the others have moved. The kernel gives the lock
-//! back when its holder dies, so it is never stale; git's own lock files can be, and one of those
-//! that has exactly the value in it that we were about to write is ours and is removed. So is one of any
-//! ref below `refs/pdca/` that outlives our patience: nobody but us writes those, we hold the kernel lock,
-//! and git locks them for an instant only, when it packs refs.
+//! # Protocol
+//! 1. *Take*: a driver that takes over raises the epoch.
+//! 2. *Lock*: each ref update holds a kernel lock on a file in the common directory. Comparing the epoch and
+//!    moving the refs are thereby one step. A ref transaction alone is not enough: it does not keep a ref
+//!    locked that is only compared. The kernel releases the lock when its holder dies, so it is never stale.
+//! 3. *Compare* the epoch. A driver that was superseded and wakes up finds another one and is refused.
+//! 4. *Move* every ref from exactly the expected value, or none.
+//! 5. *Sync* the refs, so that they survive a power loss.
+//!
+//! Git's own lock files can be stale. One that contains exactly the value that is about to be written is ours, left
+//! by a crash, and is removed. So is one of a ref below `refs/pdca/` that outlasts [`GIT_PATIENCE`]: only this crate
+//! writes those refs, the kernel lock is held, and git itself locks them only for an instant to pack them.
 
 use std::{
     fs::{File, TryLockError},
@@ -35,21 +38,21 @@ use crate::{
     git::store::Store,
 };
 
-/// The ref that holds the epoch.
+/// The ref that names the epoch.
 const FENCE: &str = "refs/pdca/fence";
-/// Where nobody but us writes refs.
+/// The prefix of refs that only this crate writes.
 const OWN: &str = "refs/pdca/";
 /// The file whose kernel lock is held while refs change.
 const LOCK: &str = "pdca-fence.lock";
-/// How long another driver's change may take before it counts as stuck.
+/// The time after which another driver's ref update counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a lock of git that somebody else holds is waited for: longer than a git command that moves a
-/// ref takes, and shorter than others wait for us.
+/// The time to wait for a lock file of git: longer than a git command needs to move a ref, and shorter than
+/// [`PATIENCE`], with which other drivers wait for us.
 const GIT_PATIENCE: Duration = Duration::from_secs(3);
-/// How long to wait between two looks at the lock.
+/// The pause between two tries.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The right to change refs, as long as nobody else takes it.
+/// The right to change refs, until another driver takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     epoch: u64,
@@ -57,36 +60,34 @@ pub struct Fence {
     object: ObjectId,
 }
 
-/// Whether a step that may be repeated after a crash changed anything.
+/// The effect of a step that may be repeated after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It did.
     Made,
-    /// The same was there already.
+    /// The same state was there already.
     Recognised,
 }
 
-/// What a reader of the reflog is told.
+/// The entry for the reflog.
 #[derive(Debug, Clone, Copy)]
 pub struct Log<'a> {
-    /// What was done.
     pub message: &'a str,
-    /// When, in seconds since 1970. The caller has the clock.
+    /// Seconds since 1970. The caller has the clock.
     pub seconds: i64,
 }
 
-/// One ref to move, and where it must be before.
+/// An update of one ref.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
     pub(crate) name: String,
-    /// None where it must not exist.
+    /// The expected value; `None` if the ref must not exist.
     pub(crate) from: Option<ObjectId>,
-    /// None where it is to be removed.
+    /// The new value; `None` to delete the ref.
     pub(crate) to: Option<ObjectId>,
 }
 
 impl Fence {
-    /// Takes over: raises the epoch above the present one and above every one `seen` before.
+    /// Takes the fence: raises the epoch above the current one and above `seen`.
     pub fn take(store: &Store, holder: &Run, seen: u64) -> Result<Self, RefError> {
         let _held = lock(store)?;
         let found = Self::current(store)?;
@@ -103,7 +104,7 @@ impl Fence {
         Ok(Self { epoch, holder: holder.clone(), object })
     }
 
-    /// The fence as it is on disk now.
+    /// Reads the current fence.
     pub fn current(store: &Store) -> Result<Option<Self>, StoreError> {
         let Some(object) = ref_at(store, FENCE)? else {
             return Ok(None);
@@ -122,17 +123,16 @@ impl Fence {
         Ok(Some(Self { epoch, holder, object }))
     }
 
-    /// The epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The run that took it.
+    /// Returns the run that took the fence.
     pub fn holder(&self) -> &Run {
         &self.holder
     }
 
-    /// Moves refs, all of them from exactly where they must be, or none.
+    /// Moves all refs from exactly their expected values, or none of them.
     pub(crate) fn move_refs(
         &self,
         store: &Store,
@@ -144,7 +144,7 @@ impl Fence {
         apply(store, moves, log)
     }
 
-    /// Looks whether nobody took over.
+    /// Fails if another driver has taken the fence.
     pub fn verify(&self, store: &Store) -> Result<(), RefError> {
         let found = Self::current(store)?;
         if found.as_ref() == Some(self) {
@@ -154,7 +154,7 @@ impl Fence {
     }
 }
 
-/// Takes the kernel lock; it is given back when the file is dropped.
+/// Takes the kernel lock, which is released when the returned file is dropped.
 fn lock(store: &Store) -> Result<File, RefError> {
     let path = store.common_dir().join(LOCK);
     let failed = |source| StoreError::io("lock", &path, source);
@@ -178,7 +178,7 @@ fn lock(store: &Store) -> Result<File, RefError> {
     }
 }
 
-/// Moves refs under the lock. A lock file of ours that a crash left is removed, once.
+/// Moves refs under the lock, and removes lock files that a crash of ours left behind.
 fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
     let edits = || moves.iter().map(|step| edit(step, log)).collect::<Result<Vec<_>, _>>();
     let time = format!("{} +0000", log.seconds);
@@ -243,8 +243,8 @@ fn edit(step: &Move, log: Log<'_>) -> Result<RefEdit, RefError> {
     Ok(RefEdit { change, name, deref: false })
 }
 
-/// Removes lock files with exactly the value in them that is to be written, and says whether
-/// there were any. We hold the kernel lock, so nobody of ours is still at work on them.
+/// Removes lock files that contain exactly the value to be written, and returns true if there were any. The
+/// kernel lock is held, so no process of ours still uses them.
 fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
     let mut removed = false;
     for step in moves {
@@ -253,7 +253,7 @@ fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
             continue;
         };
         let ours = step.to.is_some_and(|to| text == format!("{to}\n").as_bytes());
-        // Whoever was killed while taking over left an epoch of its own.
+        // A driver that was killed while it took the fence left an epoch of its own.
         if ours || (step.name == FENCE && names_an_epoch(store, &text)) {
             fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
             removed = true;
@@ -262,8 +262,8 @@ fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
     Ok(removed)
 }
 
-/// Removes lock files of refs that nobody but us writes, and says whether there were any. Whoever was killed
-/// may have been about to write something else than we are.
+/// Removes lock files of refs that only this crate writes, and returns true if there were any. A killed driver
+/// may have been about to write another value than this one.
 fn remove_left_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
     let mut removed = false;
     for step in moves.iter().filter(|step| step.name.starts_with(OWN)) {
@@ -276,7 +276,7 @@ fn remove_left_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> 
     Ok(removed)
 }
 
-/// Whether this is the id of a blob with an epoch in it, which nobody else writes.
+/// Returns true if the text is the id of a blob with an epoch, which only this crate writes.
 fn names_an_epoch(store: &Store, text: &[u8]) -> bool {
     let id = ObjectId::from_hex(text.trim_ascii());
     let repo = store.repo();
@@ -284,7 +284,7 @@ fn names_an_epoch(store: &Store, text: &[u8]) -> bool {
     blob.is_some_and(|blob| blob.data.starts_with(b"epoch "))
 }
 
-/// Makes the new values survive a loss of power: the files, and the names of the files.
+/// Syncs the refs and their directories, so that the new values survive a power loss.
 fn sync_refs(store: &Store, moves: &[Move]) -> Result<(), RefError> {
     for step in moves {
         let path = store.common_dir().join(&step.name);
@@ -303,7 +303,7 @@ fn lock_file(store: &Store, name: &str) -> camino::Utf8PathBuf {
     store.common_dir().join(format!("{name}.lock"))
 }
 
-/// What a ref names, without going through tags; none where there is no such ref.
+/// Returns the object that a ref names, without peeling tags, or `None` if the ref does not exist.
 pub(crate) fn ref_at(store: &Store, name: &str) -> Result<Option<ObjectId>, StoreError> {
     let repo = store.repo();
     let found = repo.try_find_reference(name);

@@ -1,10 +1,16 @@
-//! Sealed changes are put onto a base, one by one, in the object store.
+//! Fold: applies sealed changes to a base, one after the other, in the object store.
 //!
-//! Each commit of each change goes `planned → applying → applied | conflict | skipped | failed`,
-//! and every step is told before the next begins, so that it can be made durable. The commits are
-//! a function of the plan alone: trees come from git's merge, authors and their dates from the sealed
-//! commits, committers from the seals. Folding again gives the same ids, which is what makes a crash
-//! harmless.
+//! # Protocol
+//! 1. *Plan*: each sealed commit of each change is recorded as `planned`.
+//! 2. *Adopt* a commit that an earlier fold of the same plan made with the same git, if it is still there and lies on
+//!    the tip. A resumed integration thereby repeats no merge.
+//! 3. *Apply*: `applying` is recorded before the merge, so that a crash is visible as an intent without outcome.
+//! 4. *Merge* with git's own merge, under the attributes of the tip and never of a working tree.
+//! 5. *Write* a commit that depends on the plan alone: its tree comes from the merge, author and date from the sealed
+//!    commit, the committer from the seal. Folding again yields the same id, so a crash at any point is harmless.
+//! 6. *Record* `applied`, `conflict`, `skipped` or `failed` before the next commit begins.
+//! 7. *Roll back* the tip to where the change began if any of its commits fails, so that a change is applied as a
+//!    whole or not at all.
 
 mod commit;
 mod foresight;
@@ -34,90 +40,76 @@ use crate::{
 
 pub use step::{Recorded, Skip, Step, StepState};
 
-/// A plan, carried out.
+/// The result of folding a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
-    /// What came of each bundle, in the order of the plan.
+    /// The result of each bundle, in the order of the plan.
     pub bundles: Vec<FoldedBundle>,
-    /// Steps that gave another commit than an earlier fold told: whatever was gated then is not
-    /// what is there now.
+    /// Commits that differ from those of an earlier fold. What was gated then is not what is there now.
     pub changed: Vec<Changed>,
     candidate: Candidate,
 }
 
-/// A commit that came out otherwise than before.
+/// A commit that differs from the one of an earlier fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     /// The sealed commit.
     pub commit: ObjectId,
-    /// What it became before.
+    /// The commit that it became in the earlier fold.
     pub before: ObjectId,
-    /// What it became now.
+    /// The commit that it became in this one.
     pub now: ObjectId,
 }
 
-/// What came of one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldedBundle {
-    /// The bundle.
     pub id: BundleId,
-    /// What came of it.
     pub fate: Fate,
 }
 
-/// What came of a bundle.
+/// The result of folding one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It is on the tip.
+    /// The bundle is on the tip.
     Applied {
-        /// Each sealed commit that was not skipped, and what it became.
+        /// Each sealed commit that was not skipped, and the commit that it became.
         commits: Vec<AppliedCommit>,
     },
-    /// All of it is there already.
+    /// The tip has the whole effect already.
     AlreadyPresent {
-        /// By which bundle of the plan, where that is known.
+        /// The bundle of the plan that brought it, if that is known.
         by: Option<BundleId>,
     },
-    /// It disagrees with what is on the tip, and was taken off again as a whole.
+    /// The bundle conflicts with the tip and was rolled back as a whole.
     Conflict {
         /// The sealed commit at which it stopped.
         commit: ObjectId,
-        /// The files.
         conflicts: Vec<Conflict>,
-        /// The bundles of the plan that it does not merge with; none where it is the base.
+        /// The bundles of the plan that it does not merge with; empty if it is the base.
         with: Vec<BundleId>,
     },
-    /// It needs a bundle that is not on the tip.
-    Held {
-        /// That bundle.
-        behind: BundleId,
-    },
-    /// It could not be tried, which says nothing about it.
-    Failed {
-        /// Why.
-        why: String,
-    },
+    /// The bundle depends on one that is not on the tip.
+    Held { behind: BundleId },
+    /// Git failed, which says nothing about the bundle.
+    Failed { why: String },
 }
 
-/// Why a fold stopped. What was told so far holds.
+/// The reasons why a fold stopped. The steps recorded so far are valid.
 #[derive(Debug, Error)]
 pub enum FoldError {
-    /// Somebody who was to write a step down could not.
     #[error("a step could not be recorded")]
     Recording(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// git could not be asked.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Told each step before the next begins; an error stops the fold.
+/// Called with each step before the next begins. An error stops the fold.
 pub type Record<'a> =
     &'a mut dyn FnMut(&Step) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Folds a plan. `known` is what an earlier fold of it told, if there was one.
+/// Folds a plan. `known` holds the steps of an earlier fold of it, if there was one.
 pub fn fold(
     engine: &mut Engine<'_>,
     plan: &Plan,
@@ -164,11 +156,11 @@ struct Folding<'a, 'e> {
     bundles: Vec<FoldedBundle>,
     on_tip: Vec<Taken>,
     changed: Vec<Changed>,
-    /// Where the target has files of the bundle at hand that it renamed since.
+    /// The paths to which the target has renamed files of the current bundle.
     renamed: BTreeSet<TreePath>,
 }
 
-/// Where the fold is.
+/// The current tip.
 #[derive(Debug, Clone, Copy)]
 struct Tip {
     commit: ObjectId,
@@ -177,7 +169,7 @@ struct Tip {
     attributes: ObjectId,
 }
 
-/// What came of one commit.
+/// The result of one commit.
 enum Pick {
     Applied(AppliedCommit),
     Skipped(Skip),
@@ -232,7 +224,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         }
     }
 
-    /// Puts one bundle onto the tip, all of it or nothing.
+    /// Applies all commits of a bundle, or none.
     fn take(&mut self, entry: &Entry) -> Result<Fate, FoldError> {
         if let Some(behind) = self.missing(entry) {
             return Ok(Fate::Held { behind });
@@ -275,7 +267,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(Fate::Applied { commits: applied })
     }
 
-    /// A bundle that this one needs, that is of the plan and that is not on the tip.
+    /// Returns a dependency of the entry that is in the plan but not on the tip.
     fn missing(&self, entry: &Entry) -> Option<BundleId> {
         let arrived = |id: &BundleId| {
             self.bundles.iter().any(|bundle| {
@@ -336,7 +328,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(Pick::Applied(done))
     }
 
-    /// Makes the merge of a pick, and where git is needed for it has it make those behind it too.
+    /// Merges a commit. If git is needed for it, git merges the following ones in the same process.
     fn ask(
         &mut self,
         entry: &Entry,
@@ -353,7 +345,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(self.engine.ask(question))
     }
 
-    /// Takes over what an earlier fold did, where it is here and lies on the tip.
+    /// Adopts the commit of an earlier fold, if it exists and lies on the tip.
     fn adopt(
         &mut self,
         entry: &Entry,
@@ -383,7 +375,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         let old = store.tree_of(entry.sealed().record().base)?;
         let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
         for path in changed.paths.iter().filter(|path| !footprint.contains(path)) {
-            // The change was made to a file that has another name in the target by now.
+            // The target has renamed the file since the change was made; git applied the edit under the new name.
             if moved_away && store.has_path(self.tip.tree, path)? && !store.has_path(old, path)? {
                 self.renamed.insert(path.clone());
             }
@@ -401,8 +393,9 @@ impl<'a, 'e> Folding<'a, 'e> {
         same.next().map(|other| other.id().clone())
     }
 
-    /// The bundles on the tip that a change disagrees with: those that it does not merge with by themselves. Where there is
-    /// none, the base is to blame if the change does not merge with it, and else all that changed the same files.
+    /// Returns the bundles on the tip that a change conflicts with when merged with each alone. If there is
+    /// none, the base is to blame if the change does not merge with it, and otherwise every bundle that touched
+    /// the same files.
     fn others_at(
         &mut self,
         entry: &Entry,
@@ -461,7 +454,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     }
 }
 
-/// Whether a path of the footprint was in the old tree and is not in the new one.
+/// Returns true if a path of the footprint is in the old tree and not in the new one.
 fn has_path_lost(
     store: &Store,
     footprint: &[TreePath],
@@ -477,7 +470,7 @@ fn has_path_lost(
 }
 
 impl Folded {
-    /// The tip, to be gated. It is the base where nothing was applied.
+    /// Returns the tip as a candidate. It is the base if nothing was applied.
     pub fn candidate(&self) -> &Candidate {
         &self.candidate
     }

@@ -1,4 +1,4 @@
-//! In what two trees differ.
+//! Differences of trees.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,14 @@ use gix::{
 
 use crate::{git::failure::StoreError, git::path::TreePath, git::store::Store};
 
-/// What git takes for a tree that is too deep.
+/// The depth from which git rejects a tree.
 const MAX_DEPTH: usize = 2048;
 
-/// The difference of two trees.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     /// Every path that was added, removed or changed; a renamed file has two.
     pub(crate) paths: BTreeSet<TreePath>,
-    /// Every tree and file that only the newer side has. A submodule's commit is not ours.
+    /// Every tree and blob that only the newer side has. Commits of submodules are not included.
     pub(crate) new_objects: BTreeSet<ObjectId>,
 }
 
@@ -39,7 +38,7 @@ impl Difference {
         Ok(difference)
     }
 
-    /// Compares the entries of one directory, and gives the directories in it.
+    /// Compares the entries of one directory, and returns its subdirectories.
     fn look_into(&mut self, repo: &gix::Repository, dir: &Dir) -> Result<Vec<Dir>, StoreError> {
         if dir.depth > MAX_DEPTH {
             let what = format!("a tree of more than {MAX_DEPTH} directories in each other");
@@ -73,7 +72,7 @@ impl Difference {
     }
 }
 
-/// A directory of which one side or both have something.
+/// A directory on one side or both.
 struct Dir {
     path: BString,
     depth: usize,
@@ -81,17 +80,16 @@ struct Dir {
     new: Option<ObjectId>,
 }
 
-/// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf {
     pub(crate) mode: EntryMode,
     pub(crate) id: ObjectId,
 }
 
-/// The entries of a tree, in the order of their names.
+/// The entries of a tree, sorted by name.
 pub(crate) type Entries<'a> = Vec<(&'a BStr, Leaf)>;
 
-/// The content of a tree; nothing where there is none.
+/// Reads a tree; an absent one is empty.
 pub(crate) fn read(repo: &gix::Repository, tree: Option<ObjectId>) -> Result<Vec<u8>, StoreError> {
     let failed = |source| StoreError::objects("read a tree", source);
     match tree {
@@ -100,7 +98,7 @@ pub(crate) fn read(repo: &gix::Repository, tree: Option<ObjectId>) -> Result<Vec
     }
 }
 
-/// The entries in the content of a tree.
+/// Parses the entries of a tree.
 pub(crate) fn entries(data: &[u8], hash: gix::hash::Kind) -> Result<Entries<'_>, StoreError> {
     let failed = |source| StoreError::objects("read a tree", source);
     let mut found = Entries::new();
@@ -108,12 +106,12 @@ pub(crate) fn entries(data: &[u8], hash: gix::hash::Kind) -> Result<Entries<'_>,
         let entry = entry.map_err(failed)?;
         found.push((entry.filename, Leaf { mode: entry.mode, id: entry.oid.to_owned() }));
     }
-    // A directory is sorted as if its name ended in a slash.
+    // Git sorts a directory as if its name ended in a slash; `join` needs plain order.
     found.sort_by_key(|(name, _)| *name);
     Ok(found)
 }
 
-/// Each name that one of the lists has, and what each list has under it.
+/// Returns each name in any of the lists, with the entry of each list under it.
 pub(crate) fn join<'a, const N: usize>(
     lists: [&Entries<'a>; N],
 ) -> impl Iterator<Item = (&'a BStr, [Option<Leaf>; N])> {

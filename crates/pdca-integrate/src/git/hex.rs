@@ -1,4 +1,4 @@
-//! Object ids as text, for `serde`.
+//! Serde for object ids as hexadecimal text.
 
 use gix::ObjectId;
 use serde::{Deserialize as _, Deserializer, Serializer};
@@ -15,7 +15,7 @@ fn parse<E: serde::de::Error>(text: &str) -> Result<ObjectId, E> {
     ObjectId::from_hex(text.as_bytes()).map_err(|_| E::custom("not the id of an object"))
 }
 
-/// The same for a list of them.
+/// Serde for a list of ids.
 pub(crate) mod list {
     use super::{Deserializer, ObjectId, Serializer, parse};
     use serde::Deserialize as _;
@@ -32,7 +32,7 @@ pub(crate) mod list {
     }
 }
 
-/// The same for one that may not be there.
+/// Serde for an optional id.
 pub(crate) mod optional {
     use super::{Deserializer, ObjectId, Serializer, parse};
     use serde::Deserialize as _;

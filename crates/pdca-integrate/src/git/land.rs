@@ -1,11 +1,13 @@
-//! What was gated becomes what is there.
+//! Moves a ref to a gated commit.
 //!
-//! One ref moves, from exactly the gated base to exactly the gated commit, under the fence. Then
-//! the repository is opened anew and what is found is compared with what was gated: the tree, and
-//! that it differs from the base in no path but those that were sealed. Where that does not hold
-//! the ref goes back by the same kind of step, and what was found is kept as evidence.
-//!
-//! A branch that somebody has checked out does not move, see [`Holder`].
+//! 1. *Examine* the commit: its tree must be the gated one, its changes against the base must lie within the sealed
+//!    footprints, and it must build on the base.
+//! 2. *Recognize* a ref that contains the commit already: an earlier landing whose outcome was lost.
+//! 3. *Require* the ref at exactly the gated base, and no checkout that holds it, see [`Holder`].
+//! 4. *Sync* the commits before a ref names them.
+//! 5. *Move* the ref under the fence, from exactly the value that was read.
+//! 6. *Prove*: reopen the repository and examine what the ref names now. If it is not what was gated, a ref keeps the
+//!    evidence and the branch is moved back.
 
 mod holder;
 pub(crate) mod offer;
@@ -27,27 +29,26 @@ use crate::{
 pub use holder::{Holder, holders};
 pub use proof::Disproof;
 
-/// Which ref moves.
+/// The ref to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Onto<'a> {
     /// A local branch, named without `refs/heads/`.
     Target(&'a str),
-    /// The staging branch of a target branch, left for a person to merge.
+    /// The staging branch of a target branch, for a person to merge.
     ///
-    /// It goes on from the gated base, or takes the place of an earlier fold of ours.
+    /// It continues from the gated base or replaces an earlier fold of ours.
     Staging {
         /// The target branch, named without `refs/heads/`.
         branch: &'a str,
-        /// The earlier fold that it takes the place of.
+        /// The earlier fold that may be replaced.
         replaces: Option<ObjectId>,
     },
-    /// The ref that says where the branch of a remote was last seen, by its full name.
+    /// The full name of the ref that remembers the last known tip of a remote's branch.
     ///
-    /// The remote has the change already; this is the proof and the record of it here.
+    /// The remote has the commit already; moving this ref proves and records it locally.
     Sighting(&'a str),
 }
 
-/// What landed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landed {
     pub(crate) reference: String,
@@ -57,83 +58,54 @@ pub struct Landed {
     pub(crate) effect: Effect,
 }
 
-/// How far a base is from where it was.
+/// The movement of a base since it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseDrift {
-    /// It is where it was.
     None,
-    /// It went on: gate again on the new base.
+    /// It gained commits: gate again on the new base.
     Forward {
-        /// How many commits were added.
         commits: u64,
     },
-    /// It went on further than is to be followed without a person.
+    /// It gained more commits than may be followed without a person.
     Beyond {
-        /// How many commits were added.
         commits: u64,
-        /// How many may be.
         limit: u64,
     },
     /// It went back, or to another history.
     Rewritten,
-    /// It is gone.
     Gone,
 }
 
-/// Why nothing landed.
+/// The reasons why a landing failed.
 #[derive(Debug, Error)]
 pub enum LandError {
-    /// There is nothing in it. "Nothing applied" is never success.
+    /// The candidate is empty. An empty landing never counts as success.
     #[error("there is no change to land")]
     Nothing,
     /// The branch is checked out; moving it would make that checkout look changed.
     #[error("{branch} is checked out in {}", holder.path)]
-    CheckedOut {
-        /// The branch.
-        branch: String,
-        /// Who has it.
-        holder: Holder,
-    },
-    /// The ref is not at the gated base.
+    CheckedOut { branch: String, holder: Holder },
     #[error("{reference} is not at the gated base {base}")]
-    BaseMoved {
-        /// The ref.
-        reference: String,
-        /// The gated base.
-        base: ObjectId,
-        /// Where the ref is.
-        actual: Option<ObjectId>,
-    },
-    /// What was to land is not what was gated and sealed. Nothing moved.
+    BaseMoved { reference: String, base: ObjectId, actual: Option<ObjectId> },
+    /// The commit is not what was gated and sealed. No ref moved.
     #[error("what is to land is not what was gated")]
     Refused(#[source] Box<Disproof>),
-    /// What landed is not what was gated and sealed. It is kept under `evidence`.
+    /// The landed commit is not what was gated and sealed. The ref `evidence` keeps it.
     #[error("what landed on {reference} is not what was gated; it was {}", restoration(restored.as_deref()))]
     Disproved {
-        /// The ref.
         reference: String,
-        /// What is wrong.
         #[source]
         disproof: Box<Disproof>,
-        /// The ref that keeps what was found.
+        /// The ref that keeps the landed commit.
         evidence: String,
-        /// Why the ref could not be put back; none where it was.
+        /// The reason why the ref could not be moved back; `None` if it was.
         restored: Option<Box<RefError>>,
     },
-    /// After the landing somebody moved the ref to where the landed commit is not.
+    /// After the landing another process moved the ref to a commit without the landed one.
     #[error("{reference} was moved to {} right after landing {commit}", shown(*actual))]
-    MovedAfter {
-        /// The ref.
-        reference: String,
-        /// What landed.
-        commit: ObjectId,
-        /// Where the ref is.
-        actual: Option<ObjectId>,
-    },
-    /// The ref could not be moved.
+    MovedAfter { reference: String, commit: ObjectId, actual: Option<ObjectId> },
     #[error(transparent)]
     Ref(#[from] RefError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -147,7 +119,7 @@ fn shown(id: Option<ObjectId>) -> String {
 }
 
 impl Onto<'_> {
-    /// The full name of the ref.
+    /// Returns the full name of the ref.
     pub fn reference(&self) -> String {
         match self {
             Self::Target(branch) => format!("refs/heads/{branch}"),
@@ -158,28 +130,26 @@ impl Onto<'_> {
 }
 
 impl Landed {
-    /// The ref that moved.
     pub fn reference(&self) -> &str {
         &self.reference
     }
 
-    /// Where it was before; none where it was made.
+    /// Returns the previous commit of the ref, or `None` if the landing created it.
     pub fn before(&self) -> Option<ObjectId> {
         self.before
     }
 
-    /// Where it is now.
     pub fn commit(&self) -> ObjectId {
         self.commit
     }
 
-    /// Whether it moved, or was there already because an earlier landing was not heard of.
+    /// Returns whether the ref moved or had the commit already, because the outcome of an earlier landing was lost.
     pub fn effect(&self) -> Effect {
         self.effect
     }
 }
 
-/// Lands what was gated.
+/// Lands a gated candidate.
 pub fn land(
     store: &Store,
     fence: &Fence,
@@ -190,7 +160,7 @@ pub fn land(
     land_as(store, fence, gated, onto, log, gated.candidate.commit)
 }
 
-/// Lands `written`, which is the gated commit unless a test wants to see that another is caught.
+/// Lands `written`, which differs from the gated commit only in tests of the proof.
 pub(crate) fn land_as(
     store: &Store,
     fence: &Fence,
@@ -252,7 +222,7 @@ fn require_base(
             actual == base || actual == earlier
         }
         (_, Some(actual)) => actual == base,
-        // The staging branch is made with its first landing.
+        // The first landing creates the staging branch.
         (Onto::Staging { .. }, None) => true,
         (Onto::Target(_) | Onto::Sighting(_), None) => false,
     };
@@ -274,7 +244,7 @@ fn require_nobody_there(store: &Store, reference: &str) -> Result<(), LandError>
     }
 }
 
-/// Looks at what is there now, through a repository that was opened after the landing.
+/// Reads the ref back through a newly opened repository and examines the commit that it names.
 fn prove(
     store: &Store,
     fence: &Fence,
@@ -291,7 +261,7 @@ fn prove(
         && other != written
         && proof::contains(&anew, other, commit)?
     {
-        // Somebody built upon it at once. What landed is in there, and is what is to be proved.
+        // Another process built on it at once, so the landed commit is examined and not the new tip.
         return proof::examine(&anew, gated, commit).map_err(refused);
     }
     if actual != Some(written) {
@@ -310,7 +280,7 @@ fn prove(
     Err(LandError::Disproved { reference: reference.to_owned(), disproof, evidence, restored })
 }
 
-/// How far a base is from where it was, and whether that is to be followed.
+/// Determines the movement of a base, with a limit on the commits that may be followed.
 pub fn base_drift(
     store: &Store,
     base: ObjectId,

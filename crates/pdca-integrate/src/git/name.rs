@@ -1,70 +1,65 @@
-//! The names that a run gives to its refs.
+//! Names of refs.
 
 use std::{fmt, str::FromStr};
 
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
-/// The name of a run: one component of a ref, and of a path.
+/// The name of a run: one component of a ref or a path.
 ///
 /// ASCII letters, digits, `-` and `_`, at most 64 of them, and no `-` in front.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Run(String);
 
-/// A text that names no run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not the name of a run")]
 pub struct RunError {
-    /// What was given.
     pub given: String,
 }
 
 impl Run {
-    /// The longest name, in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The ref that holds the seal of a bundle. It is a tag whose text is the seal.
+    /// Returns the ref of a bundle's seal, an annotated tag.
     pub fn seal_ref(&self, id: &BundleId) -> String {
         format!("refs/pdca/{self}/seal/{id}")
     }
 
-    /// The ref that holds the tip of a fold, so that no collection of garbage takes it away.
+    /// Returns the ref that protects the tip of a fold from garbage collection.
     pub fn fold_ref(&self, number: u32) -> String {
         format!("refs/pdca/{self}/int/{number}")
     }
 
-    /// The run whose fold a ref holds the tip of; none of any other ref.
+    /// Returns the run of a ref that [`fold_ref`](Self::fold_ref) made, or `None` for any other ref.
     pub fn of_fold_ref(name: &str) -> Option<Self> {
         let (run, number) = name.strip_prefix("refs/pdca/")?.split_once("/int/")?;
         number.parse::<u32>().ok()?;
         run.parse().ok()
     }
 
-    /// The ref that keeps a commit that was found where it must not be.
+    /// Returns the ref that keeps a commit as evidence of a failed landing.
     pub fn evidence_ref(&self, commit: gix::ObjectId) -> String {
         format!("refs/pdca/{self}/evidence/{commit}")
     }
 }
 
-/// Where staging branches are, without `refs/heads/`.
+/// The prefix of staging branches, without `refs/heads/`.
 pub(crate) const STAGING: &str = "pdca/staging/";
 
-/// Where the refs are that keep attempts.
+/// The prefix of refs that keep attempts.
 pub(crate) const ATTEMPTS: &str = "refs/pdca/attempts/";
 
-/// The target branch that a ref is the staging branch of; none of any other ref.
+/// Returns the target branch of a staging branch, or `None` for any other ref.
 pub fn staged_for(reference: &str) -> Option<&str> {
     reference.strip_prefix("refs/heads/")?.strip_prefix(STAGING)
 }
 
-/// The branch that holds what is staged for a target branch until a person merges it. One lasting name
-/// for each, so that people and tools can refer to it.
+/// Returns the staging branch of a target branch. The name is permanent, so that people and tools can refer to it.
 pub fn staging_branch(target_branch: &str) -> String {
     format!("{STAGING}{target_branch}")
 }

@@ -1,29 +1,27 @@
-//! A path in a tree: bytes, and a text form that loses none of them.
+//! Paths in a tree: bytes with a lossless text form.
 
 use std::fmt;
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A path as git has it: bytes separated by `/`.
+/// A path in git: bytes separated by `/`.
 ///
-/// As text it is itself where it is UTF-8 without control characters; otherwise it stands in
-/// quotation marks with its odd bytes as `\xNN`, and reads back as the same bytes.
+/// The text form is the path itself if it is UTF-8 without control characters. Otherwise it is quoted, with
+/// special bytes as `\xNN`, and parses back to the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(BString);
 
 impl TreePath {
-    /// The path of these bytes.
     pub fn new(bytes: impl Into<BString>) -> Self {
         Self(bytes.into())
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &BStr {
         self.0.as_bstr()
     }
 
-    /// The name after the last `/`.
+    /// Returns the name after the last `/`.
     pub(crate) fn file_name(&self) -> &[u8] {
         self.0.rsplit_str("/").next().unwrap_or_default()
     }

@@ -1,11 +1,11 @@
-//! Which sealed changes a history has, derived from git and nothing else.
+//! Presence of sealed changes in a history, derived from git alone.
 //!
-//! A change is known by the digest of its seal, which every commit that brings it carries in a trailer.
-//! A bundle's id decides nothing: two clones, two trackers or a follow-up may use the same number. Dates
-//! decide nothing either. A commit that was reverted does not count, until its revert is reverted.
+//! A change is identified by the digest of its seal, which every commit that brings it carries in a trailer.
+//! The bundle's id is not enough: two clones, two trackers or a follow-up may use the same number. Dates are
+//! not used either. A reverted commit does not count until its revert is reverted.
 //!
-//! Seals of the first version left trailers without a digest. Those count for such a seal only, and only
-//! on commits that its base does not have.
+//! Seals of the first version left trailers without a digest. These count only for such a seal, and only on
+//! commits that its base does not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,21 +19,21 @@ use crate::{
     git::store::Store,
 };
 
-/// The sentence with which `git revert` names the commit that it undoes.
+/// The sentence with which `git revert` names the reverted commit.
 const REVERTS: &[u8] = b"This reverts commit ";
 
-/// A sealed change that is, or was, in a history.
+/// The presence of a sealed change in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Presence {
     /// The last commit that brought it.
     pub commit: ObjectId,
-    /// The commit that took it back; none while it is there.
+    /// The commit that reverted it; `None` while it is in effect.
     pub reverted_by: Option<ObjectId>,
 }
 
-/// The changes that are in the history of `tip`, by the digests of their seals.
+/// Finds changes in the history of `tip`, by the digests of their seals.
 ///
-/// A change is there where a commit names its seal in a trailer, or where its own head is an ancestor.
+/// A change is present if a commit names its seal in a trailer, or if its own head is an ancestor.
 pub fn present_in(
     store: &Store,
     tip: ObjectId,
@@ -53,8 +53,8 @@ pub fn present_in(
     Ok(found)
 }
 
-/// The commits after `from` in the history of `tip` that no sealed change brought: work of people, which
-/// must not be lost when a branch is folded anew.
+/// Returns the commits after `from` in the history of `tip` that belong to no sealed change: work of people,
+/// which must not be lost when a branch is folded again.
 pub fn foreign_commits(
     store: &Store,
     from: ObjectId,
@@ -62,7 +62,7 @@ pub fn foreign_commits(
 ) -> Result<Vec<ObjectId>, StoreError> {
     let history = History::read(store, tip, Some(from))?;
     let is_ours = |commit: &Commit| !commit.claims.is_empty();
-    // With merge commits, what a marked merge brought is ours as well.
+    // With merge commits, the commits that a marked merge brought are ours as well.
     let mut ours: BTreeSet<ObjectId> = BTreeSet::new();
     for commit in history.commits.iter().filter(|commit| is_ours(commit)) {
         ours.insert(commit.id);
@@ -72,7 +72,7 @@ pub fn foreign_commits(
     Ok(foreign.collect())
 }
 
-/// The digests of the seals that commits after `from` in the history of `tip` name.
+/// Returns the digests of the seals that commits after `from` in the history of `tip` name.
 pub fn seals_named(
     store: &Store,
     from: ObjectId,
@@ -83,7 +83,7 @@ pub fn seals_named(
     Ok(claims.filter_map(|claim| claim.digest.clone()).collect())
 }
 
-/// The refs below a prefix such as `refs/heads/pdca/`, each with the commit that it leads to.
+/// Returns the refs below a prefix such as `refs/heads/pdca/`, each with its commit.
 pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>, StoreError> {
     let failed = |source| StoreError::objects("list refs", source);
     let repo = store.repo();
@@ -91,7 +91,7 @@ pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>
     for reference in repo.references().map_err(failed)?.prefixed(prefix).map_err(failed)? {
         let mut reference = reference.map_err(failed)?;
         let name = reference.name().as_bstr().to_string();
-        // One that leads to no commit is none that anybody could mean.
+        // A ref to something else than a commit is of no use to any caller.
         if let Ok(commit) = reference.peel_to_commit() {
             found.push((name, commit.id));
         }
@@ -99,7 +99,7 @@ pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>
     Ok(found)
 }
 
-/// Whether `commit` is `tip` or an ancestor of it.
+/// Returns true if `commit` is `tip` or an ancestor of it.
 pub fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
     store.require_commit(tip)?;
     store.require_commit(commit)?;
@@ -111,7 +111,7 @@ struct History {
     /// Children before their parents.
     commits: Vec<Commit>,
     places: BTreeMap<ObjectId, usize>,
-    /// The commits that are reverted, each with a revert of it that holds.
+    /// The reverted commits, each with a revert that is in effect.
     undone: BTreeMap<ObjectId, ObjectId>,
 }
 
@@ -119,11 +119,11 @@ struct Commit {
     id: ObjectId,
     parents: Vec<ObjectId>,
     claims: Vec<Claim>,
-    /// Author, their date and the message without trailers: the same for every copy of a commit.
+    /// Author, author date and subject: equal for all copies of a commit.
     origin: Vec<u8>,
 }
 
-/// What a trailer says.
+/// A trailer that names a sealed change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Claim {
     id: String,
@@ -131,13 +131,13 @@ struct Claim {
 }
 
 impl History {
-    /// All that may hold one of these changes: what came after the oldest place that any was built on.
+    /// Reads the part that may contain these changes: everything after the oldest base.
     fn since(store: &Store, tip: ObjectId, seals: &[&SealRecord]) -> Result<Self, StoreError> {
         let starts: BTreeSet<ObjectId> =
             seals.iter().map(|record| record.tip.unwrap_or(record.base)).collect();
         let mut common = Vec::new();
         for start in starts {
-            // A place that is gone bounds nothing, and then the whole history is read.
+            // If a base is gone there is no bound, and the whole history is read.
             if store.require_commit(start).is_err() {
                 return Self::read(store, tip, None);
             }
@@ -180,7 +180,7 @@ impl History {
         record: &SealRecord,
         digest: &str,
     ) -> Result<Option<Presence>, StoreError> {
-        // Copies of one commit count as one: it is there as long as one of them is.
+        // Copies of one commit count as one: it is present as long as one of them is.
         let mut carriers: BTreeMap<&[u8], Vec<ObjectId>> = BTreeMap::new();
         let mut last = None;
         for commit in &self.commits {
@@ -201,7 +201,7 @@ impl History {
         Ok(Some(Presence { commit, reverted_by }))
     }
 
-    /// The commit that undoes one, itself or as part of a merge, and is not undone itself.
+    /// Returns the commit that reverts another, alone or within a merge, and is itself in effect.
     fn undone_by(&self, commit: ObjectId) -> Option<ObjectId> {
         if self.undone.is_empty() {
             return None;
@@ -215,7 +215,7 @@ impl History {
         targets.find_map(|target| self.undone.get(&target).copied())
     }
 
-    /// The commits that a merge brought to its first parent.
+    /// Returns the commits that a merge brought to its first parent.
     fn brought_by(&self, merge: &Commit) -> BTreeSet<ObjectId> {
         let Some((first, others)) = merge.parents.split_first() else { return BTreeSet::new() };
         let mut brought = self.reachable(others);
@@ -259,8 +259,8 @@ fn brings(
     Ok(false)
 }
 
-/// The commits that are reverted by one that is not reverted itself. A revert is made after what it
-/// reverts, so there are no cycles; chains may be long, so nothing recurses.
+/// Returns the commits that are reverted by a commit in effect. A revert is newer than what it reverts, so
+/// there are no cycles. Chains may be long, so this does not recurse.
 fn undone(reverts: &BTreeMap<ObjectId, Vec<ObjectId>>) -> BTreeMap<ObjectId, ObjectId> {
     let mut known: BTreeMap<ObjectId, Option<ObjectId>> = BTreeMap::new();
     for start in reverts.keys() {
@@ -281,7 +281,7 @@ fn undone(reverts: &BTreeMap<ObjectId, Vec<ObjectId>>) -> BTreeMap<ObjectId, Obj
     known.into_iter().filter_map(|(commit, by)| Some((commit, by?))).collect()
 }
 
-/// The trailers of a message, as git sees them: in the last paragraph, where that has trailers only.
+/// Parses the seal trailers of a message from its last paragraph, as git does.
 fn claims(message: &[u8]) -> Vec<Claim> {
     let body = message.trim_end();
     let Some((_, last)) = body.rsplit_once_str("\n\n") else { return Vec::new() };
@@ -302,18 +302,18 @@ fn claims(message: &[u8]) -> Vec<Claim> {
     found
 }
 
-/// The bundles that the trailers of a message name, each with the digest of its seal.
+/// Returns the bundles that the trailers of a message name, each with the digest of its seal.
 pub(crate) fn named_by(message: &[u8]) -> Vec<(String, Option<String>)> {
     claims(message).into_iter().map(|claim| (claim.id, claim.digest)).collect()
 }
 
-/// What every copy of a commit has in common.
+/// Returns what all copies of a commit have in common.
 fn origin(author: &[u8], message: &[u8]) -> Vec<u8> {
     let subject = message.lines().next().unwrap_or_default();
     [author, b"\0", subject].concat()
 }
 
-/// The commits that a message says it reverts.
+/// Returns the commits that a message says it reverts.
 fn reverted_by(message: &[u8]) -> impl Iterator<Item = ObjectId> {
     message.find_iter(REVERTS).filter_map(|at| {
         let rest = &message[at + REVERTS.len()..];

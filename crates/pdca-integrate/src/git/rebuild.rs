@@ -1,7 +1,7 @@
-//! A change made again from its base and its patch, without a working tree.
+//! Recreates a change from its base and its patch, without a working tree.
 //!
-//! The same base, patch, message and signature give the same commit as in the checkout in which the
-//! change was checked. So what was reviewed can be sealed when that checkout is long gone.
+//! The same base, patch, message and signature yield the same commit as in the checkout in which the change was
+//! checked. So a reviewed change can be sealed after that checkout is gone.
 
 use fs_err as fs;
 use gix::ObjectId;
@@ -10,48 +10,40 @@ use thiserror::Error;
 
 use crate::{git::command::run, git::failure::StoreError, git::store::Store};
 
-/// What a commit is made of.
+/// The parts of a commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Ingredients<'a> {
-    /// The commit that it is made on.
+    /// The parent commit.
     pub base: ObjectId,
-    /// What it changes, as git writes it.
+    /// The patch in git's format.
     pub patch: &'a [u8],
-    /// The message.
     pub message: &'a str,
     /// The name of author and committer.
     pub name: &'a str,
-    /// Their address.
+    /// The address of author and committer.
     pub email: &'a str,
-    /// When, in seconds since 1970, as UTC.
+    /// Seconds since 1970, in UTC.
     pub seconds: i64,
 }
 
-/// Why a change was not made again.
+/// The reasons why a change cannot be recreated.
 #[derive(Debug, Error)]
 pub enum RebuildError {
-    /// The patch is not one for this base.
     #[error("the patch does not apply to {base}: {said}")]
-    DoesNotApply {
-        /// The base.
-        base: ObjectId,
-        /// What git said.
-        said: String,
-    },
-    /// The store failed.
+    DoesNotApply { base: ObjectId, said: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Store {
-    /// Makes the commit of a change. Nothing refers to it yet.
+    /// Creates the commit of a change. No ref names it yet.
     pub fn rebuild(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         self.require_commit(change.base)?;
         let tree = self.patched_tree(change)?;
         Ok(self.commit_tree(change, tree)?)
     }
 
-    /// Makes a commit of a tree that is here already, in place of a patch. Nothing refers to it yet.
+    /// Creates a commit from an existing tree instead of a patch. No ref names it yet.
     pub fn commit_tree(
         &self,
         change: &Ingredients<'_>,

@@ -1,9 +1,20 @@
-//! The immutable record of an accepted change.
+//! Seals: immutable records of accepted changes.
 //!
-//! Accepting binds to the commit that was reviewed. What was accepted becomes one tag object whose
-//! text is the record and whose target is the commit, named by `refs/pdca/<run>/seal/<id>`. So
-//! the commit, its history and the record about it are kept by one ref, appear in one step, and
-//! cannot come apart; `seal.json` in the bundle is a copy of that text for people and reviewers.
+//! A seal is one tag object whose message is the record and whose target is the accepted commit, named by
+//! `refs/pdca/<run>/seal/<id>`. One ref thereby keeps the commit, its history and the record, which appear in one
+//! step and cannot come apart. `seal.json` in the bundle is a copy of the message for people and reviewers.
+//!
+//! # Protocol
+//! 1. *Compare* commit and `patch.diff` with those that Check saw. An edit after the review is refused.
+//! 2. *Describe*: derive commits, tree and footprint from the objects, never from the caller. The commits must be one
+//!    line from the base, so that each can be recreated on another base.
+//! 3. *Recognize* an existing seal of the run: equal content makes sealing idempotent after a crash, other content is
+//!    refused.
+//! 4. *Require* every object of the change. A lane may have pruned some, and the seal would promise what it lacks.
+//! 5. *Sync* the commits and the tag before the ref names them, or a power loss could leave a ref to nothing.
+//! 6. *Create* the ref under the fence, only if it does not exist.
+//! 7. *Require* the objects once more: garbage collection may have run between steps 4 and 6. From now on the ref
+//!    protects them.
 
 use gix::ObjectId;
 use pdca_state::{BundleId, Override, sha256_hex};
@@ -19,36 +30,33 @@ use crate::{
     git::store::Store,
 };
 
-/// The version of the record's form. Records of version 1 name neither what the change stands on nor
-/// who accepted it, those of version 2 neither the brief nor overridden rows; both stay readable.
+/// The version of the format. Version 1 has neither `stands_on` nor `accepted`, version 2 neither `brief_digest` nor
+/// `overrides`; both stay readable.
 const SCHEMA: u32 = 3;
-/// The version without a brief. It is written for a seal that was begun in that form.
+/// The version without a brief. It is written for a seal that has neither a brief nor overrides.
 const WITHOUT_BRIEF: u32 = 2;
-/// The oldest version that is read.
+/// The oldest readable version.
 const OLDEST: u32 = 1;
-/// More commits than anybody would review in one bundle.
+/// The maximum number of commits of a change.
 const MAX_COMMITS: usize = 10_000;
 
-/// An accepted change. There is no way to have one but [`seal`] and [`Sealed::load`], which both
-/// look at the objects themselves.
+/// An accepted change. It comes only from [`seal`] and [`Sealed::load`], which both read the objects.
 ///
-/// [`Sealed::unsigned`] gives a change that was checked and not accepted. It can be folded into the
-/// base of another attempt; [`Gated`](crate::Gated) refuses it, so it never lands.
+/// [`Sealed::unsigned`] returns a change that was checked but not accepted. It can be folded into the base of another
+/// attempt, but [`Gated`](crate::Gated) refuses it, so it never lands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
     record: SealRecord,
     is_signed: bool,
 }
 
-/// What a seal says, as in `seal.json`.
+/// The content of a seal, as in `seal.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealRecord {
-    /// The version of this form.
     pub schema: u32,
-    /// The run that sealed it.
+    /// The run that sealed the change.
     pub run: Run,
-    /// The bundle.
     pub id: BundleId,
     /// The commit that the change starts from.
     #[serde(with = "crate::git::hex")]
@@ -56,50 +64,49 @@ pub struct SealRecord {
     /// The commits of the change, oldest first.
     #[serde(with = "crate::git::hex::list")]
     pub commits: Vec<ObjectId>,
-    /// The last of them, which was reviewed.
+    /// The last commit, which was reviewed.
     #[serde(with = "crate::git::hex")]
     pub head: ObjectId,
-    /// The tree of the last of them.
+    /// The tree of the last commit.
     #[serde(with = "crate::git::hex")]
     pub tree: ObjectId,
-    /// Every path in which a commit of the change differs from the one before it.
+    /// Every path that some commit of the change adds, removes or edits.
     pub footprint: Vec<TreePath>,
-    /// Which gates, in which form, passed it.
+    /// The identity of the gates that passed it.
     pub gate_digest: String,
-    /// The place in the order of completion.
+    /// The position in the order of completion.
     pub completion_order: u64,
-    /// SHA-256 of the `patch.diff` that was reviewed.
+    /// The SHA-256 of the reviewed `patch.diff`.
     pub patch_digest: String,
-    /// Where the target branch was. The base is that plus the changes in `stands_on`.
+    /// The tip of the target branch. The base is this commit plus the changes in `stands_on`.
     #[serde(default, with = "crate::git::hex::optional", skip_serializing_if = "Option::is_none")]
     pub tip: Option<ObjectId>,
-    /// The changes that the base has beyond the target branch, in the order they were folded.
+    /// The changes that the base contains beyond the target branch, in the order in which they were folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stands_on: Vec<Support>,
-    /// Who accepted it and when: committer of the commits that land.
+    /// The person who accepted the change, and the time: the committer of the commits that land.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Signer>,
-    /// Lines that are added to the trailers of every commit that lands.
+    /// Trailer lines for every commit that lands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailers: Vec<String>,
-    /// SHA-256 of the `brief.md` that was accepted with the change.
+    /// The SHA-256 of the `brief.md` that was accepted with the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief_digest: Option<String>,
-    /// The failed gating rows that were accepted all the same, each with the reason.
+    /// The failed gating rows that were accepted nevertheless, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Override>,
 }
 
-/// A change that another one stands on.
+/// A change that another one was built on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Support {
-    /// The bundle.
     pub id: BundleId,
-    /// The last commit of its change: which result of the bundle it was.
+    /// The last commit of the change, which identifies the result.
     #[serde(with = "crate::git::hex")]
     pub head: ObjectId,
-    /// The digest of its seal; none while it is not accepted.
+    /// The digest of its seal; `None` while it is not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
 }
@@ -108,160 +115,105 @@ pub struct Support {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signer {
-    /// The name.
     pub name: String,
-    /// The address.
     pub email: String,
-    /// Seconds since 1970, as UTC.
+    /// Seconds since 1970, in UTC.
     pub seconds: i64,
 }
 
-/// What is to be sealed, and what Check saw.
+/// A change to be sealed, and the state that Check saw.
 #[derive(Debug, Clone, Copy)]
 pub struct Acceptance<'a> {
-    /// The run.
     pub run: &'a Run,
-    /// The bundle.
     pub id: &'a BundleId,
     /// The commit that the change starts from.
     pub base: ObjectId,
-    /// The commit as it is now.
+    /// The current last commit.
     pub head: ObjectId,
-    /// `patch.diff` as it is now.
+    /// The current `patch.diff`.
     pub patch: &'a [u8],
     /// The commit that Check saw.
     pub reviewed_head: ObjectId,
-    /// SHA-256 of the `patch.diff` that Check saw, in hexadecimal.
+    /// The hexadecimal SHA-256 of the `patch.diff` that Check saw.
     pub reviewed_patch: &'a str,
-    /// Which gates, in which form, passed it.
+    /// The identity of the gates that passed it.
     pub gate_digest: &'a str,
-    /// The place in the order of completion: a number that only grows.
+    /// The position in the order of completion; it only grows.
     pub completion_order: u64,
-    /// Where the target branch was when the base was made.
+    /// The tip of the target branch when the base was made.
     pub tip: Option<ObjectId>,
-    /// The changes that the base has beyond that.
+    /// The changes that the base contains beyond `tip`.
     pub stands_on: &'a [Support],
-    /// Who accepts it, and when.
+    /// The person who accepts it, and the time.
     pub by: Option<&'a Signer>,
-    /// Lines for the trailers of every commit that lands.
+    /// Trailer lines for every commit that lands.
     pub trailers: &'a [String],
-    /// SHA-256 of `brief.md` as it is accepted; none where only the change itself is meant.
+    /// The SHA-256 of `brief.md`; `None` if only the change itself is meant.
     pub brief: Option<&'a str>,
-    /// The failed gating rows that are accepted all the same.
+    /// The failed gating rows that are accepted nevertheless.
     pub overrides: &'a [Override],
 }
 
-/// Where the branch that a change was built on stands, seen from its seal.
+/// The position of the change's own branch relative to its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
-    /// At the sealed commit.
     AsSealed,
-    /// Somewhere else: what was added after acceptance was never reviewed.
+    /// At another commit. What was added after acceptance was never reviewed.
     Moved {
-        /// Where it is.
         to: ObjectId,
     },
-    /// There is no such branch any more. The seal holds the change all the same.
+    /// The branch is gone. The seal still holds the change.
     Gone,
 }
 
-/// Why nothing was sealed.
+/// The reasons why a change cannot be sealed, or a seal not be used.
 #[derive(Debug, Error)]
 pub enum SealError {
-    /// What is to be sealed is not what Check saw.
+    /// The change is not what Check saw.
     #[error("{what} is {found}, and Check saw {reviewed}")]
     NotAsReviewed {
         /// `the commit` or `patch.diff`.
         what: &'static str,
-        /// What Check saw.
         reviewed: String,
-        /// What is there now.
         found: String,
     },
-    /// The change is sealed already, with another content.
+    /// The bundle is already sealed in this run, with another content.
     #[error("{name} is sealed already, with another {}", fields.join(", "))]
-    SealedOtherwise {
-        /// The ref of the seal.
-        name: String,
-        /// The fields in which the two differ.
-        fields: Vec<&'static str>,
-    },
+    SealedOtherwise { name: String, fields: Vec<&'static str> },
     /// The commits are not one line from the base.
     #[error("commit {commit} has {parents} parents: a change is one line of commits from its base")]
-    NotLinear {
-        /// The commit.
-        commit: ObjectId,
-        /// How many parents it has.
-        parents: usize,
-    },
-    /// The base is not among the ancestors of the head.
+    NotLinear { commit: ObjectId, parents: usize },
+    /// The base is no ancestor of the head.
     #[error("{base} is no ancestor of {head}")]
-    NotFromBase {
-        /// The base.
-        base: ObjectId,
-        /// The head.
-        head: ObjectId,
-    },
-    /// There is nothing to seal.
+    NotFromBase { base: ObjectId, head: ObjectId },
     #[error("the change of {id} has no effect: its tree is that of its base")]
-    NoChange {
-        /// The bundle.
-        id: BundleId,
-    },
+    NoChange { id: BundleId },
     /// The change stands on one that is not accepted.
     #[error("{id} stands on {on}, which is not accepted")]
-    StandsOnUnsigned {
-        /// The bundle.
-        id: BundleId,
-        /// The one that it stands on.
-        on: BundleId,
-    },
-    /// A line that cannot be a trailer.
+    StandsOnUnsigned { id: BundleId, on: BundleId },
+    /// The line cannot be a trailer.
     #[error("{line:?} cannot be a trailer of a commit message")]
-    Trailer {
-        /// The line.
-        line: String,
-    },
-    /// A digest that is none.
+    Trailer { line: String },
     #[error("{what} {given:?} is not a digest")]
-    Digest {
-        /// Which one.
-        what: &'static str,
-        /// What was given.
-        given: String,
-    },
-    /// There is no seal.
+    Digest { what: &'static str, given: String },
     #[error("there is no {name}")]
-    NotSealed {
-        /// The ref of the seal.
-        name: String,
-    },
-    /// A seal that does not say what its own objects say.
+    NotSealed { name: String },
+    /// The seal contradicts its own objects.
     #[error("the seal {name} does not hold: its {field} is not what its commits say")]
-    Broken {
-        /// The ref of the seal.
-        name: String,
-        /// What is wrong.
-        field: &'static str,
-    },
-    /// The text is no seal of this version.
+    Broken { name: String, field: &'static str },
     #[error("the seal {name} cannot be read")]
     Unreadable {
-        /// The ref of the seal.
         name: String,
-        /// Why.
         #[source]
         source: serde_json::Error,
     },
-    /// The ref could not be made.
     #[error(transparent)]
     Ref(#[from] RefError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Seals an accepted change. Doing so again is recognised; with another content it is refused.
+/// Seals an accepted change. A second call with the same content is recognized; with another content it is refused.
 pub fn seal(
     store: &Store,
     fence: &Fence,
@@ -287,30 +239,30 @@ pub fn seal(
     store.sync_commits(record.base, record.head)?;
     store.sync_objects(&[tag].into())?;
     fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
-    // A collection of garbage may have come between; from here on the ref keeps everything.
+    // Garbage collection may have run before the ref existed; from here on the ref protects everything.
     require_complete(store, &record)?;
     Ok((Sealed { record, is_signed: true }, Effect::Made))
 }
 
 impl Sealed {
-    /// A change that was checked and not accepted, to be folded into the base of another attempt. No
-    /// ref is made: the caller keeps the commits alive.
+    /// Returns a change that was checked but not accepted, to be folded into the base of another attempt. No
+    /// ref is created: the caller must keep the commits alive.
     pub fn unsigned(store: &Store, checked: &Acceptance<'_>) -> Result<Self, SealError> {
         require_as_reviewed(checked)?;
         Ok(Self { record: describe(store, checked)?, is_signed: false })
     }
 
-    /// Whether a person accepted it.
+    /// Returns true if a person accepted the change.
     pub fn is_signed(&self) -> bool {
         self.is_signed
     }
 
-    /// The digest of the seal, by which a change is known wherever it is.
+    /// Returns the digest of the seal, which identifies the change everywhere.
     pub fn digest(&self) -> String {
         self.record.digest()
     }
 
-    /// The seal of a bundle, checked against the objects it speaks of.
+    /// Loads the seal of a bundle and checks it against its objects.
     pub fn load(store: &Store, run: &Run, id: &BundleId) -> Result<Self, SealError> {
         let name = run.seal_ref(id);
         let found =
@@ -321,8 +273,7 @@ impl Sealed {
         Ok(found)
     }
 
-    /// Every seal in the repository, whichever run made it. One that does not hold is given as the
-    /// error, with the name of its ref in it.
+    /// Loads every seal in the repository, of any run. An invalid one is returned as an error that names its ref.
     pub fn all(store: &Store) -> Result<Vec<Result<Self, SealError>>, StoreError> {
         let failed = |source| StoreError::objects("list the seals", source);
         let repo = store.repo();
@@ -349,12 +300,12 @@ impl Sealed {
         Ok(seals)
     }
 
-    /// A record from elsewhere, checked against the objects it speaks of.
+    /// Checks a record from elsewhere against the objects.
     pub(crate) fn check(store: &Store, record: SealRecord) -> Result<Self, SealError> {
         let name = record.run.seal_ref(&record.id);
         let broken = |field| SealError::Broken { name: name.clone(), field };
         let is_plain = record.brief_digest.is_none() && record.overrides.is_empty();
-        // A version says which fields there are, so that none can be added or taken away quietly.
+        // The version determines which fields exist, so that none can be added or removed unnoticed.
         if !(OLDEST..=SCHEMA).contains(&record.schema) || is_plain == (record.schema == SCHEMA) {
             return Err(broken("schema"));
         }
@@ -370,22 +321,20 @@ impl Sealed {
         Ok(Self { record, is_signed: true })
     }
 
-    /// What it says.
     pub fn record(&self) -> &SealRecord {
         &self.record
     }
 
-    /// The bundle.
     pub fn id(&self) -> &BundleId {
         &self.record.id
     }
 
-    /// The text of `seal.json`.
+    /// Returns the text of `seal.json`.
     pub fn to_json(&self) -> Vec<u8> {
         self.record.to_json()
     }
 
-    /// Compares with where the branch of the change is now.
+    /// Compares the seal with the current tip of the change's own branch.
     pub fn drift(&self, branch: Option<ObjectId>) -> Drift {
         match branch {
             Some(at) if at == self.record.head => Drift::AsSealed,
@@ -396,7 +345,7 @@ impl Sealed {
 }
 
 impl SealRecord {
-    /// SHA-256 of the text of `seal.json`.
+    /// Returns the SHA-256 of the text of `seal.json`.
     pub fn digest(&self) -> String {
         sha256_hex(&self.to_json())
     }
@@ -461,7 +410,7 @@ fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, Seal
     }
     let commits = line(store, base, head)?;
     for commit in &commits {
-        // One that cannot be made again would otherwise stop the fold of all the others.
+        // A commit that cannot be recreated would otherwise stop the fold of all other changes.
         store.require_sound(*commit)?;
     }
     let tree = store.tree_of(head)?;
@@ -494,7 +443,7 @@ fn is_trailer_line(line: &str) -> bool {
     !line.contains(['\n', '\r', '\0']) && crate::git::fold::is_trailer(line.as_bytes())
 }
 
-/// The commits after `base` up to `head`, oldest first, which must be one line.
+/// Returns the commits after `base` up to `head`, oldest first. They must be one line.
 fn line(store: &Store, base: ObjectId, head: ObjectId) -> Result<Vec<ObjectId>, SealError> {
     store.require_commit(base)?;
     let mut commits = Vec::new();
@@ -532,7 +481,7 @@ fn footprint(
     Ok(paths.into_iter().collect())
 }
 
-/// Every object of the change must be here, or the seal would promise what it cannot keep.
+/// Fails unless every object of the change is in the repository.
 fn require_complete(store: &Store, record: &SealRecord) -> Result<(), StoreError> {
     let revisions = format!("{}\n^{}\n", record.head, record.base);
     let args = ["rev-list", "--objects", "--quiet", "--stdin"];

@@ -1,4 +1,4 @@
-//! The target's repository: its objects and its refs, never a working tree.
+//! The repository of a target: its objects and refs, never a working tree.
 
 use std::{
     ops::Deref,
@@ -14,10 +14,10 @@ use crate::{
     git::command::Git, git::failure::StoreError, git::footprint::Leaf, git::path::TreePath,
 };
 
-/// The target's repository.
+/// The repository of a target.
 ///
-/// The path may be a checkout, a linked worktree or a bare repository; nothing of a checkout is
-/// read or written, but who has which branch checked out.
+/// The path may be a checkout, a linked worktree or a bare repository. Nothing of a checkout is read or
+/// written, except which branch it has checked out.
 #[derive(Debug)]
 pub struct Store {
     path: Utf8PathBuf,
@@ -25,18 +25,17 @@ pub struct Store {
     git: Git,
     installed: InstalledGit,
     repo: gix::ThreadSafeRepository,
-    /// Handles that are not in use, with what they remember.
+    /// Unused handles with their caches.
     idle: Mutex<Vec<gix::Repository>>,
 }
 
-/// How much of objects that were read each handle keeps: a fold reads the same commits and directories
-/// again and again.
+/// The size, in bytes, of each handle's object cache. A fold reads the same commits and directories repeatedly.
 const REMEMBERED: usize = 16 << 20;
 
-/// A handle on the repository, given back for the next reader when it is dropped.
+/// A handle on the repository, which returns to the pool when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Handle<'a> {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     repo: Option<gix::Repository>,
     idle: &'a Mutex<Vec<gix::Repository>>,
 }
@@ -56,15 +55,15 @@ impl Drop for Handle<'_> {
 }
 
 impl Store {
-    /// Opens exactly what is at `path`, without the configuration of the user or the environment.
+    /// Opens exactly the repository at `path`, without the configuration of the user or the environment.
     ///
-    /// `room` is a directory that is ours alone, made where it is not there: git's own repository
-    /// is in it, so that git reads no configuration of the target.
+    /// `room` is a private directory, created if needed. It contains a repository of ours in which git runs, so
+    /// that git reads no configuration of the target.
     pub fn open(path: &Utf8Path, room: &Utf8Path) -> Result<Self, StoreError> {
         Self::open_with(path, room, InstalledGit::find()?)
     }
 
-    /// As [`open`](Self::open), with this git instead of the first on `PATH`.
+    /// Opens the repository with this git instead of the first on `PATH`.
     pub fn open_with(
         path: &Utf8Path,
         room: &Utf8Path,
@@ -80,7 +79,7 @@ impl Store {
         Ok(Self { path: path.to_owned(), common_dir, git, installed, repo, idle })
     }
 
-    /// The same repository, looked at anew.
+    /// Opens the same repository again, without any caches.
     pub(crate) fn reopen(&self) -> Result<Self, StoreError> {
         let repo = open_repository(&self.path)?;
         let (path, common_dir) = (self.path.clone(), self.common_dir.clone());
@@ -88,29 +87,29 @@ impl Store {
         Ok(Self { path, common_dir, git, installed, repo, idle: Mutex::default() })
     }
 
-    /// The path it was opened with.
+    /// Returns the path that the repository was opened with.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// The directory that all worktrees of the repository share, free of symbolic links.
+    /// Returns the directory that all worktrees share, without symbolic links.
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
 
-    /// What git says about its version.
+    /// Returns the output of `git --version`.
     pub fn git_version(&self) -> &str {
         &self.installed.said
     }
 
-    /// Whether `git merge-tree` takes three trees as they are, and attributes from a tree.
+    /// Returns true if `git merge-tree` accepts three trees, and attributes from a tree.
     pub(crate) fn merges_trees(&self) -> bool {
         self.installed.is_at_least(2, 45)
     }
 
-    /// The commit that a ref leads to, as it is on disk now; none where there is no such ref.
+    /// Reads the commit of a ref from disk, or returns `None` if the ref does not exist.
     ///
-    /// `name` is the full name, as in `refs/heads/main`.
+    /// `name` is the full name, such as `refs/heads/main`.
     pub fn commit_at(&self, name: &str) -> Result<Option<ObjectId>, StoreError> {
         let failed = |source| StoreError::objects("read a ref", source);
         let repo = self.repo();
@@ -121,7 +120,7 @@ impl Store {
         Ok(Some(commit.id))
     }
 
-    /// Where a branch is, by its name without `refs/heads/` or `refs/remotes/`; the local one first.
+    /// Returns the tip of a branch, named without `refs/heads/` or `refs/remotes/`; a local branch takes precedence.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<ObjectId>, StoreError> {
         match self.commit_at(&format!("refs/heads/{branch}"))? {
             Some(tip) => Ok(Some(tip)),
@@ -129,11 +128,11 @@ impl Store {
         }
     }
 
-    /// Brings the commits after `base` up to `head`, and all that is in them, from another
-    /// repository of the same history, such as a lane, into this one.
+    /// Copies the commits after `base` up to `head` with their contents from another repository of the same
+    /// history, such as a lane.
     ///
-    /// Every object is checked on its way in. Nothing refers to them yet: [`seal`](crate::seal)
-    /// does, and until then a collection of garbage may take them away again.
+    /// Every object is checked. No ref names them until [`seal`](crate::seal) creates one, so garbage
+    /// collection may remove them until then.
     pub fn import(
         &self,
         from: &Utf8Path,
@@ -162,19 +161,18 @@ impl Store {
         }
     }
 
-    /// The tree of a commit.
     pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, StoreError> {
         let repo = self.repo();
         let tree = find_commit(&repo, commit)?.tree_id().map(gix::Id::detach);
         tree.map_err(|source| StoreError::objects("read a commit", source))
     }
 
-    /// When a commit was committed, in seconds since 1970.
+    /// Returns the committer date of a commit, in seconds since 1970.
     pub fn committed_at(&self, commit: ObjectId) -> Result<i64, StoreError> {
         Ok(self.read_commit(commit)?.committer.time.seconds)
     }
 
-    /// The tree of a commit, or the tree itself.
+    /// Returns the tree of a commit, or the id itself if it is a tree.
     pub(crate) fn tree_at(&self, id: ObjectId) -> Result<ObjectId, StoreError> {
         let repo = self.repo();
         let found = repo.try_find_object(id);
@@ -191,7 +189,6 @@ impl Store {
         Ok(parents)
     }
 
-    /// Everything that a commit says.
     pub(crate) fn read_commit(&self, commit: ObjectId) -> Result<gix::objs::Commit, StoreError> {
         let failed = |source| StoreError::objects("read a commit", source);
         let repo = self.repo();
@@ -200,8 +197,7 @@ impl Store {
         gix::objs::Commit::try_from(decoded).map_err(failed)
     }
 
-    /// Refuses a commit that is not in the form that git gives it: made again, it would be
-    /// another, or none.
+    /// Fails for a commit that is not in git's canonical form: recreated, it would have another id.
     pub(crate) fn require_sound(&self, commit: ObjectId) -> Result<(), StoreError> {
         let mut again = Vec::new();
         let form = |_| StoreError::Form { what: format!("commit {commit}") };
@@ -215,13 +211,13 @@ impl Store {
         Err(StoreError::Form { what: format!("commit {commit}") })
     }
 
-    /// The file, link or submodule that a tree has under this path.
+    /// Returns the file, link or submodule of a tree at this path.
     pub(crate) fn leaf(&self, tree: ObjectId, path: &TreePath) -> Result<Option<Leaf>, StoreError> {
         let failed = |source| StoreError::objects("read a tree", source);
         let repo = self.repo();
         let mut at = Leaf { mode: gix::objs::tree::EntryKind::Tree.into(), id: tree };
         for name in path.as_bytes().split_str("/") {
-            // Below a submodule there is nothing of ours, whatever its commit may be.
+            // A submodule's content is in another repository.
             if !at.mode.is_tree() {
                 return Ok(None);
             }

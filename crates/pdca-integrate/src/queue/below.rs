@@ -1,4 +1,4 @@
-//! The sealed changes that are directly below a tip.
+//! Landed changes directly below a tip.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,16 @@ use crate::{
     git::failure::StoreError, git::seal::Sealed, git::store::Store, queue::plan::Strategy,
 };
 
-/// A change that landed, and the last commit that brought it.
+/// A landed change and its last commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Landing<'a> {
-    /// The change.
     pub sealed: &'a Sealed,
-    /// The commit.
     pub commit: ObjectId,
 }
 
-/// The changes that landed one upon the other up to `tip`, oldest first, and the commit below all of them.
+/// Returns the changes that landed directly one upon the other up to `tip`, oldest first, and the commit below them.
 ///
-/// A commit that none of them brought ends it, because a combination without that commit would be another
-/// one. So do more than `most` changes.
+/// The walk ends at a foreign commit, because every combination must contain it, and after `most` changes.
 pub fn landed_below<'a>(
     store: &Store,
     tip: ObjectId,
@@ -49,7 +46,7 @@ pub fn landed_below<'a>(
         && let Some(landing) = line.get(at).and_then(|commit| by_commit.get(commit))
     {
         let next = at + length(landing);
-        // It brought fewer commits than were sealed, or there is nothing below it.
+        // It brought fewer commits than were sealed, or nothing is below it: its extent is unknown.
         if next >= line.len()
             || line[at + 1..next].iter().any(|commit| by_commit.contains_key(commit))
         {

@@ -1,4 +1,4 @@
-//! A tip to be gated, and what is in it.
+//! Candidates: commits to be gated, with the changes that they contain.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
     queue::plan::{Entry, Strategy},
 };
 
-/// A tip to be gated: the only thing that can become [`Gated`](crate::Gated), and then land.
+/// A commit to be gated. Only this type can become [`Gated`](crate::Gated) and then land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub(crate) base: ObjectId,
@@ -28,62 +28,59 @@ pub struct Candidate {
     pub(crate) bundles: Vec<Taken>,
 }
 
-/// A change that is in a candidate.
+/// A change in a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) entry: Entry,
     pub(crate) commits: Vec<AppliedCommit>,
-    /// Where the target has files of the footprint that it renamed since.
+    /// The paths to which the target has renamed files of the footprint.
     pub(crate) renamed: BTreeSet<TreePath>,
 }
 
-/// A sealed commit and what it became.
+/// A sealed commit and the commit that it became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedCommit {
-    /// The sealed commit.
     #[serde(with = "crate::git::hex")]
     pub source: ObjectId,
-    /// The commit on the tip.
+    /// The commit on top of the base.
     #[serde(with = "crate::git::hex")]
     pub applied: ObjectId,
-    /// Its tree.
     #[serde(with = "crate::git::hex")]
     pub tree: ObjectId,
 }
 
 impl Candidate {
-    /// The commit that everything was folded onto.
+    /// Returns the commit that the changes were folded onto.
     pub fn base(&self) -> ObjectId {
         self.base
     }
 
-    /// The commit to be gated.
+    /// Returns the commit to be gated.
     pub fn commit(&self) -> ObjectId {
         self.commit
     }
 
-    /// Its tree.
     pub fn tree(&self) -> ObjectId {
         self.tree
     }
 
-    /// The bundles in it, in order.
+    /// Returns the bundles, in order.
     pub fn bundles(&self) -> impl Iterator<Item = &BundleId> {
         self.bundles.iter().map(|taken| taken.entry.sealed().id())
     }
 
-    /// The bundles in it, in order, each with its commits.
+    /// Returns the bundles, in order, each with its commits.
     pub fn applied(&self) -> impl Iterator<Item = (&BundleId, &[AppliedCommit])> {
         self.bundles.iter().map(|taken| (taken.entry.sealed().id(), taken.commits.as_slice()))
     }
 
-    /// The bundles in it, in order, each with the last commit that brings it.
+    /// Returns the bundles, in order, each with its last commit.
     pub fn commits(&self) -> impl Iterator<Item = (&BundleId, ObjectId)> {
         self.applied().filter_map(|(id, commits)| Some((id, commits.last()?.applied)))
     }
 
-    /// Has a ref keep the tip, so that no collection of garbage takes it away while it is gated.
+    /// Creates a ref to the commit, so that garbage collection does not remove it while it is gated.
     pub fn anchor(
         &self,
         store: &Store,
@@ -101,8 +98,8 @@ impl Candidate {
         Ok(Effect::Made)
     }
 
-    /// What is left to land after the first bundles of it landed as `tip`; none where that is no
-    /// state between two of its bundles.
+    /// Returns the part that is left after its first bundles landed as `tip`, or `None` if `tip` is not a
+    /// commit between two of its bundles.
     #[must_use]
     pub fn after(&self, tip: ObjectId) -> Option<Self> {
         if tip == self.base {
@@ -114,8 +111,8 @@ impl Candidate {
         Some(Self { base: tip, bundles, ..self.clone() })
     }
 
-    /// Every path that the candidate may change: those of its seals, and where the target has
-    /// them by now.
+    /// Returns every path that the candidate may change: those of its seals, and the names under which the target has
+    /// these files now.
     pub(crate) fn footprint(&self) -> BTreeSet<TreePath> {
         let of = |taken: &Taken| {
             let sealed = taken.entry.sealed().record().footprint.clone();
@@ -125,10 +122,10 @@ impl Candidate {
     }
 }
 
-/// Removes a ref of ours, if it is exactly there: one that kept a tip while it was gated, one that kept
-/// work, or a staging branch that no checkout has.
+/// Deletes a ref of ours if it points to exactly `commit`: an anchor of a candidate, kept work, or a staging
+/// branch that is not checked out.
 ///
-/// What it kept must be reachable from elsewhere, or be of no use: that is the caller's to know.
+/// The caller must know that the commit is reachable from elsewhere or no longer needed.
 pub fn drop_own_ref(
     store: &Store,
     fence: &Fence,

@@ -1,11 +1,10 @@
-//! What landed, written so that anybody with the objects can find it out again.
+//! Landing certificates, which can be verified from the objects alone.
 //!
-//! A certificate names the inputs, their order, the trees, the commits, the gates and the verdict.
-//! [`verify`] believes none of it: it reads the seals' commits, folds them again with git, and
-//! compares bit for bit. What cannot be found out again from objects (the verdict, digests of
-//! gates, the order of completion) stands under a digest per section, so that a changed byte is
-//! found and its place can be named; it is no signature, and does not keep out a forger who
-//! writes new digests as well.
+//! A certificate names the inputs and their order, the trees, commits and gates, and the verdict. [`verify`]
+//! trusts none of it: it reads the sealed commits, folds them again with git, and compares every id. Facts that
+//! objects cannot prove (the verdict, digests of gates, the order of completion) are covered by one digest per
+//! section, so that a changed byte is noticed and located. These digests are no signature: a forger can write
+//! new ones.
 
 use std::collections::BTreeMap;
 
@@ -25,143 +24,118 @@ use crate::{
     queue::verdict::{Gated, Light, Verdict},
 };
 
-/// The version of the certificate's form. Those of version 1 tell of commits in the first [`Form`].
+/// The version of the file format. Version 1 describes commits in the first [`Form`].
 const SCHEMA: u32 = 2;
 
-/// What landed, and from what.
+/// A landing and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// The version of this form.
     pub schema: u32,
-    /// The commit that everything was folded onto.
+    /// The commit that the changes were folded onto.
     #[serde(with = "crate::git::hex")]
     pub base: ObjectId,
-    /// How changes came onto the tip.
     pub strategy: Strategy,
     /// The changes, in order.
     pub inputs: Vec<Input>,
-    /// What became of them, in the same order.
+    /// The resulting commits, in the same order.
     pub results: Vec<Outcome>,
     /// The commit that landed.
     #[serde(with = "crate::git::hex")]
     pub commit: ObjectId,
-    /// Its tree.
     #[serde(with = "crate::git::hex")]
     pub tree: ObjectId,
-    /// Every path that it may change.
+    /// Every path that the landing may change.
     pub footprint: Vec<TreePath>,
-    /// What the gates said about exactly this tree.
+    /// The verdict about exactly this tree.
     pub verdict: Verdict,
-    /// The git that merged.
+    /// The version of git that merged.
     pub git_version: String,
     /// The ref that moved.
     pub reference: String,
 }
 
-/// One change that landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// What was sealed.
     pub seal: SealRecord,
-    /// The bundles that it needs.
     pub depends_on: Vec<BundleId>,
 }
 
-/// What became of one change.
+/// The commits that one change became.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// The bundle.
     pub id: BundleId,
-    /// Its commits.
     pub commits: Vec<AppliedCommit>,
 }
 
-/// A certificate with its digests, as it is in a file.
+/// The content of a certificate file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     certificate: Certificate,
-    /// SHA-256 of each section, by its name.
+    /// The SHA-256 of each section, by name.
     sections: BTreeMap<String, String>,
-    /// SHA-256 of the list of sections.
+    /// The SHA-256 of `sections`.
     sha256: String,
 }
 
-/// A certificate that holds.
+/// A certificate that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// What it says.
     pub certificate: Certificate,
-    /// The git it was verified with. The ids are the same even where it is another.
+    /// The version of git that verified it, which may differ from the one that merged.
     pub git_version: String,
 }
 
-/// Why a certificate does not hold.
+/// The reasons why a certificate does not verify.
 #[derive(Debug, Error)]
 pub enum VerifyError {
-    /// It cannot be read.
     #[error("line {line}, column {column}: not a certificate")]
     Unreadable {
-        /// The line, counted from 1.
+        /// Counted from 1.
         line: usize,
-        /// The column, counted from 1.
+        /// Counted from 1.
         column: usize,
-        /// What is wrong there.
         #[source]
         source: serde_json::Error,
     },
-    /// It says the same as a certificate would, in other bytes.
+    /// The content is a certificate, but not in the canonical bytes.
     #[error("line {line}, column {column}: not as it was written")]
     Bytes {
-        /// The line, counted from 1.
+        /// Counted from 1.
         line: usize,
-        /// The column, counted from 1.
+        /// Counted from 1.
         column: usize,
     },
-    /// A part of it is not what was written.
+    /// A section does not match its digest.
     #[error("`{place}` is not what was certified")]
-    Changed {
-        /// Which part.
-        place: String,
-    },
-    /// A part of it is not what the objects say.
+    Changed { place: String },
+    /// A field contradicts the objects.
     #[error("`{place}` says {says}, and it is {found}")]
-    Wrong {
-        /// Which part.
-        place: String,
-        /// What it says.
-        says: String,
-        /// What was found.
-        found: String,
-    },
-    /// A seal does not hold here.
+    Wrong { place: String, says: String, found: String },
+    /// A seal is not valid in this repository.
     #[error("`{place}` does not hold here")]
     Seal {
-        /// Which part.
         place: String,
-        /// Why.
         #[source]
         source: Box<SealError>,
     },
-    /// The changes have no order.
     #[error("`inputs` have no order")]
     Order(#[source] PlanError),
-    /// The changes could not be folded again.
     #[error("the changes could not be folded again")]
     Fold(#[source] Box<FoldError>),
 }
 
 impl Certificate {
-    /// What landed.
+    /// Returns the certificate of a landing.
     pub fn new(landed: &Landed, gated: &Gated) -> Self {
         Self::announced(gated, &landed.reference)
     }
 
-    /// What is about to land on a ref, to be kept until it has: whoever dies between the landing and
-    /// the writing of its certificate finds it ready.
+    /// Returns the certificate of a landing that is about to happen. It is stored first, so that a crash between the
+    /// landing and its certificate loses nothing.
     pub fn announced(gated: &Gated, reference: &str) -> Self {
         let candidate = &gated.candidate;
         let inputs = candidate.bundles.iter().map(|taken| Input {
@@ -187,7 +161,7 @@ impl Certificate {
         }
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn to_json(&self) -> Vec<u8> {
         let sections = sections(self);
         let sha256 = sha256_hex(&compact(&sections));
@@ -195,9 +169,9 @@ impl Certificate {
     }
 }
 
-/// Finds out again what a certificate says, in any repository that has the objects.
+/// Verifies a certificate against any repository that has the objects.
 ///
-/// The engine must have the merge drivers declared that were declared then.
+/// The engine must have the same merge drivers as the one that folded the changes.
 pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyError> {
     let certificate = read(text)?;
     let mut entries = Vec::new();
@@ -246,7 +220,7 @@ pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyEr
     Ok(Verified { certificate, git_version })
 }
 
-/// Reads a certificate and looks whether every byte is as it was written.
+/// Parses a certificate and checks that every byte is canonical and covered by its digest.
 fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
     let file: File = serde_json::from_slice(text).map_err(|source| VerifyError::Unreadable {
         line: source.line(),
@@ -263,7 +237,7 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
     }
     let changed = |place: &str| Err(VerifyError::Changed { place: place.to_owned() });
     if file.sha256 != sha256_hex(&compact(&file.sections)) {
-        // Either the list or its digest; a section that fits its digest in the list clears it.
+        // Either the list or its digest was changed. If all sections match the list, it was the digest.
         let fits = sections(&file.certificate) == file.sections;
         return changed(if fits { "sha256" } else { "sections" });
     }

@@ -1,4 +1,4 @@
-//! Any subset of a plan, folded.
+//! Folded subsets of a plan.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,28 @@ use crate::{
     queue::plan::Plan,
 };
 
-/// The subsets of a plan that the search asks for, each folded once.
+/// A plan whose subsets are folded on demand, each once.
 #[derive(Debug)]
 pub struct Combination<'a> {
     plan: &'a Plan,
     built: BTreeMap<Vec<usize>, Built>,
 }
 
-/// What became of a subset.
+/// The result of folding a subset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Built {
-    /// A tip to be gated.
     Candidate(Candidate),
-    /// The entry at this place does not fit the others.
+    /// The entry at this place of the plan conflicts with the others.
     Unfit {
-        /// The place in the plan.
         place: usize,
     },
-    /// git could not say, which says nothing about the changes.
+    /// Git failed, which says nothing about the changes.
     Failed {
-        /// Why.
         why: String,
     },
 }
 
 impl<'a> Combination<'a> {
-    /// The subsets of a plan.
     pub fn new(plan: &'a Plan) -> Self {
         Self { plan, built: BTreeMap::new() }
     }
@@ -48,7 +44,7 @@ impl<'a> Combination<'a> {
         let nothing = Recorded::default();
         let folded = fold_some(engine, self.plan, &chosen, &nothing, &mut |_| Ok(()))?;
         let built = self.judge(&folded);
-        // What git could not say now it may say later.
+        // A failure of git may be transient, so it is not remembered.
         if !matches!(built, Built::Failed { .. }) {
             self.built.insert(places.to_vec(), built.clone());
         }

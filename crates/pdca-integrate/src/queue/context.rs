@@ -1,4 +1,4 @@
-//! What the merge queue asks of its surroundings: values, and one trait for running gates.
+//! The interface of the merge queue to its caller: values, and one trait that runs gates.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::evidence::RedRow;
 use super::target_branch::TargetBranch;
 use super::workspace::QueueWorkspace;
 
-/// The first slot that combinations are gated in: above those that bundles are worked on in.
+/// The first slot for gating combinations, above all slots for bundles.
 ///
-/// Each lane at work holds a block of ports, so no range of ports gives as many lanes as this.
+/// Every lane needs a block of ports, so there cannot be as many lanes for bundles as this.
 pub const FIRST_SLOT: u32 = 10_000;
 const _: () = assert!(FIRST_SLOT > pdca_lanes::MOST_PORT_BLOCKS, "the slots would overlap");
 
-/// Runs the gates over combinations. The driver implements it over private checkouts, tests over a table.
+/// Runs gates over combinations. The driver implements it with private checkouts, tests with a table.
 pub trait CombinationGate: Sync {
     /// Gates one tree. Called from several threads at once, each with a slot of its own.
     fn gate(
@@ -31,49 +31,43 @@ pub trait CombinationGate: Sync {
     ) -> Result<Ruling, GateRunError>;
 }
 
-/// A commit to be gated, and the place for it.
+/// A commit to be gated, and the slot for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateJob {
-    /// The checkout.
     pub slot: u32,
-    /// The commit.
     pub commit: ObjectId,
-    /// Its tree.
     pub tree: ObjectId,
-    /// How often the tree was asked about before, where an earlier verdict does not count.
+    /// The number of fresh runs of this tree; 0 if earlier verdicts count.
     pub asked: u32,
-    /// Where the rows leave their verdicts. A run that is asked anew has another one.
+    /// The directory for the results of the rows. Each fresh run has its own.
     pub jobs: Utf8PathBuf,
 }
 
-/// Why gates came to no ruling.
+/// The reasons why gates gave no ruling.
 #[derive(Debug, thiserror::Error)]
 pub enum GateRunError {
-    /// They were told to stop.
     #[error("interrupted")]
     Interrupted,
-    /// They could not be run.
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What the gates said about a combination.
+/// The result of gating a combination.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
-    /// The verdict; none where a row that blocks could not be decided.
+    /// The verdict; `None` if a gating row could not be decided.
     pub light: Option<Light>,
-    /// The rows that block and are red, or could not be decided.
+    /// The gating rows that are red or undecided.
     pub rows: Vec<String>,
-    /// What those rows said, one line each.
+    /// One line of explanation for each of those rows.
     pub evidence: Vec<String>,
-    /// Their logs.
     pub logs: Vec<Utf8PathBuf>,
-    /// Those that are red, with what they left.
+    /// The red rows with their evidence.
     pub red: Vec<RedRow>,
 }
 
 impl Ruling {
-    /// Reads a report. `reproduce` gives the command that shows a red row again.
+    /// Reads a report. `reproduce` returns the command that reproduces a red row.
     pub fn of(report: &GateReport, reproduce: &dyn Fn(&GateRow) -> Option<String>) -> Self {
         let of = |light, rows: &[&GateRow], names: Vec<String>| Self {
             light,
@@ -93,7 +87,7 @@ impl Ruling {
         of(light, &rows, rows.iter().map(|row| said(row)).collect())
     }
 
-    /// The same for the search.
+    /// Converts the ruling to an answer for the search.
     pub(crate) fn answer(&self) -> Answer {
         let rows = self.rows.clone();
         match self.light {
@@ -108,59 +102,52 @@ fn said(row: &GateRow) -> String {
     format!("{}: {}", row.rule_id, row.reason())
 }
 
-/// The gates that decide about combinations.
+/// The gates for combinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CombinationGates {
-    /// Their identity, environment included.
+    /// The identity of the gates and their environment.
     pub id: GateSetId,
-    /// The rows.
     pub rows: Vec<String>,
-    /// What becomes of a red row that may be flaky, where the configuration says.
+    /// The configured treatment of red rows that may be flaky.
     pub policies: BTreeMap<String, FlakePolicy>,
 }
 
 impl CombinationGates {
-    /// The policies of the rows and the history that they are applied to.
+    /// Loads the flake history and combines it with the policies.
     pub fn flake_rules(&self, workspace: &QueueWorkspace) -> FlakeRules {
         FlakeRules::load(workspace, self.policies.clone())
     }
 }
 
-/// Something a person follows while an integration runs.
+/// A message about a running integration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// The integration has its name and its journal.
     Begun {
-        /// The name.
         run: String,
-        /// The directory of its journal.
+        /// The directory of the journal.
         dir: Utf8PathBuf,
     },
-    /// A step.
     Progress {
-        /// What a person reads.
+        /// The text for people.
         text: String,
-        /// The same as facts, for the steps that have them.
+        /// The same as an event, if the step has one.
         step: Option<IntegrationStep>,
     },
-    /// A fact that does not stop the integration.
+    /// A warning that does not stop the integration.
     Warning(String),
 }
 
-/// The surroundings of an integration.
+/// The environment of an integration.
 #[derive(Clone, Copy)]
 pub struct QueueContext<'a> {
-    /// Directories and targets.
     pub workspace: &'a QueueWorkspace,
-    /// The gates that decide.
     pub gates: &'a CombinationGates,
-    /// Runs them.
     pub gate: &'a dyn CombinationGate,
-    /// Is told of every effect.
+    /// Called around every effect.
     pub effects: &'a dyn Effects,
-    /// Is told what happens, from the thread in which it happens.
+    /// Receives messages on the thread on which they arise.
     pub notify: &'a (dyn Fn(Notice) + Sync),
-    /// Stops the integration.
     pub cancel: &'a Cancel,
     /// The wall clock, in seconds since 1970.
     pub now: fn() -> i64,

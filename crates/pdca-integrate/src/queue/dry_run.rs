@@ -1,7 +1,7 @@
-//! What an integration would do, found out without doing it.
+//! Dry run: predicts the result of an integration.
 //!
-//! The changes are folded in the object store, which leaves objects there that nothing refers to.
-//! No ref moves, nothing is gated and nothing is written down.
+//! The changes are folded in the object store, which leaves unreferenced objects there. No ref moves, no gate
+//! runs and no file is written.
 
 use pdca_process::Cancel;
 use pdca_state::BundleId;
@@ -19,30 +19,29 @@ use super::target_branch::TargetBranch;
 use super::workspace::QueueWorkspace;
 use super::{IntegrateError, require_landable};
 
-/// What an integration would do.
+/// The predicted result of an integration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRun {
-    /// Where the branch is.
+    /// The tip of the branch.
     pub base: ObjectId,
-    /// The order in which the changes are tried.
+    /// The order in which the changes would be tried.
     pub order: Vec<BundleId>,
-    /// What lands if the whole is green, each with its last commit.
+    /// The changes that land if the whole is green, each with its last commit.
     pub landing: Vec<(BundleId, ObjectId)>,
-    /// What does not, whatever the gates say.
+    /// The changes that do not land, whatever the gates say.
     pub held: Vec<Held>,
-    /// Changes whose effect is there already.
+    /// Changes whose effect is in the branch already, with the change that brought it if that is known.
     pub present: Vec<(BundleId, Option<BundleId>)>,
     /// The commit that would be gated.
     pub tip: ObjectId,
-    /// Its tree.
     pub tree: ObjectId,
-    /// What is known about the branch by itself.
+    /// The known verdict about the branch by itself.
     pub base_verdict: Option<Light>,
-    /// What is known about that tree.
+    /// The known verdict about `tree`.
     pub verdict: Option<Light>,
 }
 
-/// Says what an integration of this branch would do.
+/// Predicts the result of integrating this branch.
 pub fn dry_run(
     workspace: &QueueWorkspace,
     gates: &CombinationGates,

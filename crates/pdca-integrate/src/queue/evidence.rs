@@ -1,11 +1,9 @@
-//! What a red combination leaves for whoever looks into it: logs, failing tests, and a command that
-//! shows the failure again.
+//! Evidence of red combinations: logs, failing tests, and a command that reproduces the failure.
 //!
-//! 1. The gates put the log of each red row under `.pdca/evidence/<tree>/`.
-//! 2. What the rows said is kept beside the logs, so that a verdict that is known from an earlier
-//!    run still has its evidence.
-//! 3. When a change is held, the logs are copied into its bundle, and go with the attempt when it is
-//!    sent back.
+//! 1. The gates write the log of each red row to `.pdca/evidence/<tree>/`.
+//! 2. `red.json` beside the logs holds the results of the rows, so that a verdict from the cache still has its
+//!    evidence.
+//! 3. When a change is held, the logs are copied into its bundle, and move with the attempt when it is sent back.
 //! 4. `pdca cleanup` removes a directory that neither a held change nor an open brief names.
 
 use std::collections::BTreeSet;
@@ -18,30 +16,28 @@ use serde::{Deserialize, Serialize};
 use super::held::{Held, HeldBack};
 use super::workspace::QueueWorkspace;
 
-/// The name of the list beside the logs.
+/// The file with the results of the rows, beside the logs.
 const LIST: &str = "red.json";
-/// A list is not larger than this.
+/// The maximum size of `red.json`, in bytes.
 const LARGEST_LIST: u64 = 4 << 20;
-/// A log is not larger than this: the gates keep the beginning and the end of what a row printed.
+/// The maximum size of a log, in bytes. The gates keep the beginning and the end of longer output.
 const LARGEST_LOG: u64 = 16 << 20;
 
 /// A row that is red over a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedRow {
-    /// The row.
     pub row: String,
-    /// What it said, on one line.
+    /// The reason in one line.
     pub said: String,
-    /// The tests that failed, as far as the row names them.
+    /// The failed tests that the row names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<String>,
-    /// How many more failed.
+    /// The number of further failed tests.
     #[serde(default)]
     pub failing_more: usize,
-    /// The log.
     #[serde(default)]
     pub log: Option<Utf8PathBuf>,
-    /// A command for a shell that checks the tree out and runs the row there.
+    /// A shell command that checks out the tree and runs the row.
     #[serde(default)]
     pub reproduce: Option<String>,
 }
@@ -59,7 +55,7 @@ impl RedRow {
     }
 }
 
-/// The first `most` tests that failed in any of the rows, on one line; none where no row names any.
+/// Returns the first `most` failed tests of all rows in one line, or `None` if no row names any.
 pub fn failing(rows: &[RedRow], most: usize) -> Option<String> {
     let names: Vec<&str> =
         rows.iter().flat_map(|row| &row.failing).map(String::as_str).take(most).collect();
@@ -71,29 +67,28 @@ pub fn failing(rows: &[RedRow], most: usize) -> Option<String> {
     (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
-/// The evidence of a workspace: one directory for each tree that was red.
+/// The evidence directory of a workspace, with one directory for each red tree.
 #[derive(Debug, Clone)]
 pub struct Evidence {
     root: Utf8PathBuf,
 }
 
 impl Evidence {
-    /// The evidence of a workspace.
     pub fn of(workspace: &QueueWorkspace) -> Self {
         Self { root: workspace.dirs.private().join("evidence") }
     }
 
-    /// The directory for logs of rows that were red, or could not be decided, over this tree.
+    /// Returns the directory for logs of rows that were red or undecided over a tree.
     pub fn of_tree(&self, tree: &str) -> Utf8PathBuf {
         self.root.join(format!("{tree:.20}"))
     }
 
-    /// The directory for logs of red rows that a person ran by hand, over a bundle or a working tree.
+    /// Returns the directory for logs of rows that a person ran by hand over a bundle or a working tree.
     pub fn by_hand(&self, of: &str) -> Utf8PathBuf {
         self.root.join(of)
     }
 
-    /// Keeps what the rows said beside their logs. A later red over the same tree takes its place.
+    /// Stores the results of the rows beside their logs, replacing those of an earlier run.
     pub fn keep(&self, tree: &str, rows: &[RedRow]) -> io::Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -101,18 +96,18 @@ impl Evidence {
         let dir = self.of_tree(tree);
         fs_err::create_dir_all(&dir)?;
         let text = serde_json::to_vec_pretty(rows).map_err(io::Error::other)?;
-        // It can be found out again by gating, so it is not worth a sync.
+        // Gating again restores it, so it is not worth a sync.
         files::replace_unsynced(dir.join(LIST), &text)
     }
 
-    /// What rows said about a tree when they were red. A list that cannot be read is as good as none.
+    /// Returns the stored results about a tree. They only explain, so an unreadable file counts as empty.
     pub(crate) fn about(&self, tree: &str) -> Vec<RedRow> {
         let text = files::read_bounded(self.of_tree(tree).join(LIST), LARGEST_LIST);
         let list = text.ok().flatten().and_then(|text| serde_json::from_slice(&text).ok());
         list.unwrap_or_default()
     }
 
-    /// The directories that neither a held change nor an open brief names.
+    /// Returns the directories that neither a held change nor an open brief names.
     pub fn unnamed(&self, workspace: &QueueWorkspace) -> io::Result<Vec<Utf8PathBuf>> {
         let entries = match self.root.read_dir_utf8() {
             Ok(entries) => entries,
@@ -132,7 +127,7 @@ impl Evidence {
                 found.remove(dir);
             }
         }
-        // Where it is not known what a bundle names, everything stays.
+        // If it is unknown which evidence a bundle names, all of it must stay.
         let Ok(bundles) = workspace.dirs.bundles.list() else { return Ok(Vec::new()) };
         for bundle in bundles {
             let is_over = bundle.glance().is_ok_and(|glance| glance.state.is_terminal());
@@ -147,16 +142,15 @@ impl Evidence {
         Ok(found.into_iter().collect())
     }
 
-    /// Removes a directory of evidence.
     pub fn remove(&self, dir: &Utf8Path) -> io::Result<()> {
         debug_assert!(dir.starts_with(&self.root), "{dir} is no evidence");
         fs_err::remove_dir_all(dir)
     }
 }
 
-/// Puts the logs of a held change beside it, in place of those of an earlier integration.
+/// Copies the logs of a held change into its bundle, replacing those of an earlier integration.
 pub(super) fn keep_logs_beside(bundle: &Bundle, held: Option<&Held>) {
-    // A copy of what lies in the evidence: without it nothing is lost.
+    // The copies are a convenience: the originals stay in the evidence directory, so errors are ignored.
     drop(bundle.remove_integration_logs());
     for row in held.iter().flat_map(|held| &held.red) {
         let log = row.log.as_ref();
@@ -167,7 +161,7 @@ pub(super) fn keep_logs_beside(bundle: &Bundle, held: Option<&Held>) {
     }
 }
 
-/// Whether a text names a log in a directory.
+/// Returns true if a text names a file in the directory.
 fn names(text: &str, dir: &Utf8Path) -> bool {
     dir.file_name().is_some_and(|name| text.contains(&format!("/{name}/")))
 }

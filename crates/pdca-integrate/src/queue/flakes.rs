@@ -1,4 +1,4 @@
-//! The meaning of a red row that may be flaky: the policy of each row beside its history.
+//! Quarantine of flaky rows in rulings and verdicts, and the stored flake history.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,11 @@ use super::context::{CombinationGates, Ruling};
 use super::records;
 use super::workspace::QueueWorkspace;
 
-/// How often rows failed by mistake.
+/// The flake history of the workspace.
 const FLAKES: &str = "flakes.json";
 
 impl FlakeRules {
-    /// Loads the history that the policies of rows are applied to. A file that cannot be read is as good
-    /// as none.
+    /// Loads the flake history. An unreadable file counts as empty: the history only saves runs.
     pub fn load(workspace: &QueueWorkspace, policies: BTreeMap<String, FlakePolicy>) -> Self {
         Self { ledger: records::load(workspace, FLAKES), policies }
     }
@@ -27,7 +26,7 @@ pub(crate) fn store_ledger(
     records::store(workspace, FLAKES, ledger)
 }
 
-/// The rows that decide about combinations and are known to have failed by mistake.
+/// Returns the gating rows that have a known flake.
 pub(crate) fn flaky_rows(
     gates: &CombinationGates,
     rules: &FlakeRules,
@@ -37,16 +36,14 @@ pub(crate) fn flaky_rows(
     flaky.map(|(row, history)| (row.to_owned(), history.clone())).collect()
 }
 
-/// A row that was red over a tree and did not count.
+/// A red row that did not count, and the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
-    /// The row.
     pub row: String,
-    /// The tree.
     pub tree: String,
 }
 
-/// Takes the rows in quarantine out of what the gates said, and gives them back.
+/// Removes quarantined rows from a ruling, which turns green if no other row is red, and returns them.
 pub fn pardon(ruling: &mut Ruling, rules: &FlakeRules) -> Vec<String> {
     if ruling.light != Some(Light::Red) {
         return Vec::new();
@@ -62,12 +59,12 @@ pub fn pardon(ruling: &mut Ruling, rules: &FlakeRules) -> Vec<String> {
     pardoned
 }
 
-/// Whether a kept verdict still counts: every row that did not count to it is still in quarantine.
+/// Returns true if a stored verdict still counts: every row that it ignored is still in quarantine.
 pub fn counts(verdict: &Verdict, rules: &FlakeRules) -> bool {
     verdict.quarantined.iter().all(|row| rules.is_quarantined(row))
 }
 
-/// Why a red row does not block, for a person.
+/// Returns the reason why a red row does not block, for people.
 pub fn excuse(row: &str, rules: &FlakeRules) -> String {
     let (flakes, runs) =
         rules.ledger.row(row).map_or((0, 0), |history| (history.flakes, history.runs));

@@ -1,7 +1,7 @@
-//! Which results will not go together, told before anything is gated.
+//! Conflict forecast: predicts which results do not merge, before anything is gated.
 //!
-//! At three levels, the surer the later: the paths that briefs declare, the heads of attempts that
-//! are still being built, and seals. Every pair of results is merged in the object store.
+//! There are three levels of increasing certainty: the paths that briefs declare, the heads of attempts that
+//! are still being built, and seals. Heads and seals are merged pair by pair in the object store.
 
 mod grouping;
 
@@ -18,66 +18,56 @@ use crate::{
 
 pub use grouping::{Cluster, Grouping};
 
-/// What a forecast is made from.
+/// The data that a forecast is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// From what briefs say they touch.
+    /// Paths that briefs declare.
     Declared,
-    /// From what attempts have so far.
+    /// Heads of attempts.
     Heads,
-    /// From what was accepted.
+    /// Seals of accepted changes.
     Seals,
 }
 
-/// How two results get along.
+/// The forecast for two results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outlook", rename_all = "snake_case")]
 pub enum Outlook {
-    /// They merge, or their declared paths are apart.
+    /// They merge, or their declared paths are disjoint.
     Clear,
     /// Both declare this path. They may still merge.
     Overlap {
-        /// A path of both.
         path: String,
     },
     /// They do not merge.
     Conflict {
-        /// The files, with the lines where they are text.
         conflicts: Vec<Conflict>,
     },
-    /// It could not be found out.
     Unknown {
-        /// Why.
         why: String,
     },
 }
 
-/// Every pair of results, and how they get along.
+/// The forecast for every pair of results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// What it was made from.
     pub level: Level,
-    /// The bundles.
     pub bundles: Vec<BundleId>,
-    /// The pairs, by their places in `bundles`, the smaller first, in order.
+    /// The pairs as indices into `bundles`, the smaller first, sorted.
     pub pairs: Vec<Pair>,
 }
 
-/// Two results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pair {
-    /// The place of one.
     pub first: usize,
-    /// The place of the other.
     pub second: usize,
-    /// How they get along.
     #[serde(flatten)]
     pub outlook: Outlook,
 }
 
 impl Forecast {
-    /// From the paths that briefs declare.
+    /// Compares the paths that briefs declare.
     pub fn of_touches(items: &[(BundleId, Vec<Pattern>)]) -> Self {
         let bundles = items.iter().map(|(id, _)| id.clone()).collect();
         let outlook = |(first, second): (usize, usize)| {
@@ -94,7 +84,7 @@ impl Forecast {
         Self { level: Level::Declared, bundles, pairs }
     }
 
-    /// From the heads of attempts. The attributes of the tree of `base` hold.
+    /// Merges the heads of attempts, with the git attributes of the tree of `base`.
     pub fn of_heads(
         engine: &mut Engine<'_>,
         base: ObjectId,
@@ -103,7 +93,7 @@ impl Forecast {
         Self::merged(engine, base, heads, Level::Heads)
     }
 
-    /// From seals. The attributes of the tree of `base` hold.
+    /// Merges sealed changes, with the git attributes of the tree of `base`.
     pub fn of_seals(
         engine: &mut Engine<'_>,
         base: ObjectId,
@@ -132,7 +122,7 @@ impl Forecast {
         Ok(Self { level, bundles, pairs: pairs.collect() })
     }
 
-    /// How two bundles get along; none where one of them is not in it, or both are the same.
+    /// Returns the forecast for two bundles, or `None` if they are the same or one of them is not part of it.
     pub fn between(&self, one: &BundleId, other: &BundleId) -> Option<&Outlook> {
         let place = |id| self.bundles.iter().position(|bundle| bundle == id);
         let (one, other) = (place(one)?, place(other)?);
@@ -141,7 +131,7 @@ impl Forecast {
         found.map(|pair| &pair.outlook)
     }
 
-    /// The pairs that do not get along, or about which nothing is known.
+    /// Returns the pairs that may not merge, or about which nothing is known.
     pub fn troubles(&self) -> impl Iterator<Item = (&BundleId, &BundleId, &Outlook)> {
         let trouble = self.pairs.iter().filter(|pair| pair.outlook != Outlook::Clear);
         trouble.map(|pair| (&self.bundles[pair.first], &self.bundles[pair.second], &pair.outlook))
@@ -149,7 +139,7 @@ impl Forecast {
 }
 
 impl Outlook {
-    /// What each two commits come to, all asked at once. The attributes of the tree of `base` hold.
+    /// Merges each pair of commits, all in one batch, with the git attributes of the tree of `base`.
     pub fn of_pairs(
         engine: &mut Engine<'_>,
         base: ObjectId,

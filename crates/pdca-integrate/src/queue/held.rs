@@ -1,7 +1,7 @@
-//! What was not landed, and why: for people, and for `status`.
+//! Changes that did not land, and the reasons.
 //!
-//! The file is a memory of the last integration. It decides nothing: the next one finds everything
-//! out again. An entry counts only as long as the seal it speaks of is the one that is there.
+//! `held.json` remembers the last integration for `status`. It decides nothing: the next integration finds
+//! everything out again. An entry counts only while its change has the same seal.
 
 use std::collections::BTreeMap;
 
@@ -19,66 +19,57 @@ use super::workspace::QueueWorkspace;
 
 const HELD: &str = "held.json";
 
-/// How many failing tests a sentence names.
+/// The number of failed tests that a sentence names.
 const SHOWN_TESTS: usize = 3;
 
 /// A change that did not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The bundle.
     pub id: BundleId,
-    /// Why.
     pub reason: HeldReason,
-    /// Those it does not go together with, or the one that it waits for.
+    /// The changes that it breaks or conflicts with, or the one that it waits for.
     pub partners: Vec<BundleId>,
-    /// The rows that are red.
     #[serde(default)]
     pub rows: Vec<String>,
-    /// What the red rows said, one line each.
+    /// One line of explanation for each red row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// Their logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<Utf8PathBuf>,
-    /// The red rows with what they left: failing tests, log, and a command that shows it again.
+    /// The red rows with their evidence: failed tests, log, and a command that reproduces the failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub red: Vec<RedRow>,
-    /// The files that disagree.
     #[serde(default)]
     pub conflicts: Vec<Conflict>,
-    /// What else there is to say.
+    /// Further information, depending on the reason: a commit, or how the change differs from its seal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The sealed commit that this is about.
+    /// The sealed commit that this entry is about.
     pub head: Option<String>,
 }
 
-/// Why a change did not land.
+/// The reasons why a change did not land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeldReason {
-    /// With it the gates are red.
     Red,
     /// With it the gates come to no verdict.
     Undecidable,
-    /// It disagrees with what is there.
+    /// It conflicts with the branch or with other changes.
     Conflict,
-    /// It needs one that is not there.
+    /// It depends on a change that has not landed.
     Needs,
-    /// What is there is not what was sealed.
+    /// The bundle differs from its seal.
     Drift,
-    /// It was accepted without a seal.
     Unsealed,
-    /// Its effect is there already.
+    /// Its effect is in the branch already.
     Present,
-    /// It was in the branch and was reverted.
     Reverted,
-    /// What it was built on changed since it was accepted.
+    /// A dependency was accepted with another result than the one it was built on.
     Stale,
 }
 
 impl HeldReason {
-    /// The word in files and documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Red => "red",
@@ -95,7 +86,7 @@ impl HeldReason {
 }
 
 impl Held {
-    /// A change that is held for this reason, with nothing else known.
+    /// Returns an entry with nothing but the reason.
     pub fn blank(id: &BundleId, reason: HeldReason) -> Self {
         Self {
             id: id.clone(),
@@ -111,7 +102,7 @@ impl Held {
         }
     }
 
-    /// The same as facts.
+    /// Returns the event for this entry.
     pub(super) fn fact(&self) -> IntegrationStep {
         IntegrationStep::Held {
             bundle: self.id.clone(),
@@ -123,7 +114,7 @@ impl Held {
         }
     }
 
-    /// One sentence for a person.
+    /// Describes the entry in one sentence.
     pub fn sentence(&self) -> String {
         let id = &self.id;
         let partners = list(&self.partners);
@@ -176,7 +167,7 @@ impl Held {
     }
 }
 
-/// A file that disagrees, with the first line where there is one.
+/// Returns the path of a conflict, with its first line if it has one.
 pub fn place(conflict: &Conflict) -> String {
     match conflict.hunks.first() {
         Some(hunk) => format!("{}:{}", conflict.path, hunk.line),
@@ -195,12 +186,12 @@ fn list(ids: &[BundleId]) -> String {
     }
 }
 
-/// What the last integrations held back, by bundle.
+/// The entries of the last integrations, by bundle.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct HeldBack(BTreeMap<BundleId, Held>);
 
 impl HeldBack {
-    /// Loads what the last integrations held back. A file that cannot be read is as good as none.
+    /// Loads the entries. They only inform, so an unreadable file counts as empty.
     pub fn load(workspace: &QueueWorkspace) -> Self {
         records::load(workspace, HELD)
     }
@@ -209,17 +200,16 @@ impl HeldBack {
         records::store(workspace, HELD, self)
     }
 
-    /// What is remembered about a bundle with this sealed head.
+    /// Returns the entry of a bundle if it is about this sealed head.
     pub fn of(&self, id: &BundleId, head: Option<&str>) -> Option<&Held> {
         self.0.get(id).filter(|held| held.head.as_deref() == head)
     }
 
-    /// All that is remembered.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
         self.0.values()
     }
 
-    /// Forgets what was said about these bundles and remembers what is to be said now.
+    /// Replaces the entries of the bundles `about` by `held`.
     pub(crate) fn renew<'a>(
         &mut self,
         about: impl IntoIterator<Item = &'a BundleId>,

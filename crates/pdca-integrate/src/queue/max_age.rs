@@ -1,17 +1,17 @@
-//! How old a verdict may be: a number and a unit, such as `7d`.
+//! The maximum age of a verdict: a number and a unit, such as `7d`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The units, longest first, with their seconds.
+/// The units with their seconds, longest first.
 const UNITS: [(char, u64); 5] =
     [('w', 7 * 24 * 3600), ('d', 24 * 3600), ('h', 3600), ('m', 60), ('s', 1)];
-/// Beyond this it is a typing mistake.
+/// The maximum, in seconds; anything longer is taken for a typing mistake.
 const LONGEST: u64 = 100 * 366 * 24 * 3600;
 
-/// A span of time as a person writes it.
+/// A span of time as written in the configuration.
 ///
 /// ```
 /// use pdca_integrate::MaxAge;
@@ -24,18 +24,16 @@ pub struct MaxAge {
     secs: u64,
 }
 
-/// A text that is no such span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a whole number from 1 on with a unit is needed: s, m, h, d or w, as in `7d`")]
 pub struct MaxAgeError;
 
 impl MaxAge {
-    /// The same in seconds.
     pub fn as_secs(self) -> u64 {
         self.secs
     }
 
-    /// The earliest moment, in seconds since 1970, that is not too old at `now`.
+    /// Returns the earliest time, in seconds since 1970, that is not too old at `now`.
     pub(crate) fn before(self, now: i64) -> i64 {
         now.saturating_sub_unsigned(self.secs)
     }

@@ -1,4 +1,4 @@
-//! Which sealed changes meet, on which base, in which order.
+//! Plans: sealed changes, the base to fold them onto, and their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,32 +9,32 @@ use thiserror::Error;
 
 use crate::git::seal::{Sealed, Support};
 
-/// How a change comes onto the tip.
+/// The way changes are added to the tip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// Every commit is made again on the tip: one line, the author kept.
+    /// Recreates every commit on the tip: linear history, original authors.
     #[default]
     #[serde(alias = "cherry-pick")]
     RebaseFf,
-    /// One merge per bundle, for repositories where commits are not made again.
+    /// Creates one merge commit per bundle and keeps the sealed commits.
     MergeCommit,
 }
 
-/// How the commits of a fold are written.
+/// The way the commits of a fold are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
-    /// As landings of the first version were: trailers without a digest, committers as sealed. Kept so
-    /// that their certificates still verify.
+    /// The form of the first version: trailers without a digest, committers as sealed. Kept so that old certificates
+    /// still verify.
     First,
     /// Trailers name the seal by its digest; committers and dates come from the seal.
     #[default]
     Dated,
-    /// As they are, on another parent: for work that is not finished.
+    /// Messages and people unchanged, on another parent; for unfinished work.
     Plain,
 }
 
-/// A sealed change and the changes that it needs.
+/// A sealed change and its dependencies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     sealed: Sealed,
@@ -50,16 +50,12 @@ pub struct Plan {
     entries: Vec<Entry>,
 }
 
-/// Why there is no order.
+/// The reasons why a plan cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// The same bundle is there twice; it could land twice.
+    /// A bundle occurs twice and could land twice.
     #[error("{id} is there twice")]
-    Twice {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// Bundles that need each other.
+    Twice { id: BundleId },
     #[error("{} depend on each other", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Cycle {
         /// The bundles of which none can be first.
@@ -68,35 +64,31 @@ pub enum PlanError {
 }
 
 impl Entry {
-    /// A change that needs others. Those that are not in the plan have landed, or never will, and
-    /// are for the caller to judge.
+    /// Returns an entry. Dependencies outside the plan are ignored here; the caller judges whether they have landed.
     pub fn new(sealed: Sealed, depends_on: impl IntoIterator<Item = BundleId>) -> Self {
         Self { sealed, depends_on: depends_on.into_iter().collect() }
     }
 
-    /// The change.
     pub fn sealed(&self) -> &Sealed {
         &self.sealed
     }
 
-    /// Whether this is the result that another change stands on.
+    /// Returns true if this is the result that another change was built on.
     pub(crate) fn is(&self, support: &Support) -> bool {
         let record = self.sealed.record();
         record.id == support.id && record.head == support.head
     }
 
-    /// The bundles that it needs.
     pub fn depends_on(&self) -> &BTreeSet<BundleId> {
         &self.depends_on
     }
 }
 
 impl Plan {
-    /// Orders the entries: what others need comes first, then what others were built on, and otherwise
-    /// what was completed first.
+    /// Orders the entries: dependencies first, then changes that others were built on, then by completion.
     ///
-    /// A change that was built on another one comes after exactly that result of it, and does not need
-    /// it: where the other one is left out, it is tried without.
+    /// A change that was built on another one comes after exactly that result of it, but does not depend on it:
+    /// if the other is left out, it is tried without.
     pub fn new(
         base: ObjectId,
         strategy: Strategy,
@@ -122,7 +114,7 @@ impl Plan {
             };
             let ready = || waiting.values().filter(needs_nothing);
             let next = ready().filter(stands_on_none).min_by_key(order);
-            // What somebody declared outweighs what happened to be built first.
+            // Declared dependencies outweigh the order in which changes happened to be built.
             let next = next.or_else(|| ready().min_by_key(order));
             let next = next.map(|entry| entry.sealed.id().clone());
             let Some(id) = next else {
@@ -133,47 +125,42 @@ impl Plan {
         Ok(Self { base, strategy, form: Form::default(), entries: ordered })
     }
 
-    /// The same with only some of its entries, such as those that a fold found to fit.
+    /// Returns the plan with only some of its entries, such as those that a fold found to fit.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&BundleId) -> bool) -> Self {
         let kept = self.entries.iter().filter(|entry| keep(entry.sealed.id()));
         Self { entries: kept.cloned().collect(), ..*self }
     }
 
-    /// The same with messages and people left as they are: for work that is folded onto another base and
-    /// is not finished yet.
+    /// Keeps messages and people of the commits, for unfinished work that is folded onto another base.
     #[must_use]
     pub fn keeping_messages(self) -> Self {
         self.in_form(Form::Plain)
     }
 
-    /// The same with commits written in another form.
     #[must_use]
     pub(crate) fn in_form(self, form: Form) -> Self {
         Self { form, ..self }
     }
 
-    /// How commits are written.
     pub(crate) fn form(&self) -> Form {
         self.form
     }
 
-    /// The commit that everything is folded onto.
+    /// Returns the commit that everything is folded onto.
     pub fn base(&self) -> ObjectId {
         self.base
     }
 
-    /// How changes come onto the tip.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// The entries in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// For each entry the places of the entries that it needs, as the search wants them.
+    /// Returns the places of the dependencies of each entry, as a search needs them.
     pub fn needs(&self) -> Vec<Vec<usize>> {
         let place = |id: &BundleId| self.entries.iter().position(|e| e.sealed.id() == id);
         self.entries.iter().map(|e| e.depends_on.iter().filter_map(place).collect()).collect()

@@ -1,4 +1,4 @@
-//! Small records of the queue in the workspace. One that cannot be read is as good as none.
+//! Small JSON records of the queue. They can all be found out again, so an unreadable one counts as empty.
 
 use pdca_state::files;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::IntegrateError;
 use super::workspace::QueueWorkspace;
 
-/// A record is not larger than this.
+/// The maximum size of a record, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 pub(crate) fn load<T: DeserializeOwned + Default>(workspace: &QueueWorkspace, name: &str) -> T {

@@ -1,7 +1,8 @@
-//! What integrations cost and brought: one small record for each, and what follows from all of them.
+//! Statistics: one small record per integration, and totals over all of them.
 //!
-//! A record is written when an integration begins, after every gate run and when it ends, so that one that was killed
-//! is counted as far as it came, and one that takes it up goes on counting. Nothing is decided by these files.
+//! A record is written when an integration begins, after every gate run and when it ends. A killed integration
+//! is thereby counted as far as it came, and a resumed one continues its record. Nothing is decided from these
+//! files.
 
 use std::collections::BTreeMap;
 
@@ -15,53 +16,47 @@ use super::held::{Held, HeldReason};
 use super::workspace::QueueWorkspace;
 use super::{IntegrateError, Integrated};
 
-/// Such a file is not larger than this.
+/// The maximum size of a record, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// What one integration cost and brought.
+/// The costs and results of one integration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
-    /// The integration.
     pub run: String,
-    /// The target.
     pub target: String,
-    /// The branch.
     pub branch: String,
-    /// When it began, in seconds since 1970.
+    /// The start, in seconds since 1970.
     pub begun: i64,
-    /// When it ended; nothing where it was cut short.
+    /// The end, in seconds since 1970; `None` if it was interrupted.
     pub ended: Option<i64>,
-    /// When the last of what is not to blame had landed.
+    /// The time of the last landing so far, in seconds since 1970.
     pub landed_at: Option<i64>,
-    /// How many changes took part.
+    /// The number of changes that took part.
     pub changes: u64,
-    /// How many landed.
+    /// The number of changes that landed.
     pub landed: u64,
-    /// Gate runs that were green.
+    /// The number of green gate runs.
     pub green: u64,
-    /// Gate runs that were red.
+    /// The number of red gate runs.
     pub red: u64,
-    /// Gate runs that came to no verdict.
+    /// The number of gate runs without a verdict.
     pub undecided: u64,
-    /// Verdicts that were known, so that no gate ran.
+    /// The number of gate runs saved by known verdicts.
     pub reused: u64,
-    /// Reds that were green when they were asked again, by row.
+    /// The number of flakes by row.
     pub flakes: BTreeMap<String, u64>,
-    /// What was held because of the gates or a conflict, and by whom.
+    /// The changes that were held because of the gates or a conflict.
     pub held: Vec<Blocked>,
 }
 
-/// A change that was held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
-    /// The change.
     pub id: String,
-    /// Why.
     pub reason: HeldReason,
-    /// Those it does not go together with.
+    /// The changes that it breaks or conflicts with.
     pub by: Vec<String>,
-    /// The rows that say so.
+    /// The red rows.
     pub rows: Vec<String>,
 }
 
@@ -70,12 +65,12 @@ impl Tally {
         workspace.dirs.private().join("stats")
     }
 
-    /// Loads the record of every integration, oldest first. One that cannot be read is passed over.
+    /// Loads the records of all integrations, oldest first. Unreadable ones are skipped.
     pub fn all(workspace: &QueueWorkspace) -> Vec<Self> {
         let entries = Self::dir(workspace).read_dir_utf8().into_iter().flatten().flatten();
         let mut paths: Vec<Utf8PathBuf> = entries.map(|entry| entry.path().to_owned()).collect();
         paths.retain(|path| path.extension() == Some("json"));
-        // Their names sort by time.
+        // File names are ULIDs, which sort by time.
         paths.sort();
         let read = |path: &Utf8PathBuf| {
             let text = files::read_bounded(path, LARGEST).ok().flatten()?;
@@ -84,7 +79,7 @@ impl Tally {
         paths.iter().filter_map(read).collect()
     }
 
-    /// Loads the record of an integration; a new one where there is none that can be read.
+    /// Loads the record of an integration, or returns a new one if there is none that can be read.
     pub(crate) fn load(workspace: &QueueWorkspace, run: &Run) -> Self {
         let path = Self::dir(workspace).join(format!("{}.json", run.as_str()));
         let text = files::read_bounded(path, LARGEST).ok().flatten();
@@ -97,12 +92,12 @@ impl Tally {
         let path = dir.join(format!("{}.json", self.run));
         let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
         let made = text.and_then(|text| fs_err::create_dir_all(&dir).map(|()| text));
-        // It may be lost with the machine's power: nothing is decided by it.
+        // Losing it with the machine's power is acceptable, because nothing is decided from it.
         let kept = made.and_then(|text| files::replace_unsynced(&path, &text));
         kept.map_err(|source| IntegrateError::Io { path, source })
     }
 
-    /// How often gates ran.
+    /// Returns the number of gate runs.
     pub fn runs(&self) -> u64 {
         self.green + self.red + self.undecided
     }
@@ -116,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// Takes in how far the integration is.
+    /// Updates the record with the results so far.
     pub(crate) fn came_to(&mut self, done: &Integrated, round: &[Held], now: i64) {
         let landed = done.landed.len() as u64;
         if landed > self.landed {
@@ -143,59 +138,56 @@ impl Blocked {
     }
 }
 
-/// What all integrations together cost and brought.
+/// Totals over all integrations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stats {
-    /// How many there were.
     pub integrations: u64,
-    /// How many of them did not come to their end.
+    /// The number of integrations that did not end.
     pub cut_short: u64,
-    /// How many changes took part, counted in each integration anew.
+    /// The number of changes, counted again in each integration.
     pub changes: u64,
-    /// How many landed.
+    /// The number of changes that landed.
     pub landed: u64,
-    /// How many were held for the gates or a conflict.
+    /// The number of changes held for the gates or a conflict.
     pub held: u64,
-    /// How often gates ran.
+    /// The number of gate runs.
     pub runs: u64,
-    /// How many of the runs with a verdict were red.
+    /// The share of red among the runs with a verdict.
     pub red_rate: Option<f64>,
-    /// Runs that came to no verdict.
+    /// The number of runs without a verdict.
     pub undecided: u64,
-    /// Verdicts that were known, so that no gate ran.
+    /// The number of gate runs saved by known verdicts.
     pub reused: u64,
-    /// How many runs fewer than one for each change and one for each branch by itself; below zero where
-    /// finding the guilty cost more than that.
+    /// The number of runs saved against one run for each change and one for each branch by itself; negative if
+    /// finding culprits cost more than that.
     pub saved: i64,
-    /// Reds that were green when they were asked again.
+    /// The number of flakes.
     pub flakes: u64,
-    /// The same by row.
+    /// The number of flakes by row.
     pub flaky_rows: BTreeMap<String, u64>,
-    /// The median time from the beginning to the last landing, in seconds.
+    /// The median time from the start to the last landing, in seconds.
     pub median_secs_to_green: Option<i64>,
-    /// The longest such time.
+    /// The longest time from the start to the last landing, in seconds.
     pub longest_secs_to_green: Option<i64>,
-    /// Who blocks whom, most often first.
+    /// The blocked changes with their blockers, most frequent first.
     pub blocks: Vec<BlockedPair>,
 }
 
-/// A change that was held, and by whom.
+/// A change that was held, and the changes that blocked it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockedPair {
-    /// The change that was held.
     pub held: String,
-    /// Those it does not go together with; nobody where it is to blame by itself.
+    /// The blocking changes; empty if the change is at fault alone.
     pub by: Vec<String>,
-    /// Why.
     pub reason: HeldReason,
-    /// The rows that say so.
+    /// The red rows.
     pub rows: Vec<String>,
-    /// In how many integrations.
+    /// The number of integrations in which this happened.
     pub times: u64,
 }
 
 impl Stats {
-    /// What follows from these records.
+    /// Computes the totals.
     pub fn of(tallies: &[Tally]) -> Self {
         let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
         let (green, red) = (sum(&|tally| tally.green), sum(&|tally| tally.red));

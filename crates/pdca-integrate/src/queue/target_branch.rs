@@ -1,5 +1,5 @@
-//! Where accepted changes stand: sealed, staged, landed and where, reverted, or not as they were sealed.
-//! Derived from seals and ancestry in git, never from ids or dates.
+//! Target branches and the state of the accepted changes for them: sealed, staged, landed, reverted, or drifted from
+//! the seal. The state is derived from seals and ancestry in git, never from ids or dates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,157 +15,117 @@ use crate::{
 
 use super::workspace::{QueueWorkspace, TargetChoiceError, TargetSpec};
 
-/// One branch of one target, and the accepted changes that are meant for it.
+/// One branch of one target, with the accepted changes for it.
 #[derive(Debug)]
 pub struct TargetBranch {
-    /// The target.
     pub target: TargetSpec,
-    /// The branch, without `refs/heads/`.
+    /// The branch name without `refs/heads/`.
     pub branch: String,
-    /// Its ref, in full.
+    /// The full ref name.
     pub reference: String,
-    /// The target's objects.
     pub store: Store,
-    /// Where the branch is.
     pub tip: ObjectId,
-    /// The branch that holds what waits for a person to merge it.
+    /// The staging branch, where changes wait for a person to merge them.
     pub staging: Staging,
-    /// The changes, by their ids.
+    /// The changes, ordered by id.
     pub changes: Vec<Accepted>,
 }
 
 /// The staging branch of a target branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staging {
-    /// Its name, without `refs/heads/`.
+    /// The branch name without `refs/heads/`.
     pub branch: String,
-    /// Where it is; none where there is no such branch.
+    /// The tip; `None` if the branch does not exist.
     pub at: Option<ObjectId>,
-    /// Whether it goes on from where the target branch is, with changes that are still to land and
-    /// nothing else. Otherwise the next integration folds it anew.
+    /// True if it starts from the tip of the target branch and contains only changes that are still to land.
+    /// Otherwise the next integration folds it again from scratch.
     pub is_current: bool,
-    /// Commits in it that no sealed change brought: somebody's work.
+    /// Commits in it that belong to no sealed change: work of a person.
     pub foreign: Vec<ObjectId>,
 }
 
-/// Every branch that accepted changes are meant for.
+/// Every branch with accepted changes.
 #[derive(Debug, Default)]
 pub struct TargetBranches {
-    /// The branches, each with its changes.
     pub branches: Vec<TargetBranch>,
-    /// The changes about which it is not known where they stand.
     pub unplaceable: Vec<Unplaceable>,
-    /// The bundles that are not finished: what needs one of them waits for it.
+    /// The unfinished bundles. A change that depends on one of them waits.
     pub open: BTreeSet<BundleId>,
 }
 
-/// Changes about which it is not known where they stand.
+/// Changes whose state cannot be determined.
 #[derive(Debug)]
 pub struct Unplaceable {
-    /// The bundles.
     pub ids: Vec<BundleId>,
-    /// Why not.
     pub error: TargetBranchError,
 }
 
-/// An accepted change.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The bundle.
     pub bundle: Bundle,
-    /// What its brief says it depends on.
+    /// The dependencies that its brief declares.
     pub depends_on: Vec<BundleId>,
-    /// Where it stands.
     pub standing: ChangeState,
 }
 
-/// Where an accepted change stands.
+/// The state of an accepted change.
 #[derive(Debug)]
 pub enum ChangeState {
-    /// It was accepted without a seal, as before there were any.
+    /// Accepted without a seal, as before seals existed.
     Unsealed,
-    /// It is sealed and not in the branch.
+    /// Sealed, and not in the branch.
     Sealed(Box<Sealed>),
-    /// It is in a branch that an integration left for a person, on top of where the branch is.
+    /// In the staging branch, on top of the current tip of the branch.
     Staged {
-        /// The seal.
         sealed: Box<Sealed>,
-        /// That branch, without `refs/heads/`.
+        /// The staging branch, without `refs/heads/`.
         branch: String,
-        /// The commit that brings it.
+        /// The last commit of the change.
         commit: ObjectId,
     },
-    /// It is in the branch.
     Landed {
-        /// The seal.
         sealed: Box<Sealed>,
-        /// The commit that brought it.
+        /// The last commit of the change.
         commit: ObjectId,
-        /// The branches that have it, as people write them: `main`, `origin/main`.
+        /// The branches that contain it, in the form shown to people: `main`, `origin/main`.
         places: Vec<String>,
     },
-    /// It was in the branch and was reverted.
+    /// Landed, and reverted later.
     Reverted {
-        /// The seal.
         sealed: Box<Sealed>,
-        /// The commit that reverted it.
+        /// The reverting commit.
         by: ObjectId,
     },
-    /// What is there is not what was sealed. Nothing of it lands.
+    /// The bundle differs from its seal. Nothing of it lands.
     Drifted {
-        /// In what.
+        /// The difference.
         why: String,
     },
 }
 
-/// Why it is not known where changes stand.
+/// The reasons why the state of changes cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetBranchError {
-    /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// A bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is not known where a bundle belongs.
     #[error("it is not known where {id} belongs")]
-    Target {
-        /// The bundle.
-        id: BundleId,
-        /// Why not.
-        source: TargetChoiceError,
-    },
-    /// The branch is not there.
+    Target { id: BundleId, source: TargetChoiceError },
     #[error("the target `{target}` has no branch `{branch}`")]
-    NoBranch {
-        /// The target.
-        target: String,
-        /// The branch.
-        branch: String,
-    },
-    /// No branch is named, and the target's checkout is on none.
+    NoBranch { target: String, branch: String },
+    /// No branch is named, and the target's checkout has none checked out.
     #[error("no branch is named for the target `{target}`")]
-    Unnamed {
-        /// The target.
-        target: String,
-        /// Why it cannot be found out.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The repository cannot be read.
+    Unnamed { target: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("the target `{target}` cannot be read")]
-    Store {
-        /// The target.
-        target: String,
-        /// Why not.
-        source: StoreError,
-    },
+    Store { target: String, source: StoreError },
 }
 
-/// The name of a target, and the branch where somebody names one.
+/// The name of a target, and the branch if one is named.
 type Place = (String, Option<String>);
 
 impl ChangeState {
-    /// In one word.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Unsealed => "unsealed",
@@ -179,13 +139,13 @@ impl ChangeState {
 }
 
 impl TargetBranches {
-    /// Loads every branch that accepted changes are meant for, with those changes. A bundle that cannot
-    /// be read does not hide the others.
+    /// Loads every branch with accepted changes. A bundle that cannot be read becomes an [`Unplaceable`] and does not
+    /// affect the others.
     pub fn load(workspace: &QueueWorkspace) -> Result<Self, RootError> {
         Self::load_some(workspace, |_| true)
     }
 
-    /// The same, with some of the changes only.
+    /// Loads the branches with only some of the changes.
     pub fn load_some(
         workspace: &QueueWorkspace,
         is_wanted: impl Fn(&BundleId) -> bool,
@@ -225,7 +185,7 @@ impl TargetBranches {
                     continue;
                 }
             };
-            // One brief may name the branch that another means by saying nothing.
+            // A brief that names the default branch and one that names none mean the same branch.
             match branches.iter_mut().find(|other| {
                 (&other.target.name, &other.branch) == (&found.target.name, &found.branch)
             }) {
@@ -241,7 +201,7 @@ impl TargetBranches {
 }
 
 impl TargetBranch {
-    /// Loads one branch of a target, with these changes.
+    /// Loads one branch of a target with these changes.
     pub fn load(
         workspace: &QueueWorkspace,
         target: TargetSpec,
@@ -282,7 +242,7 @@ impl TargetBranch {
         for (name, at) in elsewhere(&store, &reference, &branch).map_err(failed)? {
             mark_landed(&store, &name, at, &mut changes).map_err(failed)?;
         }
-        // What landed is beyond an edit of its brief.
+        // Only after landed changes are marked: editing the brief of a landed change is no drift.
         for change in &mut changes {
             mark_edited_brief(change)?;
         }
@@ -292,7 +252,7 @@ impl TargetBranch {
     }
 }
 
-/// Where an accepted change belongs; none where the bundle has no accepted change.
+/// Returns the target and branch of an accepted change, or `None` if the bundle has no accepted change.
 fn place_of(
     workspace: &QueueWorkspace,
     bundle: &Bundle,
@@ -309,15 +269,15 @@ fn place_of(
     Ok(Some((target, branch, snapshot)))
 }
 
-/// Bundles that may be complete. Those that were put away come first: one of the same name that is
-/// not is the newer one.
+/// Lists the bundles that may be complete. Those that were put away come first, so that a later bundle of the
+/// same name counts as the newer one.
 fn accepted(workspace: &QueueWorkspace) -> Result<Vec<Bundle>, RootError> {
     let mut all = workspace.dirs.bundles.list_completed()?;
     all.extend(workspace.dirs.bundles.list()?);
     Ok(all)
 }
 
-/// Where else the branch is: with remotes, as they were last fetched, pushed or seen.
+/// Returns the tips of the branch at remotes, as they were last fetched, pushed or seen.
 fn elsewhere(
     store: &Store,
     reference: &str,
@@ -361,12 +321,13 @@ impl Staging {
     }
 }
 
-/// What a bundle's own files and its seal say, without looking at the branch.
+/// Derives the state from the bundle's files and its seal, without looking at the branch.
 fn standing(store: &Store, bundle: &Bundle) -> Result<ChangeState, TargetBranchError> {
     let drifted = |why: String| Ok(ChangeState::Drifted { why });
     let record: SealRecord = match bundle.read(Artifact::Seal)? {
         None => {
-            // An earlier acceptance that was taken back may have left it: only one that stands counts.
+            // The seal may be left from an acceptance that was taken back; it counts only if the bundle is
+            // accepted now.
             let sealed = the_only_seal(store, bundle.id()).filter(|_| is_accepted(bundle));
             return Ok(match sealed {
                 Some(sealed) => check_patch(bundle, sealed)?,
@@ -392,7 +353,7 @@ fn standing(store: &Store, bundle: &Bundle) -> Result<ChangeState, TargetBranchE
     }
 }
 
-/// Whether the summary records an acceptance that accepting would allow.
+/// Returns true if the summary records an acceptance that is valid with the gate report.
 fn is_accepted(bundle: &Bundle) -> bool {
     bundle.load().is_ok_and(|snapshot| {
         let summary = snapshot.summary.as_ref().map_or("", Summary::text);
@@ -400,14 +361,14 @@ fn is_accepted(bundle: &Bundle) -> bool {
     })
 }
 
-/// The seal of a bundle that has no copy of it, where there is exactly one.
+/// Returns the seal of a bundle without `seal.json`, if there is exactly one.
 fn the_only_seal(store: &Store, id: &BundleId) -> Option<Sealed> {
     let all = Sealed::all(store).unwrap_or_default().into_iter().flatten();
     let mut of_it = all.filter(|sealed| sealed.id() == id);
     of_it.next().filter(|_| of_it.next().is_none())
 }
 
-/// What people read must still be what was sealed.
+/// Checks that `patch.diff`, which people read, is what was sealed.
 fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBranchError> {
     let Some(patch) = bundle.read(Artifact::Patch)? else {
         return Ok(ChangeState::Sealed(Box::new(sealed)));
@@ -422,7 +383,7 @@ fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBra
     })
 }
 
-/// Marks a change that has not landed and whose brief is not the one that was accepted with it.
+/// Marks a change as drifted that has not landed and whose brief is not the one that was accepted.
 fn mark_edited_brief(change: &mut Accepted) -> Result<(), TargetBranchError> {
     let ChangeState::Sealed(sealed) = &change.standing else { return Ok(()) };
     let Some(accepted) = &sealed.record().brief_digest else { return Ok(()) };
@@ -434,7 +395,8 @@ fn mark_edited_brief(change: &mut Accepted) -> Result<(), TargetBranchError> {
     Ok(())
 }
 
-/// Marks what a branch has. What the first branch says counts; others only add where it is as well.
+/// Marks the changes that a branch contains. The first branch decides the state; later ones are only added to
+/// the places.
 fn mark_landed(
     store: &Store,
     name: &str,
@@ -472,7 +434,7 @@ fn mark_landed(
     Ok(())
 }
 
-/// Marks what waits in the staging branch.
+/// Marks the changes that wait in the staging branch.
 fn mark_staged(
     store: &Store,
     staging: &Staging,
@@ -495,7 +457,7 @@ fn mark_staged(
 }
 
 impl Accepted {
-    /// Its seal, where it holds.
+    /// Returns the seal, if it is valid.
     pub fn sealed(&self) -> Option<&Sealed> {
         match &self.standing {
             ChangeState::Sealed(sealed)

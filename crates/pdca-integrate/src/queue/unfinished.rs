@@ -1,8 +1,8 @@
-//! Integrations that were cut short: what follows for each, and the end of one that has nothing to do.
+//! Interrupted integrations: the next action for each, and the end of one with nothing left to do.
 //!
-//! Where a change stands is asked of git, never of the record. An integration whose changes are all in
-//! the branch is over whatever its driver lived to write down; it is ended by whoever comes next. One
-//! with something left is `pdca integrate`'s to take up, or to replace.
+//! The state of a change is read from git, never from the journal. An integration whose changes are all in the
+//! branch is over whatever its driver managed to record, and the next command ends it. One with changes left is
+//! resumed or replaced by `pdca integrate`.
 
 use pdca_journal::{Clock, Liveness, RunId, RunState, WorkstreamStatus};
 use pdca_state::BundleId;
@@ -11,27 +11,21 @@ use super::journal::{IntegrationJournal, JournalError};
 use super::target_branch::{ChangeState, TargetBranch, TargetBranches};
 use super::workspace::QueueWorkspace;
 
-/// What follows for an integration that is not over.
+/// The next action for an integration that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextAction {
-    /// Its driver lives, or may: nobody touches it.
+    /// Its driver is alive, or may be.
     Wait,
-    /// Its journal cannot be read: a person looks at it.
+    /// Its journal cannot be read; a person must look at it.
     Look,
-    /// Everything it was about is in the branch, or not accepted any more: it is ended.
+    /// All its changes are in the branch or no longer accepted.
     End,
-    /// `pdca integrate` goes on with it.
-    GoOn {
-        /// What is in the branch.
-        landed: Vec<BundleId>,
-        /// What is not.
-        left: Vec<BundleId>,
-    },
+    /// `pdca integrate` resumes it.
+    GoOn { landed: Vec<BundleId>, left: Vec<BundleId> },
 }
 
 impl NextAction {
-    /// What follows for an integration, with the branches as they are. `state` is none where its
-    /// journal cannot be read.
+    /// Derives the next action from the branches as they are. `state` is `None` if the journal cannot be read.
     pub fn of(state: Option<&RunState>, driver: Liveness, branches: &TargetBranches) -> Self {
         let state = match (state, driver) {
             (None, _) => return Self::Look,
@@ -49,7 +43,7 @@ impl NextAction {
                 | WorkstreamStatus::Landed
                 | WorkstreamStatus::Blocked { .. } => match change_state(state, id, branches) {
                     _ if branches.is_unplaceable(id) => left.push(id.clone()),
-                    // What is not accepted for this branch any more is nobody's to land.
+                    // A change that is no longer accepted for this branch does not land.
                     None => {}
                     Some(ChangeState::Landed { .. }) => landed.push(id.clone()),
                     Some(
@@ -66,7 +60,7 @@ impl NextAction {
     }
 }
 
-/// The state now of a change of an integration.
+/// Returns the current state of a change of an integration.
 fn change_state<'b>(
     state: &RunState,
     id: &BundleId,
@@ -78,7 +72,6 @@ fn change_state<'b>(
 }
 
 impl TargetBranches {
-    /// Whether it is not known where this change stands.
     fn is_unplaceable(&self, id: &BundleId) -> bool {
         self.unplaceable.iter().any(|unplaceable| unplaceable.ids.contains(id))
     }
@@ -88,7 +81,7 @@ fn is_of(state: &RunState, branch: &TargetBranch) -> bool {
     state.admitted.targets.iter().any(|target| target.name == branch.target.name)
 }
 
-/// Ends an integration that has nothing left to do. The caller is admitted to the workspace.
+/// Ends an integration that has nothing left to do. The caller must hold the admission to the workspace.
 pub fn end_integration(
     workspace: &QueueWorkspace,
     run: &RunId,

@@ -1,8 +1,7 @@
-//! What the gates said about a tree, kept so that nobody asks twice.
+//! Verdicts of gates about trees, and their cache.
 //!
-//! A verdict belongs to a tree, to the gates in their exact form, to the environment they ran in
-//! and to the merge drivers that made the tree. One file per verdict, with a checksum; a damaged
-//! file is no verdict, is removed, and the gates run again.
+//! A verdict belongs to a tree, to the exact gates, to their environment and to the merge drivers that made the
+//! tree. Each is stored in one file with a checksum. A damaged file is removed and the gates run again.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -13,129 +12,111 @@ use thiserror::Error;
 
 use crate::{git::failure::StoreError, queue::candidate::Candidate};
 
-/// The version of the file's form. Those of version 1 do not say where they come from.
+/// The version of the file format. Version 1 has no [`Origin`].
 const SCHEMA: u32 = 2;
-/// Larger than any such file.
+/// The maximum size of a file, in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
-/// Which gates, in which form, in which environment.
+/// The identity of a set of gates in an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateSetId {
-    /// A digest of the gates.
     pub gate_digest: String,
-    /// A digest of what they run in.
     pub environment_digest: String,
 }
 
-/// What a verdict is about.
+/// The subject of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerdictKey {
-    /// The tree.
     #[serde(with = "crate::git::hex")]
     pub tree: ObjectId,
-    /// The gates.
     pub oracle: GateSetId,
     /// A digest of the declared merge drivers.
     pub drivers: String,
 }
 
-/// What the gates said.
+/// The result of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Light {
-    /// All that block passed.
+    /// Every gating row passed.
     Green,
-    /// One that blocks did not.
+    /// A gating row failed.
     Red,
 }
 
-/// A verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// What it is about.
     pub key: VerdictKey,
-    /// What it is.
     pub light: Light,
-    /// Rows that were red and did not count, because they are in quarantine.
+    /// Rows that were red and did not count because they are in quarantine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<String>,
 }
 
-/// Where a kept verdict comes from.
+/// The origin of a stored verdict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// When the gates said so, in seconds since 1970.
+    /// The time of the verdict, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// The integration that asked them; none where something else did, such as the Check of a bundle.
+    /// The integration that ran the gates; `None` for any other caller, such as the Check of a bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// Which kept verdicts count.
+/// The conditions under which a stored verdict counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// An integration whose own verdicts count whatever else is said here.
+    /// The integration whose own verdicts always count.
     pub own: Option<String>,
-    /// Whether no others count.
+    /// Ignores all verdicts but its own.
     pub only_own: bool,
-    /// The span, in seconds since 1970, in which others must have been given.
+    /// The span, in seconds since 1970, that other verdicts must fall in.
     pub within: Option<(i64, i64)>,
-    /// Whether only those count that an integration asked for.
+    /// Ignores verdicts that no integration asked for.
     pub of_integrations: bool,
 }
 
-/// A candidate that was gated green as exactly its tree. Nothing else lands.
+/// A candidate that was gated green as exactly its tree. Only this type can land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gated {
     pub(crate) candidate: Candidate,
     pub(crate) verdict: Verdict,
 }
 
-/// Why a candidate may not land.
+/// The reasons why a candidate may not land.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotGated {
-    /// A change in it was not accepted.
     #[error("{id} is not accepted")]
-    Unsigned {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// The verdict is red.
+    Unsigned { id: BundleId },
     #[error("the tree {tree} was gated red")]
-    Red {
-        /// The tree.
-        tree: ObjectId,
-    },
-    /// The verdict is about something else.
+    Red { tree: ObjectId },
+    /// The verdict belongs to another candidate or other gates.
     #[error("the verdict is about another {what}")]
     AboutAnother {
-        /// In what it differs.
+        /// The part in which they differ.
         what: &'static str,
     },
 }
 
-/// Verdicts in a directory.
+/// A directory of verdicts.
 #[derive(Debug, Clone)]
 pub struct VerdictCache {
     dir: Utf8PathBuf,
     trust: Trust,
 }
 
-/// What the cache has.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// A verdict.
     Found(Verdict),
-    /// None.
     Unknown,
-    /// A file that was damaged and is removed now.
+    /// The file was damaged and has been removed.
     Dropped {
-        /// Where it was.
         path: Utf8PathBuf,
     },
 }
@@ -151,8 +132,8 @@ struct Entry {
 }
 
 impl Trust {
-    /// Whether a verdict from there counts. One that does not say when it was given, or says a time that is
-    /// still to come, counts only where its age does not matter.
+    /// Returns true if a verdict of this origin counts. A verdict without a time, or with a time in the future,
+    /// counts only if no span is required.
     fn covers(&self, origin: &Origin) -> bool {
         if origin.by.is_some() && origin.by == self.own {
             return true;
@@ -165,14 +146,14 @@ impl Trust {
 }
 
 impl Verdict {
-    /// A verdict to which every row counted.
+    /// Returns a verdict without quarantined rows.
     pub fn new(key: VerdictKey, light: Light) -> Self {
         Self { key, light, quarantined: Vec::new() }
     }
 }
 
 impl GateSetId {
-    /// What a verdict about this candidate is about.
+    /// Returns the key of a verdict about this candidate.
     pub fn key(&self, candidate: &Candidate) -> VerdictKey {
         VerdictKey {
             tree: candidate.tree,
@@ -189,8 +170,7 @@ impl VerdictKey {
 }
 
 impl Gated {
-    /// Takes a candidate as gated if the verdict is green, about exactly its tree, and by exactly
-    /// the gates that count now.
+    /// Accepts a candidate if the verdict is green, about exactly its tree, and of exactly the current gates.
     pub fn new(
         candidate: Candidate,
         oracle: &GateSetId,
@@ -216,26 +196,25 @@ impl Gated {
         }
     }
 
-    /// What was gated.
     pub fn candidate(&self) -> &Candidate {
         &self.candidate
     }
 }
 
 impl VerdictCache {
-    /// Verdicts in a directory, which is made with the first of them.
+    /// Opens a directory of verdicts, which need not exist yet.
     pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
         Self { dir: dir.into(), trust: Trust::default() }
     }
 
-    /// Finds only what counts from here on. The others stay where they are.
+    /// Restricts lookups to verdicts that count. The others stay in the directory.
     #[must_use]
     pub fn trusting(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// What is known.
+    /// Looks up a verdict. Removes the file if it is damaged.
     pub fn look_up(&self, key: &VerdictKey) -> Result<Lookup, StoreError> {
         let path = self.dir.join(key.file_name());
         let text = match files::read_bounded(&path, MAX_FILE) {
@@ -255,12 +234,12 @@ impl VerdictCache {
         Ok(Lookup::Dropped { path })
     }
 
-    /// Keeps a verdict of which nobody will ask where it comes from.
+    /// Stores a verdict without an origin.
     pub fn keep(&self, verdict: &Verdict) -> Result<(), StoreError> {
         self.keep_from(verdict, &Origin::default())
     }
 
-    /// Keeps a verdict, in place of any about the same.
+    /// Stores a verdict, replacing any with the same key.
     pub fn keep_from(&self, verdict: &Verdict, origin: &Origin) -> Result<(), StoreError> {
         let path = self.dir.join(verdict.key.file_name());
         let failed = |source| StoreError::io("write", &path, source);
@@ -271,7 +250,6 @@ impl VerdictCache {
         files::replace(&path, &json(&entry)).map_err(failed)
     }
 
-    /// Where they are.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }

@@ -6,100 +6,91 @@ use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::{Store, StoreError};
 
-/// The directories of a workspace. Paths only: nothing is looked at or made.
+/// The directories of a workspace. Only paths: nothing is read or created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceDirs {
-    /// The directory that holds `pdca.toml`.
+    /// The directory that contains `pdca.toml`.
     pub root: Utf8PathBuf,
-    /// The bundles.
     pub bundles: BundleRoot,
 }
 
 impl WorkspaceDirs {
-    /// The directory for the workspace's own records, which no leaf may touch.
+    /// Returns the directory for the workspace's own records, which no leaf may touch.
     pub fn private(&self) -> Utf8PathBuf {
         self.root.join(".pdca")
     }
 
-    /// The runs of the workspace.
     pub fn runs(&self) -> Runs {
         Runs::new(self.private().join("runs"))
     }
 
-    /// The integrations of the workspace, each recorded as a run of its own.
+    /// Returns the integrations of the workspace, each recorded as a run.
     pub fn integrations(&self) -> Runs {
         Runs::new(self.private().join("integrations"))
     }
 
-    /// Tells the work of this workspace from that of another with the same lanes.
+    /// Returns a short digest that distinguishes this workspace from others with the same lanes.
     pub fn mark(&self) -> String {
         sha256_hex(self.root.as_str().as_bytes())[..8].to_owned()
     }
 
-    /// Everything below that only drivers write, wherever the workspace lies.
+    /// Returns the directories that only drivers write.
     pub fn own(&self) -> [Utf8PathBuf; 2] {
         [self.private(), self.bundles.path().to_owned()]
     }
 }
 
-/// Directories and targets of a workspace.
+/// The directories and targets of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueWorkspace {
-    /// Where everything lies.
     pub dirs: WorkspaceDirs,
-    /// The repositories under change.
+    /// The target repositories.
     pub targets: Vec<TargetSpec>,
-    /// The branch to build on where neither brief nor target names one.
+    /// The branch to build on if neither brief nor target names one.
     pub default_branch: Option<String>,
 }
 
-/// A repository under change, as configured.
+/// A target repository, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetSpec {
-    /// Its name, which is also a directory name.
+    /// The name, which is also used as a directory name.
     pub name: String,
-    /// Its primary checkout.
+    /// The primary checkout.
     pub path: Utf8PathBuf,
-    /// How briefs name it, as `owner/repo`.
+    /// The name in briefs, as `owner/repo`.
     pub repo: Option<String>,
-    /// The branch to build on where the brief names none.
+    /// The branch to build on if the brief names none.
     pub branch: Option<String>,
 }
 
-/// Why it is not known where a bundle is to be built.
+/// The reasons why the target of a bundle is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetChoiceError {
     /// The brief names a repository that is not configured.
     #[error("no target is configured for `{repo}`, which the brief names in line {line}")]
     Unknown {
-        /// What the brief says.
         repo: String,
-        /// Where it says so.
+        /// The line of the brief.
         line: usize,
-        /// The targets there are.
         configured: Vec<String>,
     },
-    /// The brief names none, and there are several.
+    /// The brief names no target, and several are configured.
     #[error("the brief names no target, and several are configured")]
-    Ambiguous {
-        /// The targets there are.
-        configured: Vec<String>,
-    },
+    Ambiguous { configured: Vec<String> },
 }
 
 impl QueueWorkspace {
-    /// Opens the object store of a target.
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         Store::open(&target.path, &self.dirs.private().join("git").join(&target.name))
     }
 
-    /// Returns whether there is a bundle of this id, put away or not.
+    /// Returns true if a bundle with this id exists, put away or not.
     pub fn is_bundle(&self, id: &BundleId) -> bool {
         self.dirs.bundles.bundle(id).dir().is_dir()
             || self.dirs.bundles.completed().bundle(id).dir().is_dir()
     }
 
-    /// The target a brief is about; `None` where no target is configured at all.
+    /// Returns the target of a brief, or `None` if no target is configured at all.
     pub fn target_of(&self, brief: &Brief) -> Result<Option<TargetSpec>, TargetChoiceError> {
         let configured = || self.targets.iter().map(|target| target.name.clone()).collect();
         let Some(named) = brief.repo_target() else {
@@ -121,7 +112,7 @@ impl QueueWorkspace {
         }
     }
 
-    /// The branch of a target that a brief is about; `None` where none is named.
+    /// Returns the branch that a brief is about, or `None` if none is named.
     pub fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
         let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
         let named = || brief.repo_target().and_then(|named| named.branch);
@@ -132,7 +123,7 @@ impl QueueWorkspace {
 }
 
 impl TargetSpec {
-    /// Returns whether a brief that says `repo` means this target.
+    /// Returns true if a brief that says `repo` means this target.
     fn answers_to(&self, repo: &str) -> bool {
         self.repo.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(repo))
             || self.name.eq_ignore_ascii_case(repo)

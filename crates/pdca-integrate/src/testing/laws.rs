@@ -1,42 +1,41 @@
-//! The laws of the search, checked over random batches beside brute force.
+//! The laws of the search, checked over random batches against brute force.
 //!
-//! A sample has up to 32 changes with dependants, of which none to three sets are bad: 60 % single changes, 30 % pairs and
-//! 10 % triples, which may overlap, a tenth of them mended by another change. It is integrated as one batch, then in
-//! batches, then a second and a third time.
+//! A sample has up to 32 changes with dependencies and up to three bad sets: 60 % single changes, 30 % pairs and 10 %
+//! triples, which may overlap, a tenth of them mended by another change. It is integrated as one batch, then in
+//! several batches, then a second and a third time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::simulation::{Bad, Dice, Lanes, Report, Scenario, carry_out};
 use crate::queue::search::{Known, Memory, Search, Setup, Why};
 
-/// What many samples came to.
+/// The results of many samples.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// How many samples there were.
     pub samples: usize,
-    /// How many culprits were named, over all integrations.
+    /// The number of culprits named, over all integrations.
     pub named: usize,
-    /// How many of them with exactly a smallest red set.
+    /// The number of culprits named with exactly a smallest red set.
     pub exact: usize,
-    /// The runs of batches in which something was held, and those of gating one by one, with the base.
+    /// The costs of batches in which something was held.
     pub red: Runs,
-    /// The same for batches of nine changes and more.
+    /// The costs of such batches with nine changes and more.
     pub large: Runs,
-    /// The laws that were broken, each with its sample.
+    /// The violated laws, each with its sample.
     pub broken: Vec<String>,
 }
 
-/// Gate runs beside those of gating one by one.
+/// Gate runs compared with gating one by one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Runs {
-    /// Of the search.
+    /// The runs of the search.
     pub search: usize,
-    /// Of gating one by one.
+    /// The runs of gating one by one, with the base.
     pub one_by_one: usize,
 }
 
 impl Runs {
-    /// How many times as many the search takes.
+    /// Returns the runs of the search relative to gating one by one.
     pub fn ratio(self) -> f64 {
         let float = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
         float(self.search) / float(self.one_by_one.max(1))
@@ -48,7 +47,6 @@ impl Runs {
     }
 }
 
-/// A random batch.
 pub fn sample(dice: &mut Dice) -> Scenario {
     let count = 1 + dice.below(32);
     let mut bad = Vec::new();
@@ -71,11 +69,11 @@ pub fn sample(dice: &mut Dice) -> Scenario {
     Scenario { needs, landed_before: 0, bad }
 }
 
-/// Checks so many samples.
+/// Checks `samples` samples drawn from a seed.
 pub fn check(seed: u64, samples: usize) -> Tally {
     let mut tally = Tally { samples, ..Tally::default() };
     for number in 0..samples {
-        // Each sample has dice of its own, so that it stays the same however many throws another one takes.
+        // Each sample has its own dice, so that it does not depend on the number of throws of another one.
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let mut dice = Dice::new(seed.wrapping_mul(1_000_003).wrapping_add(number));
         let scenario = sample(&mut dice);
@@ -87,7 +85,7 @@ pub fn check(seed: u64, samples: usize) -> Tally {
 }
 
 impl Tally {
-    /// One batch and one lane: what lands, who is named, and what it costs.
+    /// Checks one batch with one lane: what lands, which culprits are named, and the costs.
     fn check_batch(&mut self, scenario: &Scenario) {
         let report = carry_out(Search::new(scenario.setup()), Lanes::InStep(1), |test| {
             scenario.answer(test)
@@ -99,8 +97,8 @@ impl Tally {
         self.law(costs.decide as usize <= runs, || {
             format!("{costs:?} to decide, {runs} one by one: {scenario:?}")
         });
-        // The larger reds that a smaller set confirms are counted beside, though they narrow the line as well. So where a
-        // set of three is named, what deciding saved over one by one may be spent on it, and two runs more.
+        // Reds of larger sets that a smaller set confirms are counted separately, although they narrow the line
+        // as well. So for a named set of three, the runs saved against one by one may be spent on it, plus two.
         let triples = report.explained.values().filter(|partners| partners.len() > 1).count();
         let saved = runs.saturating_sub(costs.decide as usize) * triples.min(1);
         let allowed = allowance(scenario.needs.len(), report.explained.len()) + saved + 2 * triples;
@@ -122,7 +120,7 @@ impl Tally {
         }
     }
 
-    /// Several lanes, and answers in any order, come to the same.
+    /// Checks that several lanes, with answers in any order, yield the same result.
     fn check_lanes(&mut self, scenario: &Scenario, dice: &mut Dice) {
         if scenario.bad.iter().any(|bad| bad.mended_by.is_some()) {
             return;
@@ -141,7 +139,7 @@ impl Tally {
         }
     }
 
-    /// In batches, and again: a set stays the same set, and what is known costs nothing.
+    /// Checks integration in batches, repeated: explanations stay the same, and remembered culprits cost no run.
     fn check_again(&mut self, scenario: &Scenario, size: usize) {
         let mut memory = Memory::default();
         let mut landed = Vec::new();
@@ -164,7 +162,7 @@ impl Tally {
         let mut all = landed.clone();
         all.sort_unstable();
         self.landed_as(scenario, &expected, &all);
-        // Without a memory it is searched for again, and found to be the same.
+        // Without a memory the search runs again and finds the same.
         let forgetful = in_batches(scenario, size, &mut landed, &mut Memory::default());
         for (culprit, partners) in &forgetful.explained {
             self.named += 1;
@@ -200,7 +198,7 @@ impl Tally {
     }
 }
 
-/// How many runs confirming and explaining so many culprits may take: 2 + 2 log2 n for each.
+/// Returns the number of runs allowed for confirming and explaining culprits: 2 + 2 log2 n for each.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -211,8 +209,8 @@ fn allowance(count: usize, culprits: usize) -> usize {
     (float(culprits) * (2.0 + 2.0 * float(count).log2())) as usize
 }
 
-/// Integrates what has not landed yet, in batches, in the order of places. `landed` is what landed since the
-/// beginning, in order.
+/// Integrates what has not landed yet, in batches, in the order of places. `landed` holds what landed so far,
+/// in order.
 fn in_batches(
     scenario: &Scenario,
     size: usize,

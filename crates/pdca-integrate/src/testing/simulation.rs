@@ -1,68 +1,60 @@
-//! Searches over made-up batches, carried out without gates.
+//! Simulation: searches over synthetic batches, without gates.
 //!
-//! A [`Scenario`] says which sets are red. [`carry_out`] answers a search from it, all lanes in step or each
-//! at a pace of its own, and [`Scenario::one_by_one`] says what the slow way would let land.
+//! A [`Scenario`] defines which sets are red. [`carry_out`] answers a search from it, with all lanes in step or
+//! each at its own pace. [`Scenario::one_by_one`] computes what gating one by one would let land.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::queue::search::{Answer, Costs, Culprit, Decision, Search, Setup, Test, TestId, Why};
 
-/// Changes of which some sets are bad: whatever contains one of them is red.
+/// Changes with bad sets: every set that contains one of those is red.
 #[derive(Debug, Clone, Default)]
 pub struct Scenario {
-    /// For each change the places of those that it needs.
+    /// For each change, the places of the changes that it needs.
     pub needs: Vec<Vec<usize>>,
-    /// How many of them landed before the batch.
+    /// The number of changes that landed before the batch.
     pub landed_before: usize,
-    /// The bad sets.
     pub bad: Vec<Bad>,
 }
 
-/// A set that is red.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bad {
-    /// The places of the set.
     pub set: BTreeSet<usize>,
-    /// With this one it is green again.
+    /// The place that turns the set green again.
     pub mended_by: Option<usize>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What landed in the batch, in order of place.
+    /// The places of the batch that landed, sorted.
     pub landed: Vec<usize>,
-    /// What was held.
     pub held: BTreeMap<usize, Why>,
-    /// The partners of the culprits.
+    /// The partners of each culprit.
     pub explained: BTreeMap<usize, Vec<usize>>,
-    /// All decisions, in order.
     pub decisions: Vec<Decision>,
-    /// The culprits, as they are remembered.
     pub culprits: Vec<Culprit>,
-    /// How often the gates ran.
+    /// The number of gate runs.
     pub runs: usize,
-    /// How often one had to wait for gates.
+    /// The number of times that the simulation waited for gates.
     pub rounds: usize,
-    /// How often until the last landing.
+    /// The number of waits up to the last landing.
     pub rounds_to_land: usize,
-    /// What the runs were good for.
     pub costs: Costs,
 }
 
 impl Scenario {
-    /// A batch of changes that need nothing, of which these sets are bad.
+    /// Returns a batch of independent changes with these bad sets.
     pub fn of(count: usize, bad: &[&[usize]]) -> Self {
         let bad = bad.iter().map(|set| Bad::from(*set)).collect();
         Self { needs: vec![Vec::new(); count], landed_before: 0, bad }
     }
 
-    /// What a search of it starts from.
     pub fn setup(&self) -> Setup {
         Setup::new(self.needs.clone()).landed_before(self.landed_before)
     }
 
-    /// Whether the gates fail for these places.
+    /// Returns true if the gates fail for these places.
     pub fn is_red(&self, places: &[usize]) -> bool {
         self.bad.iter().any(|bad| {
             bad.set.iter().all(|place| places.contains(place))
@@ -70,12 +62,11 @@ impl Scenario {
         })
     }
 
-    /// The answer of the gates.
     pub fn answer(&self, test: &Test) -> Answer {
         if self.is_red(&test.places) { Answer::red() } else { Answer::Green }
     }
 
-    /// What gating one by one lets land, and how many runs that takes without the base.
+    /// Returns what lands when gating one by one, and the number of runs for it without the base.
     pub fn one_by_one(&self) -> (Vec<usize>, usize) {
         let mut below: Vec<usize> = (0..self.landed_before).collect();
         let mut runs = 0;
@@ -93,7 +84,7 @@ impl Scenario {
         (below.split_off(self.landed_before), runs)
     }
 
-    /// The places and all that they need, in order.
+    /// Returns the places and everything that they need, sorted.
     pub fn closure(&self, places: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut found = BTreeSet::new();
         let mut open: Vec<usize> = places.into_iter().collect();
@@ -105,7 +96,7 @@ impl Scenario {
         found.into_iter().collect()
     }
 
-    /// Whether a culprit and its partners are red, and green without any one of the partners.
+    /// Returns true if a culprit and its partners are red together, and green without any one of them.
     pub fn is_exact(&self, culprit: usize, partners: &[usize]) -> bool {
         let named: Vec<usize> = partners.iter().copied().chain([culprit]).collect();
         let can_do_without = |left_out: &usize| {
@@ -123,21 +114,21 @@ impl From<&[usize]> for Bad {
     }
 }
 
-/// How the lanes go on.
+/// The timing of the lanes.
 #[derive(Debug)]
 pub enum Lanes<'d> {
     /// All gates take the same time.
     InStep(usize),
-    /// Each run takes a time of its own, and useless ones are cancelled.
+    /// Each run takes a random time, and useless ones are cancelled.
     AtRandom(usize, &'d mut Dice),
 }
 
-/// Carries a search out.
+/// Runs a search to its end.
 ///
 /// # Panics
 ///
-/// If the search breaks a promise: more tests than lanes, a landing that was not gated green, a change decided
-/// twice, or no end.
+/// If the search violates its contract: more tests than lanes, a landing that was not gated green, a change that is
+/// decided twice, or no end.
 pub fn carry_out(
     mut search: Search,
     lanes: Lanes<'_>,
@@ -175,7 +166,7 @@ pub fn carry_out(
                 for (id, answer) in std::mem::take(&mut running) {
                     search.report(id, &answer).expect("because it was asked for");
                 }
-                // Whatever was cancelled in this round has run as well.
+                // All gates of a round take the same time, so a test that was cancelled in it has run as well.
                 drop(search.cancelled());
             }
             Some(dice) => {
@@ -218,17 +209,16 @@ fn take_decisions(search: &mut Search, green: &BTreeSet<Vec<usize>>, report: &mu
     }
 }
 
-/// A small generator, the same in every run.
+/// A small deterministic random number generator.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// A generator that starts from this number.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns a number below another, or zero.
+    /// Returns a number below `limit`, or zero.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -238,7 +228,7 @@ impl Dice {
         word % limit.max(1)
     }
 
-    /// Returns whether something happens that happens so often in a thousand.
+    /// Returns true with a probability of `often` in a thousand.
     pub fn in_thousand(&mut self, often: usize) -> bool {
         self.below(1000) < often
     }

@@ -1,4 +1,4 @@
-//! How `git merge-tree --stdin -z` answers.
+//! Parser of the output of `git merge-tree --stdin -z`.
 //!
 //! ```text
 //! 1 NUL tree NUL                                            NUL     clean
@@ -13,30 +13,28 @@ use gix::{
 
 use crate::{conflict::Stage, git::path::TreePath};
 
-/// How the advice begins that an older git puts between the last message and its end where a
-/// submodule conflicts.
+/// The beginning of an advice that older versions of git print after the last message if a submodule conflicts.
 const ADVICE: &[u8] = b"Recursive merging with submodules";
 
-/// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) clean: bool,
-    /// The tree, with markers in its files where it is not clean.
+    /// The tree, with conflict markers in its files if it is not clean.
     pub(crate) tree: ObjectId,
     pub(crate) stages: Vec<(TreePath, Stage)>,
     pub(crate) messages: Vec<Message>,
 }
 
-/// What git says about some paths.
+/// A message of git about some paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) paths: Vec<TreePath>,
-    /// A word that does not change between versions, as in `CONFLICT (contents)`.
+    /// A text that is stable between versions, such as `CONFLICT (contents)`.
     pub(crate) kind: BString,
     pub(crate) text: BString,
 }
 
-/// The answers that are there as a whole, up to the first that has no sense.
+/// Parses all complete answers, up to the first that is invalid.
 pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Answer> {
     let mut fields = Fields { bytes, at: 0 };
     std::iter::from_fn(|| read(&mut fields)).collect()
@@ -56,7 +54,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// One answer; none where the rest is no whole one, or has no sense.
+/// Parses one answer, or returns `None` if the rest is incomplete or invalid.
 fn read(fields: &mut Fields<'_>) -> Option<Answer> {
     let clean = match fields.next()? {
         b"1" => true,

@@ -1,8 +1,8 @@
 //! Attributes of a tree for a git that cannot read them from one.
 //!
-//! Before 2.41 git takes attributes from files only. So the attribute files of the tree, and
-//! nothing else of it, are laid out below a directory of ours, which git then takes for the top of
-//! a working tree: patterns, directories and precedence are git's own business, as always.
+//! Before 2.41 git reads attributes from files only. So the attribute files of the tree, and nothing else, are
+//! written below a directory of ours that git takes for the top of a working tree. Patterns, directories and
+//! precedence remain git's own.
 
 use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
@@ -17,14 +17,14 @@ use pdca_state::sha256_hex;
 use crate::{git::command::Scratch, git::failure::StoreError, git::store::Store};
 
 const NAME: &[u8] = b".gitattributes";
-/// git passes over an attributes file of more than this.
+/// Git ignores an attributes file larger than this.
 const MAX_FILE: u64 = 100 << 20;
-/// What git takes for a tree that is too deep.
+/// The depth from which git rejects a tree.
 const MAX_DEPTH: usize = 2048;
-/// Before the mark of UTF-8, which git skips in a file and not in a tree.
+/// The UTF-8 byte order mark, which git skips in a file but not in a tree.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Lays out attribute files, and remembers which trees have none.
+/// Writes attribute files, and remembers which trees have none.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     without: BTreeSet<ObjectId>,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The directory that holds the attribute files of a tree; none where it has none.
+    /// Returns the directory with the attribute files of a tree, or `None` if it has none.
     pub(super) fn of(
         &mut self,
         store: &Store,
@@ -50,7 +50,7 @@ impl Layout {
         Ok(dir)
     }
 
-    /// Finds the attribute files below a tree. Says whether there are any.
+    /// Collects the attribute files below a tree. Returns true if there are any.
     fn collect(
         &mut self,
         repo: &gix::Repository,
@@ -89,7 +89,7 @@ impl Layout {
     }
 }
 
-/// Writes the files below a directory that is named for what they hold, unless it is there.
+/// Writes the files below a directory that is named by a digest of them, unless it exists.
 fn lay_out(store: &Store, files: &[(BString, ObjectId)]) -> Result<Utf8PathBuf, StoreError> {
     let mut text = Vec::new();
     for (path, id) in files {
@@ -102,7 +102,7 @@ fn lay_out(store: &Store, files: &[(BString, ObjectId)]) -> Result<Utf8PathBuf, 
         return Ok(dir);
     }
     let io = |source| StoreError::io("lay out attributes in", &all, source);
-    // Beside its place first: what is at its place is whole.
+    // Written beside its final place and renamed, so that an existing directory is always complete.
     let new = Scratch::new(&all)?;
     let repo = store.repo();
     for (path, id) in files {
@@ -110,7 +110,7 @@ fn lay_out(store: &Store, files: &[(BString, ObjectId)]) -> Result<Utf8PathBuf, 
     }
     match fs::rename(new.path(), &dir) {
         Ok(()) => {}
-        // Another engine was faster, with the same files.
+        // Another process was faster, with the same files.
         Err(_) if dir.is_dir() => {}
         Err(source) => return Err(io(source)),
     }
@@ -124,7 +124,7 @@ fn write(
     id: ObjectId,
 ) -> Result<(), StoreError> {
     let failed = |source| StoreError::objects("read an attributes file", source);
-    // A tree that nobody checked may have names that lead out of the directory.
+    // An unchecked tree may contain names that lead out of the directory.
     let leads_out = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.contains(&b'/');
     if path.split_str("/").any(leads_out) || path.contains(&0) {
         return Err(StoreError::Form { what: format!("the path {path:?} in a tree") });
@@ -133,7 +133,7 @@ fn write(
         return Ok(());
     }
     let blob = repo.find_blob(id).map_err(failed)?;
-    // In a tree, a file ends for git at the first zero.
+    // When git reads attributes from a tree, the file ends at the first zero byte.
     let text = &blob.data[..blob.data.find_byte(0).unwrap_or(blob.data.len())];
     let start: &[u8] = if text.starts_with(MARK) { b"#\n" } else { b"" };
     let to = top.as_std_path().join(OsStr::from_bytes(path));

@@ -1,16 +1,15 @@
-//! Merges whose outcome is certain without git.
+//! Merges whose result is certain without git.
 //!
-//! Three trees are compared entry by entry. Where only one side changed an entry, that side's is
-//! taken, and where both made it the same, that. Any other entry needs git: its content has to be
-//! merged, or the sides disagree. So attributes and merge drivers never matter here.
+//! Three trees are compared entry by entry. If only one side changed an entry, its version is taken; if both
+//! made the same change, that one. Any other entry needs git, because its content must be merged or the sides
+//! conflict. Attributes and merge drivers therefore never matter here.
 //!
-//! What is left is that git takes a file which one side removed and another file which the same side
-//! added for one that was renamed, and lets a change of the other side follow it. That cannot be
-//! where
+//! What remains is rename detection: git may take a file that a side removed and one that the same side added for a
+//! rename, and apply a change of the other side to the new name. That is impossible if
 //!
 //! - neither side both removed and added files, or
-//! - one side only edited files, all of which the other side left as they were: such a file has
-//!   its name on both sides still, and in no directory was anything added that could follow one.
+//! - one side only edited files, all of which the other side left unchanged: such a file has the same name on
+//!   both sides, and nothing was added to a directory that could be renamed.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -26,22 +25,22 @@ use crate::{
     git::store::Store,
 };
 
-/// How far back a commit is looked for in the history of another.
+/// The number of commits to search for an ancestor.
 const FAR_BACK: usize = 64;
-/// What git takes for a tree that is too deep.
+/// The depth from which git rejects a tree.
 const MAX_DEPTH: usize = 2048;
 
-/// Merges without git, and remembers what it saw.
+/// Merges without git, and remembers the comparisons.
 #[derive(Debug)]
 pub(super) struct Certain<'a> {
     store: &'a Store,
     hash: gix::hash::Kind,
-    /// What became of the files of a directory, by the trees before and after; none where that is
-    /// not for us to say. One side of a fold grows, so most of it was looked at before.
+    /// The changes below a directory, by the trees before and after; `None` if git must decide. During a fold
+    /// one side only grows, so most of it was compared before.
     known: HashMap<(ObjectId, ObjectId), Option<Changes>>,
 }
 
-/// What one side did to files.
+/// The kinds of changes of one side.
 #[derive(Debug, Default, Clone, Copy)]
 struct Changes {
     adds: bool,
@@ -62,7 +61,7 @@ impl Changes {
     }
 }
 
-/// A directory, or one that becomes empty and is none; the changes of both sides in it.
+/// A merged directory, `None` if it is empty and thereby gone, and the changes of both sides in it.
 struct Merged {
     tree: Option<ObjectId>,
     ours: Changes,
@@ -75,7 +74,7 @@ impl<'a> Certain<'a> {
         Self { store, hash, known: HashMap::new() }
     }
 
-    /// The tree that git would give, clean; none where git has to be asked.
+    /// Returns the tree of a clean merge, or `None` if git must be asked.
     pub(super) fn merge(
         &mut self,
         base: ObjectId,
@@ -98,8 +97,7 @@ impl<'a> Certain<'a> {
         }
     }
 
-    /// The commit that has the other in its history, where it is found there soon; what they have in
-    /// common is then the other.
+    /// Returns the commit that has the other as a near ancestor. Their merge base is then the other.
     pub(super) fn newer(
         &self,
         one: ObjectId,
@@ -169,7 +167,7 @@ impl<'a> Certain<'a> {
         Ok(Some(Merged { tree, ours, theirs }))
     }
 
-    /// Merges one entry of a directory, and says what each side did to files in its place.
+    /// Merges one entry of a directory, and returns the changes of each side to files at its place.
     fn entry(
         &mut self,
         [old, here, there]: [Option<Leaf>; 3],
@@ -179,7 +177,7 @@ impl<'a> Certain<'a> {
         if old == here && old == there {
             return Ok(Some((here, none, none)));
         }
-        // Only one side changed it, or both did the same.
+        // Only one side changed it, or both made the same change.
         if old == here || old == there || here == there {
             let taken = if old == here { there } else { here };
             let Some(changes) = self.changes(old, taken, depth)? else { return Ok(None) };
@@ -199,7 +197,7 @@ impl<'a> Certain<'a> {
         }))
     }
 
-    /// What became of files from one entry to another; none where that is not for us to say.
+    /// Returns the changes to files from one entry to another, or `None` if git must decide.
     fn changes(
         &mut self,
         old: Option<Leaf>,
@@ -215,7 +213,7 @@ impl<'a> Certain<'a> {
         }
         let tree = |entry: Option<Leaf>| entry.filter(|entry| entry.mode.is_tree()).map(|e| e.id);
         if [old, new].iter().any(|entry| entry.is_some() && !is_tree(*entry)) {
-            // A directory in the place of a file, or a file in the place of a directory.
+            // A directory replaced a file, or a file a directory.
             return Ok(None);
         }
         self.changes_below(tree(old), tree(new), depth + 1)
@@ -265,7 +263,7 @@ impl<'a> Certain<'a> {
     }
 
     fn write(&self, mut entries: Vec<Entry>) -> Result<ObjectId, StoreError> {
-        // A directory is sorted as if its name ended in a slash.
+        // Git sorts a directory as if its name ended in a slash.
         entries.sort_unstable();
         let repo = self.store.repo();
         let written = repo.write_object(gix::objs::Tree { entries });
@@ -273,8 +271,8 @@ impl<'a> Certain<'a> {
     }
 }
 
-/// The entries of a tree; none where it is not in the form that git writes, in which case git would
-/// give another tree than one that is put together from its entries.
+/// Returns the entries of a tree, or `None` if it is not in the form that git writes: git would then yield
+/// another tree than one composed of these entries.
 fn canonical(data: &[u8], hash: gix::hash::Kind) -> Result<Option<Entries<'_>>, StoreError> {
     let found = entries(data, hash)?;
     let is_empty = |leaf: &Leaf| leaf.mode.is_tree() && leaf.id.is_empty_tree();

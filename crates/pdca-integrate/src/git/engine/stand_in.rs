@@ -1,16 +1,14 @@
-//! Merging trees with a git whose `merge-tree` takes two commits and nothing else.
+//! Merges of trees with a git whose `merge-tree` accepts only two commits.
 //!
-//! Before 2.45 a base could not be given as a tree, and before 2.40 not at all. For each question
-//! three commits are made: one of the base's tree, and on it one of each side's. What the sides have
-//! in common is then the base, so the merge is the same. What differs afterwards is only how git
-//! names the two sides in its answer, and those names are put back:
+//! Before 2.45 a base could not be given as a tree, and before 2.40 not at all. For each question three commits
+//! are made: one of the base's tree, and on it one of each side's. The merge base of the sides is then the
+//! base, so the merge is the same. Only the names of the sides in git's answer differ, and they are replaced:
 //!
-//! 1. The commits are written to a directory of their own, which git reads beside the target's
-//!    objects: none of them is left in the target.
-//! 2. git merges, and writes the name of a stand-in where it would write the name of a side: beside
-//!    the markers in files, and at the end of the names of files that had to step aside.
-//! 3. Each of those places gets the name of the side, so that the tree is the one that a newer git
-//!    gives.
+//! 1. The commits are written to a directory of their own, which git reads beside the target's objects, so that
+//!    none of them stays in the target.
+//! 2. Git merges, and writes the name of a stand-in where it would write that of a side: beside the markers in files,
+//!    and at the end of the names of files that had to be moved aside.
+//! 3. The names of the sides are put in these places, so that the tree is the one that a newer git yields.
 
 use gix::{
     ObjectId,
@@ -24,15 +22,15 @@ use crate::{
     git::path::TreePath, git::store::Store,
 };
 
-/// The stand-ins for a batch of questions. Dropping it removes them.
+/// The stand-in commits for a batch of questions. Dropping it removes them.
 #[derive(Debug)]
 pub(super) struct StandIns {
     objects: Scratch,
-    /// For each question what git is asked instead; none where it is asked as it is.
+    /// For each question its stand-ins, or `None` if it needs none.
     pairs: Vec<Option<Pair>>,
 }
 
-/// The two sides of a question, and who stands in for them.
+/// The two sides of a question and their stand-ins.
 #[derive(Debug)]
 struct Pair {
     sides: [ObjectId; 2],
@@ -42,7 +40,7 @@ struct Pair {
 }
 
 impl StandIns {
-    /// Writes what stands in for the trees of these questions.
+    /// Writes the stand-ins for these questions.
     pub(super) fn write(store: &Store, questions: &[Question]) -> Result<Self, StoreError> {
         let objects = Scratch::new(&store.git().room().join("stand-ins"))?;
         let hash = store.repo().object_hash();
@@ -68,12 +66,12 @@ impl StandIns {
         Ok(Self { objects, pairs })
     }
 
-    /// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES` with which git finds them.
+    /// Returns the value of `GIT_ALTERNATE_OBJECT_DIRECTORIES` with which git finds them.
     pub(super) fn alternates(&self) -> String {
         quoted(self.objects.path().as_str())
     }
 
-    /// What git is asked for the question at a place.
+    /// Returns the input line for the question at a place.
     pub(super) fn line(&self, at: usize, question: &Question) -> String {
         match &self.pairs[at] {
             Some(Pair { stand_ins: [ours, theirs], .. }) => format!("{ours} {theirs}\n"),
@@ -81,7 +79,7 @@ impl StandIns {
         }
     }
 
-    /// Puts the names of the sides into the answer to the question at a place.
+    /// Replaces the stand-ins by the sides in the answer to the question at a place.
     pub(super) fn relabel(
         &self,
         store: &Store,
@@ -100,7 +98,7 @@ impl Pair {
         let failed = |source| StoreError::objects("name the sides of a conflict", source);
         let repo = store.repo();
         let mut editor = repo.edit_tree(answer.tree).map_err(failed)?;
-        // Only what is not as on our side can have been written by the merge.
+        // Only paths that differ from our side can have been written by the merge.
         let changed = Difference::between(store, Some(self.ours), answer.tree)?;
         for path in &changed.paths {
             let Some(leaf) = store.leaf(answer.tree, path)? else { continue };
@@ -123,7 +121,7 @@ impl Pair {
         };
         for (path, stage) in &mut answer.stages {
             rename(path);
-            // A version may itself have come of a merge: of files that both became this one.
+            // A version may itself be the result of a merge, of two files that were renamed to the same name.
             if stage.mode & 0o170_000 == 0o100_000 {
                 stage.id = self.renamed_in(&repo, stage.id)?;
             }
@@ -137,7 +135,7 @@ impl Pair {
         Ok(answer)
     }
 
-    /// The file with the names of the sides instead of their stand-ins.
+    /// Rewrites a blob with the sides instead of their stand-ins.
     fn renamed_in(&self, repo: &gix::Repository, id: ObjectId) -> Result<ObjectId, StoreError> {
         let failed = |source| StoreError::objects("name the sides of a conflict", source);
         let blob = repo.find_blob(id).map_err(failed)?;
@@ -147,11 +145,10 @@ impl Pair {
         }
     }
 
-    /// The bytes with the names of the sides instead of their stand-ins, where one of those stands
-    /// after `before`; none where there is nothing to do.
+    /// Returns the bytes with the sides instead of their stand-ins wherever these follow `before`, or `None` if
+    /// there is nothing to replace.
     ///
-    /// The name of a stand-in is a hash that was made for this merge, so where it is found git wrote
-    /// it.
+    /// The name of a stand-in is a hash made for this merge, so every occurrence was written by git.
     fn renamed(&self, bytes: &[u8], before: &str) -> Option<Vec<u8>> {
         let mut found: Option<Vec<u8>> = None;
         for (stand_in, side) in self.stand_ins.iter().zip(&self.sides) {
@@ -165,14 +162,14 @@ impl Pair {
     }
 }
 
-/// Writes a commit that is the same whoever writes it, and whenever.
+/// Writes a commit that is the same on every machine and at every time.
 fn commit(
     to: &gix::odb::loose::Store,
     message: &str,
     tree: ObjectId,
     parent: Option<ObjectId>,
 ) -> Result<ObjectId, StoreError> {
-    // Not older than what it stands on, for git looks at dates to find what two commits share.
+    // Not older than its parent, because git uses dates to find a merge base.
     let seconds = 1 + i64::from(parent.is_some());
     let by = gix::actor::Signature {
         name: BString::from("pdca"),
@@ -191,7 +188,7 @@ fn commit(
     to.write(&commit).map_err(|source| StoreError::objects("write a commit", source))
 }
 
-/// A path as git takes it where a colon separates several.
+/// Quotes a path for a list that is separated by colons.
 fn quoted(path: &str) -> String {
     let escaped = path.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")

@@ -1,9 +1,9 @@
-//! Commits that come out the same whoever makes them, and whenever.
+//! Reproducible commits: the same on every machine and at every time.
 //!
-//! Everything in a folded commit comes from the sealed commit, the seal and the parent. The author
-//! and their date are kept. The committer is the person who accepted the change, at the time of the
-//! acceptance, and never earlier than the parent's committer: git's range walks (`main..feature`,
-//! `--since`) rely on dates that do not go back.
+//! Everything in a folded commit comes from the sealed commit, the seal and the parent. Author and author date
+//! are kept. The committer is the person who accepted the change, at the time of the acceptance, but never
+//! earlier than the parent's committer date: git's range walks (`main..feature`, `--since`) rely on dates that
+//! do not go back.
 
 use gix::{
     ObjectId,
@@ -12,14 +12,14 @@ use gix::{
 
 use crate::{git::failure::StoreError, git::seal::Sealed, git::store::Store, queue::plan::Form};
 
-/// The key of the trailer that names a sealed change.
+/// The trailer that names a sealed change.
 pub(crate) const TRAILER: &str = "Pdca-Sealed";
-/// The key of the trailer that names a change which was checked and not accepted.
+/// The trailer that names a change which was checked but not accepted.
 const UNSIGNED_TRAILER: &str = "Pdca-Checked";
-/// Headers that are true of the sealed commit alone.
+/// Headers that are valid for the sealed commit only.
 pub(crate) const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
 
-/// Makes a sealed commit again on another parent.
+/// Recreates a sealed commit on another parent.
 pub(super) fn again(
     store: &Store,
     form: Form,
@@ -84,7 +84,7 @@ fn finish(
             }
             let committed = &mut commit.committer.time;
             committed.seconds = committed.seconds.max(before);
-            // Seals of the first form have an author date of 1970, which is nobody's.
+            // The first version sealed commits with an author date of 1970, which is meaningless.
             if commit.author.time.seconds == 0 {
                 commit.author.time = commit.committer.time;
             }
@@ -93,7 +93,7 @@ fn finish(
     write(store, &commit)
 }
 
-/// The line that names the change a commit belongs to.
+/// Returns the trailer line that names the change of a commit.
 pub(crate) fn marker(sealed: &Sealed) -> String {
     if sealed.is_signed() {
         format!("{TRAILER}: {} {}", sealed.id(), sealed.digest())
@@ -102,7 +102,7 @@ pub(crate) fn marker(sealed: &Sealed) -> String {
     }
 }
 
-/// Whether a commit names the change it came from, as this form does.
+/// Returns true if a commit names its change in the given form.
 pub(super) fn is_marked(
     store: &Store,
     form: Form,
@@ -123,8 +123,8 @@ pub(crate) fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectI
     Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
 }
 
-/// The message with lines that claim to name a sealed change quoted: a builder writes its own messages,
-/// and must not be able to say that another change has landed.
+/// Quotes lines of a message that claim to be a seal trailer. A builder writes its own messages and must not be
+/// able to claim that another change has landed.
 pub(crate) fn without_claims(message: &[u8]) -> BString {
     let names_one = |line: &[u8]| {
         let start = line.trim_start();
@@ -145,8 +145,8 @@ pub(crate) fn without_claims(message: &[u8]) -> BString {
     quoted
 }
 
-/// The message with trailers at its end: in the last paragraph where that has trailers only. None is
-/// there twice.
+/// Appends trailers to a message, in the last paragraph if that contains only trailers. Existing ones are not
+/// repeated.
 pub(crate) fn with_trailers<'a>(
     message: &[u8],
     lines: impl IntoIterator<Item = &'a str>,
@@ -166,7 +166,7 @@ pub(crate) fn with_trailers<'a>(
     text.into()
 }
 
-/// Whether a line has the form of a trailer.
+/// Returns true if a line has the form of a trailer.
 pub(crate) fn is_trailer(line: &[u8]) -> bool {
     let Some((token, _)) = line.split_once_str(": ") else {
         return false;

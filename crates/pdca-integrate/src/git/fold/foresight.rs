@@ -1,9 +1,8 @@
-//! Guessing how picks will come out, so that git can be asked for many at once.
+//! Foresight: guesses the results of merges, so that one git process can make many of them.
 //!
-//! A pick starts from what the pick before it gave, so git would have to be started for each. Most
-//! changes, though, edit files that nothing else touched, and what comes of those can be told in
-//! advance. The guesses only choose the questions: each is put to git, and an answer that is not
-//! what was guessed makes the questions behind it questions that nobody asks.
+//! Each merge starts from the result of the one before, so git would have to be started for each. Most changes,
+//! however, edit files that nothing else touched, and their result can be computed. The guesses only choose the
+//! questions: every merge is made by git, and a wrong guess merely makes the following answers useless.
 
 use gix::{ObjectId, objs::tree::EntryKind};
 
@@ -16,11 +15,11 @@ use crate::{
     queue::plan::{Entry, Strategy},
 };
 
-/// How many picks are looked ahead.
+/// The number of merges to look ahead.
 const FAR: usize = 128;
 
 impl Folding<'_, '_> {
-    /// The questions for a pick and for those behind it, as far as they can be told.
+    /// Returns the questions for a commit and for those that follow it, as far as results can be guessed.
     pub(super) fn foresee(
         &self,
         entry: &Entry,
@@ -46,7 +45,7 @@ impl Folding<'_, '_> {
         Ok(questions)
     }
 
-    /// This pick and all behind it.
+    /// Returns this commit and all that follow it.
     fn from<'p>(
         &'p self,
         entry: &Entry,
@@ -58,7 +57,7 @@ impl Folding<'_, '_> {
         all.skip_while(move |(entry, other)| *entry.sealed().id() != id || *other != commit)
     }
 
-    /// The trees before and after a change, as the strategy sees it.
+    /// Returns the trees before and after a change, according to the strategy.
     fn change(&self, entry: &Entry, commit: ObjectId) -> Result<(ObjectId, ObjectId), StoreError> {
         let store = self.store();
         let before = match self.plan.strategy() {
@@ -69,7 +68,7 @@ impl Folding<'_, '_> {
         Ok((store.tree_of(before)?, store.tree_of(commit)?))
     }
 
-    /// The tip after a pick that gives this tree. A merge needs the commit itself to go on from.
+    /// Returns the tip after a merge with this tree. With merge commits the next question needs the commit itself.
     fn guessed(
         &self,
         tip: Tip,
@@ -88,8 +87,8 @@ impl Folding<'_, '_> {
     }
 }
 
-/// The tree that comes of a change which only edits files that are still as it found them; none
-/// where it does anything else.
+/// Returns the tree after a change that only edits files which are still as it found them, or `None` for any other
+/// change.
 fn guess(
     store: &Store,
     base: ObjectId,

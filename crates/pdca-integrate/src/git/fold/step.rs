@@ -1,4 +1,4 @@
-//! How far each commit of a fold is, in a form that can be kept.
+//! Steps of a fold, in a form that can be stored.
 
 use gix::ObjectId;
 use pdca_state::BundleId;
@@ -6,68 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::conflict::Conflict;
 
-/// One commit of one change, and how far it is.
+/// The state of one commit of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// The bundle.
     pub bundle: BundleId,
     /// The sealed commit; with merge commits, the head of the change.
     #[serde(with = "crate::git::hex")]
     pub commit: ObjectId,
-    /// How far it is.
     #[serde(flatten)]
     pub state: StepState,
 }
 
-/// How far a commit is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StepState {
-    /// It will be tried.
     Planned,
-    /// It is being tried.
     Applying,
-    /// It is on the tip.
     Applied {
-        /// As which commit.
         #[serde(with = "crate::git::hex")]
         applied_commit: ObjectId,
     },
-    /// It disagrees with what is on the tip.
+    /// The commit conflicts with the tip.
     Conflict {
-        /// The files.
         conflicts: Vec<Conflict>,
     },
-    /// It would change nothing.
+    /// The commit would change nothing.
     Skipped {
-        /// Why.
         reason: Skip,
     },
-    /// It could not be tried.
+    /// Git failed.
     Failed {
-        /// Why.
         why: String,
     },
 }
 
-/// Why a commit changes nothing.
+/// The reasons why a commit changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Skip {
-    /// It never did.
     EmptyFromTheStart,
-    /// What it does is done already.
+    /// The tip has its effect already.
     AlreadyPresent {
-        /// By a bundle of the same plan with the same patch, where there is one.
+        /// A bundle of the same plan with the same patch, if there is one.
         by: Option<BundleId>,
     },
 }
 
-/// What an earlier fold of the same plan told, from wherever it was kept.
+/// The recorded steps of an earlier fold of the same plan.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
-    /// The git that it was told under. What another git did is done again.
+    /// The version of git that was used. Steps of another version are repeated.
     pub git_version: String,
-    /// What was told.
     pub steps: Vec<Step>,
 }

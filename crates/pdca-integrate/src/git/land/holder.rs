@@ -1,24 +1,23 @@
-//! Who has a branch checked out.
+//! Checkouts that hold a branch.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
 use crate::{git::failure::StoreError, git::store::Store};
 
-/// A checkout that has a branch, or is in the middle of something with it.
+/// A checkout that has a branch checked out, or that is in the middle of an operation with it.
 ///
-/// Moving a branch under its checkout would make everything that landed look like an uncommitted
-/// removal there, which the next `git commit -a` would carry out; and writing the checkout is not
-/// ours to do. So such a branch stays where it is, whether the checkout has changes or not.
+/// Moving a branch under its checkout would make everything that landed look like an uncommitted removal, which
+/// the next `git commit -a` would carry out. The checkout belongs to the user and cannot be updated. So such a
+/// branch is not moved, whether the checkout has changes or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The checkout.
     pub path: Utf8PathBuf,
-    /// What it does with the branch.
+    /// The use, as the end of a sentence.
     pub doing: &'static str,
 }
 
-/// Every checkout that has a branch, by the full name of its ref.
+/// Returns every checkout that holds a branch, given the full name of its ref.
 pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError> {
     let mut found = Vec::new();
     for (git_dir, path) in checkouts(store)? {
@@ -43,7 +42,7 @@ pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError
     Ok(found)
 }
 
-/// The ref that HEAD is on, written in either of the forms that git takes.
+/// Returns the ref of HEAD, which git stores as a text or as a symbolic link.
 fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
     let path = git_dir.join("HEAD");
     if let Ok(to) = path.read_link_utf8() {
@@ -53,7 +52,7 @@ fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
     Ok(line.and_then(|line| Some(line.strip_prefix("ref:")?.trim().to_owned())))
 }
 
-/// The private directory and the place of every checkout of the repository.
+/// Returns the git directory and the path of every checkout of the repository.
 fn checkouts(store: &Store) -> Result<Vec<(Utf8PathBuf, Utf8PathBuf)>, StoreError> {
     let common = store.common_dir();
     let mut found = Vec::new();

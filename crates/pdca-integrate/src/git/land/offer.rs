@@ -1,9 +1,8 @@
-//! An accepted change goes to a branch of its own at a remote, for others to look at.
+//! Offers: an accepted change on a branch of its own at a remote, for review by others.
 //!
-//! What goes there is the sealed change, with the words that people gave it: the same trees on the
-//! same base by the same author at the same time, so the same words make the same commit. The branch
-//! is made where there is none, and replaced only where it is at a commit that we put there; whatever
-//! else is there is somebody's, and stays.
+//! An offer is the sealed change with a given message: trees, base, author and dates are unchanged, so the same
+//! message yields the same commit. The branch is created if it does not exist, and replaced only if it is at a
+//! commit that we pushed; anything else belongs to someone else and stays.
 
 use gix::{ObjectId, bstr::BString};
 use thiserror::Error;
@@ -20,56 +19,45 @@ use crate::{
     git::store::Store,
 };
 
-/// A sealed change in the words in which it is offered. There is no way to have one but
-/// [`Offer::make`].
+/// A sealed change with the message to offer it with. It comes only from [`Offer::make`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     commit: ObjectId,
 }
 
-/// What came of an offer.
+/// The outcome of an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfferOutcome {
-    /// The remote has it now.
     Pushed,
     /// The remote had it already: an earlier answer was lost.
     AlreadyThere,
-    /// The branch is at a commit that we did not put there. It was left alone.
+    /// The branch is at a foreign commit and was left alone.
     Foreign {
-        /// Where it is.
         at: ObjectId,
     },
-    /// It may work later.
+    /// A transient failure.
     Transient {
-        /// What git said.
         said: String,
     },
-    /// It will not work as it is.
+    /// A permanent failure.
     Permanent {
-        /// What the remote said.
         said: String,
     },
 }
 
-/// Why there is nothing to offer.
+/// The reasons why an offer cannot be made.
 #[derive(Debug, Error)]
 pub enum OfferError {
-    /// The words cannot be those of a commit.
     #[error("the commit message {flaw}")]
-    Message {
-        /// What is wrong with it.
-        flaw: &'static str,
-    },
-    /// git would take a name for something else, or could not be run.
+    Message { flaw: &'static str },
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Offer {
-    /// Makes the commits to offer. The message is that of the last one; those before it keep theirs.
+    /// Writes the commits to offer. `message` replaces that of the last one; earlier ones keep theirs.
     pub fn make(store: &Store, sealed: &Sealed, message: &str) -> Result<Self, OfferError> {
         let flaw = |flaw| Err(OfferError::Message { flaw });
         if message.trim().is_empty() {
@@ -80,28 +68,28 @@ impl Offer {
         }
         let mut commit = store.read_commit(sealed.record().head)?;
         commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
-        // A message may say in which encoding it is; this one is in UTF-8.
+        // The sealed commit may declare another encoding, but the new message is UTF-8.
         commit.encoding = None;
         commit.message = fold::with_trailers(&tame(message), [fold::marker(sealed).as_str()]);
         let commit = fold::write(store, &commit)?;
         Ok(Self { commit })
     }
 
-    /// The commit that is offered.
+    /// Returns the commit to be pushed.
     pub fn commit(&self) -> ObjectId {
         self.commit
     }
 }
 
-/// The message without claims to be a sealed change, and without the line ends of other systems.
+/// Returns the message without seal trailers and with normalized line endings.
 fn tame(message: &str) -> BString {
     let lines: Vec<&str> = message.lines().map(str::trim_end).collect();
     fold::without_claims(lines.join("\n").trim().as_bytes())
 }
 
-/// Puts an offer at a branch of a remote, if there is no such branch or it is at one of `ours`.
+/// Pushes an offer to a branch of a remote, if the branch does not exist or is at one of `ours`.
 ///
-/// The remote and the credentials are the user's, as with [`push`](crate::push).
+/// Remote and credentials are the user's, as with [`push`](crate::push).
 pub fn offer(
     store: &Store,
     offer: &Offer,
@@ -118,7 +106,7 @@ pub fn offer(
     };
     let address = address(store, to.remote)?;
     let reference = format!("refs/heads/{}", to.branch);
-    // Nothing after the colon means that there must be no such branch.
+    // An empty value after the colon requires that the branch does not exist.
     let expected = old.map_or_else(String::new, |old| old.to_string());
     let lease = format!("--force-with-lease={reference}:{expected}");
     let what = format!("{new}:{reference}");

@@ -1,4 +1,4 @@
-//! That what is there is what was gated, and nothing else.
+//! Proof that a commit is what was gated, and nothing else.
 
 use gix::ObjectId;
 use thiserror::Error;
@@ -8,29 +8,17 @@ use crate::{
     git::store::Store, queue::verdict::Gated,
 };
 
-/// In what a commit is not what was gated.
+/// The way in which a commit differs from what was gated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Disproof {
-    /// It has another tree.
     #[error("its tree is {found}, and {gated} was gated")]
-    Tree {
-        /// The tree that was gated.
-        gated: ObjectId,
-        /// The tree that is there.
-        found: ObjectId,
-    },
-    /// It changes paths that nobody sealed.
+    Tree { gated: ObjectId, found: ObjectId },
+    /// It changes paths outside the sealed footprints.
     #[error("it changes {}, which nobody sealed", list(paths))]
-    Paths {
-        /// Those paths.
-        paths: Vec<TreePath>,
-    },
-    /// It does not go on from the gated base.
+    Paths { paths: Vec<TreePath> },
+    /// It does not build on the gated base.
     #[error("it does not go on from {base}")]
-    Base {
-        /// The gated base.
-        base: ObjectId,
-    },
+    Base { base: ObjectId },
 }
 
 #[derive(Debug, Error)]
@@ -45,7 +33,7 @@ fn list(paths: &[TreePath]) -> String {
     paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Looks at a commit with the eyes of somebody who knows only what was gated and sealed.
+/// Examines a commit, trusting only what was gated and sealed.
 pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<(), ProofError> {
     let candidate = &gated.candidate;
     let base = store.tree_of(candidate.base)?;
@@ -68,7 +56,7 @@ pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<
     Ok(())
 }
 
-/// Whether `base` is at most so many first parents behind `commit`.
+/// Returns true if `base` is at most `most` first parents behind `commit`.
 fn goes_on_from(
     store: &Store,
     base: ObjectId,
@@ -86,8 +74,8 @@ fn goes_on_from(
     Ok(false)
 }
 
-/// Whether `commit` is `tip` or an ancestor of it. Asked of git as a question about ancestry, never as a
-/// range: a range walk stops by dates, and dates lie.
+/// Returns true if `commit` is `tip` or an ancestor of it. Git is asked about ancestry and not for a range,
+/// because a range walk trusts dates, which may be wrong.
 pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
     if tip == commit {
         return Ok(true);

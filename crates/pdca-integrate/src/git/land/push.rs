@@ -1,7 +1,7 @@
-//! What was gated goes to a remote.
+//! Pushes a gated commit to a remote.
 //!
-//! Success is read from the remote and from nothing else: before the push, because an earlier
-//! answer may have been lost, and after it, because "everything up to date" is no proof.
+//! Success is read from the remote alone: before the push, because an earlier answer may have been lost, and
+//! after it, because "everything up to date" proves nothing.
 
 use gix::{ObjectId, bstr::ByteSlice as _};
 use thiserror::Error;
@@ -18,64 +18,53 @@ use crate::{
     queue::verdict::Gated,
 };
 
-/// What came of a push.
+/// The outcome of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushOutcome {
-    /// The remote has it now.
     Pushed,
     /// The remote had it already: an earlier answer was lost.
     AlreadyThere,
-    /// The remote is somewhere else: take a new base and gate again.
+    /// The branch is at another commit: gate again on a new base.
     Race {
-        /// Where it is.
         at: ObjectId,
     },
-    /// The remote has no such branch.
     NoBranch,
-    /// It may work later.
+    /// A transient failure.
     Transient {
-        /// What git said.
         said: String,
     },
-    /// It will not work as it is.
+    /// A permanent failure.
     Permanent {
-        /// What the remote said.
         said: String,
     },
 }
 
-/// Why nothing was pushed.
+/// The reasons why a push was not tried.
 #[derive(Debug, Error)]
 pub enum PushError {
-    /// A name that git would take for something else.
+    /// Git would take the name for something else.
     #[error("{given:?} cannot be used as a {what}")]
     Name {
         /// `remote` or `branch`.
         what: &'static str,
-        /// What was given.
         given: String,
     },
-    /// A remote that is several.
+    /// The remote has several push addresses.
     #[error("{remote} takes pushes at several addresses")]
-    Addresses {
-        /// The remote.
-        remote: String,
-    },
-    /// What was to be pushed is not what was gated and sealed.
+    Addresses { remote: String },
+    /// The commit is not what was gated and sealed.
     #[error("what is to be pushed is not what was gated")]
     Refused(#[source] proof::Disproof),
-    /// Another driver took over.
     #[error(transparent)]
     Ref(#[from] RefError),
-    /// git could not be run.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Pushes what was gated, if the remote is at exactly the gated base.
+/// Pushes a gated commit if the remote branch is at exactly the gated base.
 ///
-/// The remote is that of the user's configuration, with the user's credentials; hooks are not
-/// run, nothing is asked at a terminal, and no tags, signatures or submodules go along.
+/// The remote comes from the user's configuration, with the user's credentials. Hooks are not run, nothing is
+/// asked at a terminal, and no tags, signatures or submodules are pushed along.
 pub fn push(
     store: &Store,
     fence: &Fence,
@@ -113,9 +102,8 @@ pub fn push(
     })
 }
 
-/// Brings the seals of what landed to the remote, under the names that they have here, so that anybody with
-/// a mirror of it can verify the certificate. Says what git said where the remote would not take them: the
-/// landing stands all the same.
+/// Pushes the seals of landed changes under their own names, so that anyone with a mirror can verify the certificate.
+/// Returns the message of git if the remote refuses them; the landing stands nevertheless.
 pub fn push_seals(
     store: &Store,
     gated: &Gated,
@@ -132,9 +120,9 @@ pub fn push_seals(
     Ok((said.code != 0).then(|| said.stderr.trim().to_owned()))
 }
 
-/// What a push that left the remote where it was has to say.
+/// Classifies a push that did not move the remote branch.
 ///
-/// A line with `!` is the answer of a remote that was reached; without one it was not.
+/// A line with `!` is the answer of a remote that was reached; without one it was not reached.
 pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
     let ours = format!(":{reference}\t");
     let answer = said
@@ -146,7 +134,7 @@ pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
         return PushOutcome::Transient { said: said.stderr.trim().to_owned() };
     };
     let answer = answer.rsplit('\t').next().unwrap_or_default().to_owned();
-    // Somebody else was at the ref in the same moment and has not moved it: it may work again.
+    // Another process had the ref locked but did not move it, so a retry may succeed.
     let passing = ["cannot lock ref", "failed to update ref", "stale info", "fetch first"];
     if passing.iter().any(|reason| answer.contains(reason)) {
         PushOutcome::Transient { said: answer }

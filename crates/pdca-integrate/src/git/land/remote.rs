@@ -1,8 +1,7 @@
-//! The branch of a remote: where it is, and what it leads to brought here.
+//! Branches of remotes: reading the tip, fetching it, and remembering it.
 //!
-//! Nothing of the user's is written for that: no branch, no tag, no remote-tracking ref and no
-//! `FETCH_HEAD`. Where the branch was last seen is kept in a ref of our own, so that `status` can tell
-//! what is there without asking the remote.
+//! No ref of the user is written for that: no branch, no tag, no remote-tracking ref and no `FETCH_HEAD`. The
+//! last known tip is kept in a ref of our own, so that `status` can show it without asking the remote.
 
 use std::time::Duration;
 
@@ -18,12 +17,12 @@ use crate::{
     git::store::Store,
 };
 
-/// How long a remote may take for its answer.
+/// The time limit of one call.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Below this are the refs that say where the branches of remotes were last seen.
+/// The prefix of the refs that remember tips of remote branches.
 const SIGHTINGS: &str = "refs/pdca/remote/";
 
-/// What is decided whatever the configuration of the user says.
+/// Settings that override the user's configuration.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "push.followTags=false",
@@ -34,41 +33,35 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// A branch of a remote.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// The name of the remote, or its address.
     pub remote: &'a str,
-    /// The branch there, without `refs/heads/`.
+    /// The branch name without `refs/heads/`.
     pub branch: &'a str,
 }
 
-/// Where the branch of a remote is.
+/// The tip of a remote branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteTip {
-    /// There.
     At(ObjectId),
-    /// The remote has no such branch.
     NoBranch,
-    /// The remote gives no answer.
-    Silent {
-        /// What git said.
-        said: String,
-    },
+    Silent { said: String },
 }
 
 impl Destination<'_> {
-    /// The ref that says where this branch was last seen.
+    /// Returns the ref that remembers the tip of this branch.
     pub fn sighting(&self) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = !self.remote.is_empty() && self.remote.bytes().all(plain);
         let digest = pdca_state::sha256_hex(self.remote.as_bytes());
-        // An address cannot be part of a ref; no remote has a name with a point in it here.
+        // An address cannot be part of a ref name. `at.` cannot collide: a name with a dot is treated as an
+        // address here.
         let remote = if is_name { self.remote.to_owned() } else { format!("at.{digest:.16}") };
         format!("{SIGHTINGS}{remote}/{}", self.branch)
     }
 
-    /// Whether a ref is one that says where the branch of a remote was last seen.
+    /// Returns true if a ref remembers the tip of a remote branch.
     pub fn is_sighting(reference: &str) -> bool {
         reference.starts_with(SIGHTINGS)
     }
@@ -80,7 +73,7 @@ impl Destination<'_> {
             return bad("remote", remote);
         }
         let full = format!("refs/heads/{}", self.branch);
-        // As a ref it would be legal; as the name of a branch git takes it for an option.
+        // It would be valid as a ref, but git takes it as an option where a branch is expected.
         if self.branch.starts_with('-') || gix::refs::FullName::try_from(full.as_str()).is_err() {
             return bad("branch", self.branch);
         }
@@ -88,8 +81,8 @@ impl Destination<'_> {
     }
 }
 
-/// Where a remote takes pushes. Everything is asked there, by address: git moves the user's own
-/// remote-tracking refs along with a remote that it is given by name.
+/// Returns the push address of a remote. All questions go to this address and not to the remote's name, because
+/// with a name git would also move the user's remote-tracking refs.
 pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> {
     let said = run(&tool(store, &["remote", "get-url", "--push", "--all", "--", remote]))?;
     if said.code != 0 {
@@ -104,7 +97,7 @@ pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> 
     }
 }
 
-/// Asks the remote where its branch is.
+/// Asks the remote for the tip of a branch.
 pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
     of.require_names()?;
     let reference = format!("refs/heads/{}", of.branch);
@@ -113,7 +106,7 @@ pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushE
     if said.code != 0 {
         return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
     }
-    // The remote matches by the end of the name, so another ref may be in the list as well.
+    // `ls-remote` matches the end of the name, so the list may contain other refs.
     for line in said.stdout.lines() {
         if let Some((id, name)) = line.split_once_str("\t")
             && name == reference.as_bytes()
@@ -125,14 +118,14 @@ pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushE
     Ok(RemoteTip::NoBranch)
 }
 
-/// Asks the remote where its branch is, and brings here what that leads to: objects and no ref.
+/// Asks the remote for the tip of a branch and fetches its objects, without writing a ref.
 pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
     let at = match remote_tip(store, of)? {
         RemoteTip::At(at) => at,
         other @ (RemoteTip::NoBranch | RemoteTip::Silent { .. }) => return Ok(other),
     };
-    // A ref of ours at this commit proves that all of it is here. That the object is here does not: a
-    // fetch that was killed leaves some of them.
+    // A ref of ours at this commit proves that all its objects are here. The commit object alone does not: an
+    // interrupted fetch leaves some of them.
     if ref_at(store, &of.sighting())? == Some(at) {
         return Ok(RemoteTip::At(at));
     }
@@ -156,12 +149,12 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
     }
     match store.require_commit(at) {
         Ok(()) => Ok(RemoteTip::At(at)),
-        // It was rewound between the two questions.
+        // The branch was rewound between `ls-remote` and `fetch`.
         Err(_) => Ok(RemoteTip::Silent { said: format!("{at} is not there any more") }),
     }
 }
 
-/// Keeps in a ref where the branch of a remote was seen, and says where it was seen before.
+/// Remembers the tip of a remote branch in a ref, and returns the tip remembered before.
 pub fn sight(
     store: &Store,
     fence: &Fence,
@@ -177,7 +170,7 @@ pub fn sight(
     Ok(before)
 }
 
-/// Where the branch of each remote was last seen, by names such as `origin/main`.
+/// Returns the remembered tips of a branch, under names such as `origin/main`.
 pub fn sightings(store: &Store, branch: &str) -> Result<Vec<(String, ObjectId)>, StoreError> {
     let of_branch = |name: &str| {
         let place = name.strip_prefix(SIGHTINGS)?;
@@ -188,8 +181,8 @@ pub fn sightings(store: &Store, branch: &str) -> Result<Vec<(String, ObjectId)>,
     Ok(all.into_iter().filter_map(|(name, at)| Some((of_branch(&name)?, at))).collect())
 }
 
-/// git in the target's own repository, because the remote is what the user says it is. An address may
-/// be a path from the top of the checkout.
+/// Returns git in the target's own repository, because remotes are defined by the user's configuration. An
+/// address may be a path relative to the top of the checkout.
 pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
     let git_dir = store.common_dir();
     let top = git_dir.parent().filter(|_| git_dir.file_name() == Some(".git"));

@@ -1,46 +1,44 @@
-//! What of many changes goes together, and what cannot.
+//! Groups of changes that can land together.
 //!
-//! Changes are the nodes of a graph whose edges are conflicts. What can land at once is a set without an edge, and a change
-//! brings what it needs, so it conflicts with whatever those conflict with. The largest such set is found exactly where
-//! that takes few steps, and else a large one.
+//! Changes are the nodes of a graph whose edges are conflicts. A set of changes can land together if it has no
+//! edge. A change brings what it needs, so it also has the conflicts of those. The largest set is found exactly
+//! if that takes few steps, and otherwise approximately.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-/// How much is tried before the largest set found is good enough: a choice among so many changes takes their number squared.
+/// The maximum number of steps of the exact search; one choice among n changes counts as n² steps.
 const MOST_STEPS: usize = 2_000_000;
 
-/// Changes in groups, by their places.
+/// Changes in groups, by place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Grouping {
-    /// Every change once. Those of a group merge with each other, in an order in which each comes after what it needs. The
-    /// first group is the most that can land; each further one is the most of what is left. A change that needs two that
-    /// conflict is in a group of its own after all others.
+    /// Every change once. The changes of a group merge with each other and are ordered so that each comes after
+    /// what it needs. The first group is the largest that can land; each further one is the largest of the
+    /// rest. A change that needs two conflicting ones is in a group of its own at the end.
     pub groups: Vec<Vec<usize>>,
-    /// The changes that conflict, directly or through others, of which only some can land.
+    /// The changes that conflict directly or through others, of which only some can land.
     pub clusters: Vec<Cluster>,
 }
 
 /// Changes that are connected by conflicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
-    /// The changes.
     pub places: Vec<usize>,
-    /// Those of them that are in the first group.
+    /// Those of them in the first group.
     pub lands: Vec<usize>,
 }
 
 impl Grouping {
-    /// Groups as many changes as there are entries in `needs`, which has the places that each one needs. The conflicts are
-    /// pairs of places.
+    /// Groups the changes. `needs` has, for each change, the places that it needs; `conflicts` are pairs of places.
     pub fn new(needs: &[Vec<usize>], conflicts: &[(usize, usize)]) -> Self {
         let count = needs.len();
         let closures: Vec<BTreeSet<usize>> =
             (0..count).map(|place| closure(needs, place)).collect();
         let mut direct = vec![BTreeSet::new(); count];
         for (one, other) in conflicts.iter().filter(|(one, other)| *one.max(other) < count) {
-            // What a change stands on is in it, and was merged when it was built.
+            // A change contains what it stands on; they were merged when it was built.
             if !closures[*one].contains(other) && !closures[*other].contains(one) {
                 direct[*one].insert(*other);
                 direct[*other].insert(*one);
@@ -61,7 +59,7 @@ impl Grouping {
                 (0..count).filter(meets).collect()
             })
             .collect();
-        // A change that needs two that conflict goes with nothing until one of them was built again.
+        // A change that needs two conflicting ones merges with nothing until one of them was built again.
         let torn = |place: &usize| {
             let own = &closures[*place];
             own.iter().any(|part| !own.is_disjoint(&direct[*part]))
@@ -71,7 +69,7 @@ impl Grouping {
         while !left.is_empty() {
             let mut group = BTreeSet::new();
             for part in components(&left, &rivals) {
-                // Only the first group is worth a search.
+                // Only the first group is shown as what can land, so only it is worth an exact search.
                 let mut choices =
                     if groups.is_empty() { MOST_STEPS / part.len().pow(2) } else { 0 };
                 group.extend(largest(part, &rivals, &mut choices));
@@ -94,7 +92,7 @@ impl Grouping {
     }
 }
 
-/// A place and all that it needs.
+/// Returns a place and everything that it needs.
 fn closure(needs: &[Vec<usize>], place: usize) -> BTreeSet<usize> {
     let (mut found, mut open) = (BTreeSet::new(), vec![place]);
     while let Some(place) = open.pop() {
@@ -105,7 +103,7 @@ fn closure(needs: &[Vec<usize>], place: usize) -> BTreeSet<usize> {
     found
 }
 
-/// The connected parts of a graph among these places.
+/// Returns the connected components of the graph on these places.
 fn components(among: &BTreeSet<usize>, edges: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
     let (mut left, mut found) = (among.clone(), Vec::new());
     while let Some(first) = left.pop_first() {
@@ -121,7 +119,7 @@ fn components(among: &BTreeSet<usize>, edges: &[BTreeSet<usize>]) -> Vec<BTreeSe
     found
 }
 
-/// The largest set of these places without an edge, as far as it is found with so many choices.
+/// Returns the largest set of these places without an edge, exactly while `choices` last.
 fn largest(
     mut left: BTreeSet<usize>,
     edges: &[BTreeSet<usize>],
@@ -133,8 +131,8 @@ fn largest(
         let Some((fewest, place)) = left.iter().map(|place| (degree(place), *place)).min() else {
             return taken;
         };
-        // One with at most one rival is in some largest set, and so is any where all are rivals. Without choices left the
-        // same is a good guess.
+        // Some largest set contains a place with at most one rival, and any place if all are rivals of each
+        // other. Without choices left, the place with the fewest rivals is a good guess.
         if fewest <= 1 || fewest + 1 == left.len() || *choices == 0 {
             taken.insert(place);
             left.remove(&place);
@@ -155,10 +153,10 @@ fn largest(
     }
 }
 
-/// The places of a group, each after what it needs.
+/// Returns the places of a group, each after what it needs.
 fn in_order(group: &BTreeSet<usize>, closures: &[BTreeSet<usize>]) -> Vec<usize> {
     let mut order: Vec<usize> = group.iter().copied().collect();
-    // What a change needs has a smaller closure than the change.
+    // A change has a larger closure than anything that it needs.
     order.sort_by_key(|place| (closures[*place].len() > 1, closures[*place].len(), *place));
     order
 }
@@ -223,7 +221,7 @@ mod tests {
         assert_eq!(found.clusters.len(), 1);
     }
 
-    /// The size of the largest set that is closed under needs and without a conflict, by trying all.
+    /// Returns the size of the largest set that is closed under needs and has no conflict, by trying all sets.
     fn most(needs: &[Vec<usize>], conflicts: &[(usize, usize)]) -> usize {
         let count = needs.len();
         let is_in = |set: u32, place: usize| set >> place & 1 == 1;
@@ -248,7 +246,7 @@ mod tests {
                     needs[one].push(other);
                 }
             }
-            // What a change needs is in it, and does not conflict with it.
+            // A change contains what it needs and does not conflict with it.
             let related = |one: usize, other: usize| {
                 closure(&needs, one).contains(&other) || closure(&needs, other).contains(&one)
             };

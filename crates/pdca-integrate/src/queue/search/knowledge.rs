@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::decision::{Answer, Fault};
 
-/// How often gates must come to no verdict before that is taken for a property of the changes.
+/// The number of runs without a verdict from which that counts as a property of the changes.
 const TRIES: u32 = 3;
 
-/// All answers of a search. What they mean does not depend on the order in which they came.
+/// All answers of a search. Their meaning does not depend on the order in which they arrived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Knowledge {
     sets: BTreeMap<Vec<usize>, Evidence>,
-    /// How often any set came to no verdict.
+    /// The number of runs without a verdict, over all sets.
     undecidable: u32,
 }
 
-/// The answers about one set.
 #[derive(Debug, Clone, Default)]
 struct Evidence {
     greens: u32,
@@ -25,11 +24,11 @@ struct Evidence {
     rows: BTreeSet<String>,
 }
 
-/// What is known about a set.
+/// The conclusion about a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finding {
     Unknown,
-    /// Green at least once. A gate may fail by mistake; it does not pass by mistake.
+    /// Green at least once. A gate may fail by mistake, but it does not pass by mistake.
     Green,
     /// Never green, and red or without a verdict.
     Bad,
@@ -37,7 +36,7 @@ pub(super) enum Finding {
 }
 
 impl Knowledge {
-    /// Takes an answer in. Returns the rows of a flake: the same set was red and green.
+    /// Adds an answer. Returns the failed rows if it shows a flake: the same set was red and green.
     pub(super) fn learn(&mut self, places: &[usize], answer: &Answer) -> Option<Vec<String>> {
         let evidence = self.sets.entry(places.to_vec()).or_default();
         match answer {
@@ -72,19 +71,19 @@ impl Knowledge {
         }
     }
 
-    /// How often the gates ran for a set.
+    /// Returns the number of gate runs of a set.
     pub(super) fn runs(&self, places: &[usize]) -> u32 {
         self.sets
             .get(places)
             .map_or(0, |evidence| evidence.greens + evidence.reds + evidence.undecidable)
     }
 
-    /// How often a set was not green.
+    /// Returns the number of runs in which a set was not green.
     pub(super) fn bads(&self, places: &[usize]) -> u32 {
         self.sets.get(places).map_or(0, |evidence| self.bads_of(evidence))
     }
 
-    /// The rows that were not green.
+    /// Returns the rows that were not green.
     pub(super) fn rows(&self, places: &[usize]) -> Vec<String> {
         let rows = self.sets.get(places).map(|evidence| evidence.rows.iter().cloned().collect());
         rows.unwrap_or_default()
@@ -97,7 +96,8 @@ impl Knowledge {
         }
     }
 
-    /// How often any part of a set that has this place was bad and never green, and in which rows.
+    /// Counts the bad runs of all subsets of `whole` that contain `place` and were never green, and returns
+    /// their rows.
     pub(super) fn against(&self, place: usize, whole: &[usize]) -> (u32, BTreeSet<&str>) {
         let (mut count, mut rows) = (0, BTreeSet::new());
         for (places, evidence) in &self.sets {
@@ -110,7 +110,7 @@ impl Knowledge {
         (count, rows)
     }
 
-    /// The shortest bad set between two, the first a part of it and it a part of the second.
+    /// Returns the smallest bad set that contains `low` and is contained in `high`.
     pub(super) fn bad_between(&self, low: &[usize], high: &[usize]) -> Option<Vec<usize>> {
         let bad = self.sets.iter().filter(|(places, evidence)| {
             evidence.greens == 0
@@ -121,8 +121,7 @@ impl Knowledge {
         bad.map(|(places, _)| places.clone()).min_by_key(Vec::len)
     }
 
-    /// Whether any bad set is part of a green one, so that what holds for a set need not hold for its
-    /// parts.
+    /// Returns true if some bad set is a subset of a green one. Then a green set says nothing about its subsets.
     pub(super) fn shows_mending(&self) -> bool {
         let greens = || self.sets.iter().filter(|(_, evidence)| evidence.greens > 0);
         self.sets.iter().any(|(places, evidence)| {
@@ -138,7 +137,7 @@ impl Knowledge {
     }
 }
 
-/// Whether every place of the first, in order, is one of the second, in order.
+/// Returns true if the first sorted set is a subset of the second.
 pub(super) fn is_within(part: &[usize], whole: &[usize]) -> bool {
     let mut rest = whole.iter();
     part.len() <= whole.len() && part.iter().all(|place| rest.any(|other| other == place))

@@ -78,11 +78,11 @@ impl Line {
     }
 }
 
-/// The shares of culprits that are considered, each with a weight: most batches have few.
+/// The considered shares of culprits, each with a prior weight: most batches have few.
 const SHARES: [(f64, f64); 6] =
     [(0.01, 8.0), (0.03, 6.0), (0.07, 3.0), (0.15, 1.0), (0.25, 0.4), (0.4, 0.1)];
 
-/// How probably a change is a culprit, after so many culprits and innocents.
+/// Estimates the probability that a change is a culprit from the numbers of culprits and innocents so far.
 pub(super) fn share_of_culprits(culprits: usize, innocents: usize) -> f64 {
     let power = |base: f64, times: usize| base.powi(i32::try_from(times).unwrap_or(i32::MAX));
     let (mut total, mut sum) = (0.0, 0.0);
@@ -94,7 +94,7 @@ pub(super) fn share_of_culprits(culprits: usize, innocents: usize) -> f64 {
     if total > 0.0 { sum / total } else { SHARES[0].0 }
 }
 
-/// The whole line is gated where it is green at least this probably.
+/// The probability of being green from which the whole line is gated first.
 const GREEN_ENOUGH: f64 = 0.3;
 
 fn ratio(part: usize, parts: usize) -> f64 {
@@ -102,7 +102,7 @@ fn ratio(part: usize, parts: usize) -> f64 {
     float(part) / float(parts)
 }
 
-/// Up to `count` numbers strictly between two, evenly spread.
+/// Returns up to `count` numbers strictly between two, evenly spread.
 pub(super) fn between(low: usize, high: usize, count: usize) -> Vec<usize> {
     let room = high.saturating_sub(low + 1);
     let count = count.min(room);

@@ -1,11 +1,11 @@
-//! What a search starts from.
+//! The input of a search.
 
 use super::{flake::FlakeRules, memory::Culprit};
 
-/// The changes of a batch, and what is known about them.
+/// The changes of a batch, and earlier knowledge about them.
 ///
-/// Places are numbers: first the changes that landed since the integration began, in the order in which
-/// they landed, then those of the batch, in the order of the plan.
+/// Places are numbers: first the changes that landed since the integration began, in the order in which they landed,
+/// then those of the batch, in the order of the plan.
 ///
 /// ```
 /// use pdca_integrate::{Search, Setup};
@@ -26,51 +26,49 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// As many changes as there are entries. Each has the places of the changes that it needs, all of them
-    /// earlier ones.
+    /// Takes, for each place, the earlier places that it needs.
     pub fn new(needs: Vec<Vec<usize>>) -> Self {
         Self { needs, ..Self::default() }
     }
 
-    /// The first places landed before this batch. They are below every candidate, and may be left out to
-    /// explain a culprit.
+    /// Declares that the first `count` places landed before this batch. They are part of every candidate and
+    /// are left out only to explain a culprit.
     #[must_use]
     pub fn landed_before(mut self, count: usize) -> Self {
         self.landed_before = count.min(self.needs.len());
         self
     }
 
-    /// Whether the base of the batch, with everything that landed before, is known to be green.
+    /// Declares whether the base, with everything that landed before, is known to be green.
     #[must_use]
     pub fn with_green_base(mut self, is_green: bool) -> Self {
         self.base_is_green = is_green;
         self
     }
 
-    /// What is [recalled](super::Memory::recall) of earlier searches.
+    /// Sets the culprits that earlier searches found.
     #[must_use]
     pub fn with_known(mut self, known: Vec<Culprit>) -> Self {
         self.known = known;
         self
     }
 
-    /// How reds are judged.
     #[must_use]
     pub fn with_flakes(mut self, flakes: FlakeRules) -> Self {
         self.flakes = flakes;
         self
     }
 
-    /// Whether a change lands only where it is green on top of exactly what landed before it, so that every
-    /// step of the branch is green and not only the last.
+    /// Requires each change to be green on top of exactly what landed before it, so that every step of the
+    /// branch is green and not only its tip.
     #[must_use]
     pub fn gating_each(mut self, is_asked: bool) -> Self {
         self.gates_each = is_asked;
         self
     }
 
-    /// A group for each place. Changes of different groups cannot break each other, as where every row
-    /// that gates declares its paths, so a partner is only looked for in the culprit's own group.
+    /// Sets a group for each place. Changes of different groups cannot break each other, for example because
+    /// all gating rows declare their paths, so partners are only looked for in the culprit's own group.
     #[must_use]
     pub fn with_groups(mut self, groups: Vec<usize>) -> Self {
         self.groups = groups;
