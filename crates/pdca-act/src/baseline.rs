@@ -1,4 +1,4 @@
-//! What the process is made of, file by file, so that two moments can be compared.
+//! The baseline: digests of all files that define the process, so that two points in time can be compared.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::records;
 
-/// How much is looked at: a baseline is made of texts for people.
+/// Limits of a directory. A baseline consists of texts for people, so these are generous.
 const MAX_FILES: usize = 2_000;
 const MAX_DEPTH: usize = 8;
 const MAX_LEN: u64 = 16 << 20;
 
-/// Stands for the digest of a file that cannot be read.
+/// The digest of a file that cannot be read.
 const UNREADABLE: &str = "unreadable";
 
 /// The digest of every part of the process, by name.
@@ -23,58 +23,48 @@ pub struct Baseline {
     files: BTreeMap<String, String>,
 }
 
-/// A part of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Every file below a directory, named `name/…`. What this crate itself writes is left out.
+    /// Every file below a directory, named `name/…`, except for the records of this crate.
     Directory {
-        /// What its files are named after.
         name: String,
-        /// Where it is.
         path: Utf8PathBuf,
     },
-    /// One file.
     File {
-        /// Its name.
         name: String,
-        /// Where it is.
         path: Utf8PathBuf,
     },
     /// A part of a file, as text.
     Text {
-        /// Its name.
         name: String,
-        /// The text.
         text: String,
     },
 }
 
-/// What is different between two baselines.
+/// The differences between two baselines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
-    /// In both, with another digest.
+    /// Parts in both, with another digest.
     pub changed: Vec<Change>,
-    /// Only in the later one.
+    /// Parts only in the later one.
     pub added: Vec<Change>,
-    /// Only in the earlier one.
+    /// Parts only in the earlier one.
     pub removed: Vec<Change>,
 }
 
-/// One part that is different.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Its name.
     pub file: String,
-    /// Its digest in the earlier baseline.
+    /// The digest in the earlier baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Its digest in the later one.
+    /// The digest in the later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
 impl Baseline {
-    /// Digests every part that is there. What cannot be read is named in the second value.
+    /// Digests every existing part. The second value lists what could not be read.
     pub fn collect(sources: &[Source]) -> (Self, Vec<String>) {
         let mut taken = Self::default();
         let mut problems = Vec::new();
@@ -90,12 +80,11 @@ impl Baseline {
         (taken, problems)
     }
 
-    /// The digests by name.
     pub fn files(&self) -> &BTreeMap<String, String> {
         &self.files
     }
 
-    /// What became different since an earlier one.
+    /// Compares with an earlier baseline.
     pub fn changes_since(&self, earlier: &Baseline) -> Changes {
         let mut changes = Changes::default();
         for (file, after) in &self.files {
@@ -147,7 +136,7 @@ impl Baseline {
             entries.sort_unstable_by(|a, b| a.file_name().cmp(b.file_name()));
             for entry in entries {
                 let file = entry.file_name();
-                // Hidden files are temporary, or locks, or ours.
+                // Hidden files are temporary files, locks or our own records.
                 if file.starts_with('.') || (depth == 0 && records::is_ours(file)) {
                     continue;
                 }
@@ -173,7 +162,6 @@ impl FromIterator<(String, String)> for Baseline {
 }
 
 impl Changes {
-    /// Whether nothing is different.
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One cycle that has ended, as its bundle tells it.
+//! One finished cycle, read from its bundle.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
@@ -11,85 +11,75 @@ use crate::patch::changed_paths;
 use crate::touches::Touches;
 use crate::wording::{bullets, one_line};
 
-/// How many earlier attempts of one bundle are looked at.
+/// The maximum number of archived attempts to read per bundle.
 const MAX_ATTEMPTS: usize = 200;
 
-/// One cycle that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cycle {
-    /// Its bundle.
     pub id: BundleId,
-    /// The bundle's directory.
     pub dir: Utf8PathBuf,
-    /// How it ended.
     #[serde(serialize_with = "state_name")]
     pub state: State,
-    /// The slug of its brief.
+    /// The slug of the brief.
     pub slug: Option<String>,
-    /// §6: what a person had to decide.
+    /// §6: the items that a person had to decide.
     pub needs_human: Vec<NeedsHuman>,
-    /// §7: what was proven and what was not.
+    /// §7: the claims that are proven and those that are not.
     pub proven: Vec<String>,
-    /// §9: the decision.
     pub signoff: Signoff,
-    /// §10: hints for this very review.
+    /// §10: hints for this review.
     pub candidates: Vec<String>,
-    /// How many attempts came before the one that ended it.
+    /// The number of attempts before the last one.
     pub iterations: u32,
-    /// Why they were sent back, oldest first.
+    /// The reasons why those attempts were sent back, oldest first.
     pub deltas: Vec<String>,
-    /// The checks that failed in some attempt, each once.
+    /// The checks that failed in any attempt, without duplicates.
     pub failed_checks: Vec<String>,
-    /// What the gates cost over all attempts.
+    /// The costs of the gates over all attempts.
     pub gates: GateCost,
-    /// What the brief said would change, against what did.
+    /// The declared paths compared with the changed ones.
     pub touches: Touches,
-    /// What of the bundle could not be used.
+    /// The parts of the bundle that could not be read.
     pub problems: Vec<String>,
-    /// What the brief carries forward from earlier attempts.
+    /// The reasons that the brief carries forward from earlier attempts.
     #[serde(skip)]
     pub(crate) carried: Vec<String>,
 }
 
-/// One item of §6.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NeedsHuman {
-    /// What it says.
     pub text: String,
-    /// Its box was never ticked.
+    /// True if the box was never ticked.
     pub open: bool,
-    /// It is the question that is asked of every bundle.
+    /// True for the question that every bundle has.
     pub standing: bool,
 }
 
-/// §9.
+/// The decision of §9.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Signoff {
-    /// What was decided.
     pub outcome: Option<SignoffOutcome>,
-    /// By whom.
     pub by: String,
-    /// When.
     pub date: String,
-    /// What was said of the disposition.
+    /// The text about the disposition.
     pub disposition: String,
-    /// Why, where it is said.
+    /// The reason, if one is given.
     pub note: Option<String>,
 }
 
-/// What gates cost.
+/// The costs of gates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GateCost {
-    /// The time all rows took that say how long they took.
+    /// The total time of all rows that report one.
     pub ms: u64,
-    /// How many rows say so.
+    /// The number of rows that report a time.
     pub timed: usize,
-    /// How many rows decided something.
+    /// The number of rows with a result.
     pub rows: usize,
 }
 
 impl Cycle {
-    /// Reads the cycle of a bundle; `None` where it has not ended.
+    /// Reads the cycle of a bundle, or returns `None` if it has not ended.
     pub(crate) fn load(bundle: &Bundle) -> Result<Option<Self>, LoadError> {
         let snapshot = bundle.load()?;
         if !snapshot.state.is_terminal() {
@@ -135,10 +125,10 @@ impl Cycle {
         }))
     }
 
-    /// Everything the cycle said that may be said again, with where it was said.
+    /// Returns every statement that may recur, with its source.
     ///
-    /// §7 is left out: it is put together from the gate report, the same words in every bundle. So is
-    /// the standing question of §6.
+    /// §7 is left out because it is generated from the gate report and reads the same in every bundle, and so
+    /// is the standing question of §6.
     pub(crate) fn said(&self) -> Vec<(&'static str, String)> {
         let findings = self.needs_human.iter().filter(|item| !item.standing);
         let mut said: Vec<(&'static str, String)> =
@@ -149,7 +139,7 @@ impl Cycle {
         said
     }
 
-    /// Why attempts were sent back: the deltas, or what the brief carries of them.
+    /// Returns the reasons why attempts were sent back: the deltas, or those that the brief carries forward.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = &String> {
         if self.deltas.is_empty() { self.carried.iter() } else { self.deltas.iter() }
     }
@@ -166,7 +156,7 @@ impl GateCost {
         }
     }
 
-    /// The cost of both.
+    /// Adds two costs.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -177,13 +167,12 @@ impl GateCost {
     }
 }
 
-/// An attempt that was archived.
 struct Attempt {
     summary: Option<Summary>,
     gates: Option<GateReport>,
 }
 
-/// The attempts that lie archived below a bundle: every directory with a summary or a gate report.
+/// Reads the archived attempts of a bundle: every directory with a summary or a gate report.
 fn earlier_attempts(dir: &Utf8Path) -> (Vec<Attempt>, Vec<String>) {
     let mut problems = Vec::new();
     let mut names: Vec<String> = match dir.read_dir_utf8() {
@@ -197,7 +186,7 @@ fn earlier_attempts(dir: &Utf8Path) -> (Vec<Attempt>, Vec<String>) {
             Vec::new()
         }
     };
-    // Shorter names first, so that v2 comes before v10.
+    // By length first, so that v2 comes before v10.
     names.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
     if names.len() > MAX_ATTEMPTS {
         problems
@@ -275,7 +264,7 @@ fn failed_checks(reports: &[&GateReport]) -> Vec<String> {
     checks
 }
 
-/// The carry-forward sections of the brief, each on one line.
+/// Returns the carry-forward sections of the brief, each on one line.
 fn carried(bundle: &Bundle) -> Vec<String> {
     let Ok(Some(bytes)) = bundle.read(Artifact::Brief) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! The look back: every cycle that ended since the last review, and what they have in common.
+//! The index: cycles that ended since the last review, and what they have in common.
 
 use camino::Utf8PathBuf;
 use pdca_state::{Bundle, BundleId, survey_bundles};
@@ -8,52 +8,46 @@ use crate::cycle::{Cycle, GateCost};
 use crate::pattern::{self, BlamedField, Class, JudgedSignal, Pattern};
 use crate::records::Records;
 
-/// Which cycles are looked at.
+/// The cycles to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexScope {
     /// Those that no review has considered.
     SinceLastReview,
-    /// All that have ended.
     All,
 }
 
-/// What the cycles show.
+/// The evidence from the cycles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Index {
-    /// The date of the latest review.
     pub last_review: Option<String>,
-    /// How many bundles earlier reviews considered.
+    /// The number of bundles that earlier reviews considered.
     pub reviewed: usize,
-    /// The cycles, by directory name.
+    /// The cycles, ordered by id.
     pub cycles: Vec<Cycle>,
-    /// Bundles that cannot be read; whether they have ended nobody can say.
+    /// Bundles that cannot be read, so that it is unknown whether they have ended.
     pub unreadable: Vec<Unreadable>,
-    /// What the gates of all of them cost.
+    /// The total costs of the gates.
     pub gates: GateCost,
-    /// What several of them said.
+    /// Statements that several cycles share.
     pub patterns: Vec<Pattern>,
     /// The items of §6 by class.
     pub needs_human: Vec<Class>,
     /// The fields of briefs that were blamed.
     pub blamed_fields: Vec<BlamedField>,
-    /// What earlier reviews said should no longer be seen.
+    /// The signals of earlier reviews, and whether they came back.
     pub signals: Vec<JudgedSignal>,
 }
 
-/// A bundle that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unreadable {
-    /// Its id.
     pub id: BundleId,
-    /// Its directory.
     pub dir: Utf8PathBuf,
-    /// Why.
     pub why: String,
 }
 
-/// Looks at bundles in whatever order they are given.
+/// Builds the index from bundles in any order.
 ///
-/// A cycle has ended when its bundle is frozen or was discontinued; the others are left out.
+/// A cycle has ended when its bundle is frozen or discontinued; other bundles are left out.
 pub fn index(bundles: &[Bundle], records: &Records, scope: IndexScope) -> Index {
     let covered = records.covered();
     let mut wanted: Vec<Bundle> = bundles
@@ -96,7 +90,7 @@ impl Index {
         self.patterns = pattern::recurring(&self.cycles);
         self.needs_human = pattern::classes(&self.cycles);
         self.blamed_fields = pattern::blamed_fields(&self.cycles);
-        // The cycles that a review considered show its signals: they are why it named them.
+        // The cycles that a review considered contain its signals by definition, so only later ones count.
         let covered = records.covered();
         let fresh: Vec<&Cycle> =
             self.cycles.iter().filter(|cycle| !covered.contains(&cycle.id)).collect();
@@ -112,7 +106,7 @@ mod tests {
     use crate::pattern::Fate;
     use crate::testing::Scene;
 
-    /// Three cycles that ended, one that did not.
+    /// Three cycles that ended, and one that did not.
     fn scene() -> Scene {
         let scene = Scene::new();
         scene.frozen(

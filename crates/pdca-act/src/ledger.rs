@@ -1,7 +1,7 @@
-//! `act-ledger.json`: what the process looked like at each review.
+//! `act-ledger.json`: the state of the process at each review.
 //!
-//! A JSON list. Each of our reviews is an object with its heading and the digest of every file of the
-//! baseline. Older instances keep signals in the same list, which are read, and kept as they are.
+//! A JSON list. Each review is an object with its heading and the digest of every file of the baseline. Older
+//! versions keep signals in the same list, which are read and kept unchanged.
 
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
@@ -11,48 +11,44 @@ use crate::baseline::Baseline;
 use crate::log::Signal;
 use crate::reviewed::pretty;
 
-/// The ledger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
     items: Vec<Value>,
 }
 
-/// One review in the ledger.
+/// A review in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerReview {
-    /// The heading of its entry in the log, by which the two belong together.
+    /// The heading of its log entry, which links the two.
     pub review: String,
-    /// Its date.
     pub date: String,
-    /// The cycles it considered.
+    /// The considered cycles.
     pub cycles: Vec<BundleId>,
-    /// The process as it was then.
+    /// The process at that time.
     pub baseline: Baseline,
-    /// The baseline was taken later, by a command that finished an interrupted one.
+    /// True if the baseline was taken later, by a command that completed an interrupted review.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }
 
-/// Why a file is no ledger.
+/// The reasons why a file is not a valid ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// It is not JSON.
     #[error("not JSON (line {line}, column {column})")]
     Malformed {
-        /// Where reading stopped, from 1.
+        /// Counted from 1.
         line: usize,
-        /// The column there.
+        /// Counted from 1.
         column: usize,
-        /// What the reader said.
         source: serde_json::Error,
     },
-    /// It is JSON of another kind.
+    /// It is JSON, but not a list.
     #[error("not a list")]
     NotAList,
 }
 
 impl Ledger {
-    /// Reads the list; an empty file is an empty one.
+    /// Parses the list; an empty file is an empty list.
     pub fn parse(bytes: &[u8]) -> Result<Self, LedgerError> {
         if bytes.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -72,19 +68,19 @@ impl Ledger {
         }
     }
 
-    /// The reviews, in the order they were recorded.
+    /// Returns the reviews in the order of recording.
     pub fn reviews(&self) -> Vec<LedgerReview> {
         let review = |item: &Value| LedgerReview::deserialize(item).ok();
         self.items.iter().filter_map(review).collect()
     }
 
-    /// Whether the review of this heading is there.
+    /// Returns true if there is a review with this heading.
     pub fn has(&self, heading: &str) -> bool {
         let is_it = |item: &Value| item.get("review").and_then(Value::as_str) == Some(heading);
         self.items.iter().any(is_it)
     }
 
-    /// Signals that an older instance says were dealt with.
+    /// Returns the signals that an older version marked as applied.
     pub(crate) fn applied(&self) -> Vec<Signal> {
         let signal = |item: &Value| {
             let text = |key: &str| item.get(key).and_then(Value::as_str);
@@ -95,7 +91,7 @@ impl Ledger {
         self.items.iter().filter_map(signal).collect()
     }
 
-    /// The file with these reviews in it too.
+    /// Returns the file with these reviews added.
     pub fn with(&self, reviews: &[LedgerReview]) -> Result<Vec<u8>, serde_json::Error> {
         let mut items = self.items.clone();
         for review in reviews {

@@ -1,7 +1,7 @@
-//! Patterns across frozen bundles.
+//! Act: patterns across finished cycles.
 //!
-//! Act looks back over cycles that have ended and asks what the process should learn from them. This
-//! crate gathers what their records show; which change follows from it is for people to decide.
+//! Act reviews cycles that have ended and asks what the process should learn from them. This crate collects the
+//! evidence from their records; people decide what changes.
 //!
 //! ```
 //! use pdca_act::{Records, IndexScope, index};
@@ -15,10 +15,10 @@
 //! ```
 //!
 //! # Invariants
-//! - It reads only. It runs nothing, and what is to be written comes back as bytes.
+//! - It only reads. It runs nothing, and returns files to be written as bytes.
 //! - It decides nothing: no disposition, no delta, no brief.
-//! - The order in which bundles are given changes nothing, and one that cannot be read is one bad row.
-//! - What is not understood of an older log, marker or ledger stays in it, byte for byte.
+//! - The result does not depend on the order of the bundles, and an unreadable bundle affects only its own row.
+//! - Unknown parts of an older log, marker or ledger are kept byte for byte.
 
 mod wording;
 

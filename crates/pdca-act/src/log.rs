@@ -1,8 +1,8 @@
-//! `act-log.md`: one entry for each review of the process, appended and never changed.
+//! `act-log.md`: one entry per review of the process, only appended to.
 //!
-//! An entry starts at `# Act review — <date> — cycles considered: <ids>` and goes on to the next one.
-//! Only two things of it are read: which cycles it considered, and the lines under `## How
-//! effectiveness will be judged`, which say what should no longer be seen.
+//! An entry starts at `# Act review — <date> — cycles considered: <ids>` and extends to the next one. Only two
+//! parts are read: the considered cycles, and the lines under `## How effectiveness will be judged`, which say
+//! what should no longer be seen.
 
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -14,48 +14,47 @@ const CYCLES: &str = "cycles considered:";
 const JUDGED: &str = "## How effectiveness will be judged";
 const COMMENT: (&str, &str) = ("<!--", "-->");
 
-/// What a line that names its signal exactly starts with.
+/// The prefix of a line that states its signal exactly.
 pub(crate) const SIGNAL: &str = "Signal:";
-/// What may follow it: where it was seen.
+/// An optional suffix of such a line, with the cycles.
 pub(crate) const SEEN_IN: &str = " (seen in ";
 
-/// The log, as far as it is read.
+/// The parsed log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActLog {
-    /// Its entries, in file order.
+    /// The entries, in file order.
     pub entries: Vec<LogEntry>,
 }
 
-/// One review of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its heading as written, without the line end.
+    /// The heading as written, without the line end.
     pub heading: String,
-    /// Its date as written; empty where the heading has none.
+    /// The date as written; empty if the heading has none.
     pub date: String,
-    /// The cycles it considered.
+    /// The considered cycles.
     pub cycles: Vec<BundleId>,
-    /// What it said would show whether its deltas worked.
+    /// The signals by which its effect is to be judged.
     pub signals: Vec<Signal>,
 }
 
-/// What an entry said should no longer be seen.
+/// A statement that should no longer be seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signal {
     /// The line.
     pub text: String,
     /// The date of the entry.
     pub since: String,
-    /// What to look for, normalised.
+    /// The normalized texts to look for.
     #[serde(skip)]
     pub(crate) needles: Vec<String>,
-    /// The line says exactly what to look for, so its absence means something.
+    /// True if the line states exactly what to look for, so that its absence is meaningful.
     #[serde(skip)]
     pub(crate) exact: bool,
 }
 
 impl ActLog {
-    /// Reads the entries. Any bytes are a log, if perhaps one without entries.
+    /// Parses the entries. Any bytes are a valid log, possibly without entries.
     pub fn parse(bytes: &[u8]) -> Self {
         let text = without_comments(&String::from_utf8_lossy(bytes));
         let mut log = Self::default();
@@ -76,13 +75,13 @@ impl ActLog {
         log
     }
 
-    /// The date of the latest entry.
+    /// Returns the date of the latest entry.
     pub fn last_review(&self) -> Option<&str> {
         let dates = self.entries.iter().map(|entry| entry.date.as_str());
         dates.filter(|date| !date.is_empty()).max()
     }
 
-    /// Everything its entries said should no longer be seen.
+    /// Returns the signals of all entries.
     pub fn signals(&self) -> impl Iterator<Item = &Signal> {
         self.entries.iter().flat_map(|entry| &entry.signals)
     }
@@ -116,7 +115,7 @@ impl Signal {
         let named = line.strip_prefix(SIGNAL).map(str::trim);
         let said = named.unwrap_or(line);
         let said = said.split(SEEN_IN).next().unwrap_or(said).trim();
-        // Still the placeholder of the scaffold.
+        // A line that is still the placeholder of the scaffold is no signal.
         if said.is_empty() || said.starts_with('<') {
             return None;
         }
@@ -134,7 +133,7 @@ impl Signal {
         Some(Self { text: said.to_owned(), since: since.to_owned(), needles, exact })
     }
 
-    /// A signal of the ledger of an older instance.
+    /// Returns a signal from the ledger of an older version.
     pub(crate) fn applied(text: &str, key: &str, since: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -145,7 +144,7 @@ impl Signal {
     }
 }
 
-/// What stands in backticks or double quotes.
+/// Returns the texts in backticks or double quotes.
 fn quotes(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (open, close) in [('`', '`'), ('"', '"'), ('“', '”')] {
@@ -159,7 +158,7 @@ fn quotes(text: &str) -> Vec<&str> {
     found
 }
 
-/// The ids of a heading: the first word of each part between commas, and further ones with a digit.
+/// Parses the ids of a heading: the first word of each part between commas, and further words with a digit.
 fn ids_of(list: &str) -> Vec<BundleId> {
     let list = list.split('(').next().unwrap_or(list);
     let mut ids: Vec<BundleId> = Vec::new();
@@ -177,13 +176,13 @@ fn ids_of(list: &str) -> Vec<BundleId> {
     ids
 }
 
-/// The text without comments that start a line; templates are kept in them.
+/// Removes comments that start a line, because they contain templates.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
         if rest.trim_start_matches([' ', '\t']).starts_with(COMMENT.0) {
-            // One that is never closed hides nothing.
+            // An unclosed comment hides nothing.
             let Some(end) = rest.find(COMMENT.1) else { break };
             rest = &rest[end + COMMENT.1.len()..];
             continue;
@@ -196,7 +195,7 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// The log with an entry more. What was there stays, byte for byte.
+/// Returns the log with one more entry. Existing bytes are kept.
 pub fn append(log: Option<&[u8]>, entry: &str) -> Vec<u8> {
     let mut bytes = log.unwrap_or(b"# Act log\n").to_vec();
     if !bytes.is_empty() {

@@ -1,15 +1,15 @@
-//! Which files a patch changes, as its headers say.
+//! The paths that a patch changes, read from its headers.
 
 use std::collections::BTreeSet;
 
-/// How many files of one patch are told, and how long the line of a header may be.
+/// The maximum number of paths to return, and the maximum length of a header line.
 const MAX_FILES: usize = 10_000;
 const MAX_HEADER: usize = 8 << 10;
 
-/// The paths that the headers of a patch name, sorted, each once; none where it holds no patch.
+/// Returns the paths named in the headers of a patch, sorted and without duplicates; empty if it is no patch.
 ///
-/// Reads `diff --git`, `---`, `+++`, `rename` and `copy` lines, and counts the lines of each hunk, so
-/// that a changed line that looks like a header is none. Linear in the length of the patch.
+/// Reads `diff --git`, `---`, `+++`, `rename` and `copy` lines, and counts the lines of each hunk, so that a
+/// changed line is not mistaken for a header. Linear in the length of the patch.
 pub fn changed_paths(patch: &[u8]) -> Vec<String> {
     let mut reader = Reader::default();
     for line in patch.split(|byte| *byte == b'\n') {
@@ -25,9 +25,9 @@ pub fn changed_paths(patch: &[u8]) -> Vec<String> {
 #[derive(Default)]
 struct Reader {
     paths: BTreeSet<String>,
-    /// What `diff --git` said, used where nothing more exact follows.
+    /// The path from `diff --git`, used if no exact header follows.
     announced: Option<String>,
-    /// Lines of the hunk that are still to come: of the old and of the new file.
+    /// The remaining lines of the hunk in the old and the new file.
     hunk: (u64, u64),
 }
 
@@ -75,7 +75,7 @@ impl Reader {
             Some(b'-') => *old = old.saturating_sub(1),
             Some(b'+') => *new = new.saturating_sub(1),
             Some(b'\\') => {}
-            // Some tools cut the space of an empty line.
+            // Some tools strip the space of an empty line.
             Some(b' ') | None => {
                 *old = old.saturating_sub(1);
                 *new = new.saturating_sub(1);
@@ -89,7 +89,7 @@ impl Reader {
     }
 }
 
-/// The counts of `-1,2 +3,4 @@ …`.
+/// Parses the line counts of `-1,2 +3,4 @@ …`.
 fn hunk(text: &str) -> Option<(u64, u64)> {
     let mut words = text.split(' ');
     let mut count = |sign: char| {
@@ -100,7 +100,7 @@ fn hunk(text: &str) -> Option<(u64, u64)> {
     Some((count('-')?, count('+')?))
 }
 
-/// The path of a `---` or `+++` line.
+/// Returns the path of a `---` or `+++` line.
 fn prefixed(text: &str) -> Option<String> {
     let path = unquoted(text.split('\t').next().unwrap_or(text))?;
     if path == "/dev/null" {
@@ -113,20 +113,20 @@ fn without_side(path: &str) -> &str {
     path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path)
 }
 
-/// The path of `a/x b/x`, where both sides have the same name.
+/// Returns the path of `a/x b/x`, if both sides have the same name.
 fn announced(text: &str) -> Option<String> {
     if let Some(rest) = text.strip_prefix('"') {
         let (first, _) = rest.split_once('"')?;
         return unquoted(&format!("\"{first}\"")).map(|path| without_side(&path).to_owned());
     }
-    // A name may hold spaces; the two halves are equal but for their first letter.
+    // A name may contain spaces; the two halves are equal except for their first letter.
     let middle = text.len() / 2;
     let (left, right) = (text.get(..middle)?, text.get(middle + 1..)?);
     let same = without_side(left) == without_side(right) && !without_side(left).is_empty();
     same.then(|| without_side(left).to_owned())
 }
 
-/// A name as git writes it: plain, or in quotes with escapes.
+/// Parses a name as git writes it: plain, or quoted with escapes.
 fn unquoted(text: &str) -> Option<String> {
     let text = text.trim_end();
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {

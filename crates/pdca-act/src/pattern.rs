@@ -1,4 +1,4 @@
-//! What several cycles have in common.
+//! Patterns: statements that several cycles share.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,77 +9,67 @@ use crate::cycle::Cycle;
 use crate::log::Signal;
 use crate::wording::{clauses, contains_words, normalise, weight};
 
-/// How many clauses of one cycle are compared; it bounds what a hostile bundle can cost.
+/// The maximum number of clauses to compare per cycle, which bounds the costs of a hostile bundle.
 const MAX_CLAUSES: usize = 500;
-/// How many words a text needs to be more than a phrase.
+/// The number of words from which a text is more than a phrase.
 const MIN_WEIGHT: usize = 3;
 
-/// A text that two or more cycles share when numbers, ids and paths do not count.
+/// A text that two or more cycles share when numbers, ids and paths are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pattern {
-    /// The text, normalised.
+    /// The normalized text.
     pub text: String,
-    /// How the first of the cycles put it.
+    /// The wording of the first cycle.
     pub example: String,
-    /// The cycles.
     pub cycles: Vec<BundleId>,
-    /// Where it was said: `§6`, `§9`, `§10`, `gates`.
+    /// The sources: `§6`, `§9`, `§10`, `gates`.
     pub sources: BTreeSet<&'static str>,
 }
 
 /// The items of §6 of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Class {
-    /// The element of the check matrix, or what stands before the dash.
+    /// The element of the check matrix, or the text before the dash.
     pub class: String,
-    /// How many items.
     pub items: usize,
-    /// How many of them were never ticked.
+    /// The number of items that were never ticked.
     pub open: usize,
-    /// How many of them are the question that is asked of every bundle.
+    /// The number of items that every bundle has.
     pub standing: usize,
-    /// The cycles.
     pub cycles: Vec<BundleId>,
 }
 
-/// A field of the brief that somebody named when sending an attempt back.
+/// A field of the brief that was named when an attempt was sent back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlamedField {
-    /// Its label.
     pub field: &'static str,
-    /// The cycles.
     pub cycles: Vec<BundleId>,
 }
 
-/// A signal of an earlier review, and whether it came back.
+/// A signal of an earlier review and its fate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JudgedSignal {
-    /// The signal.
     #[serde(flatten)]
     pub signal: Signal,
-    /// What became of it.
     #[serde(flatten)]
     pub fate: Fate,
 }
 
-/// What became of a signal.
+/// The fate of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", rename_all = "kebab-case")]
 pub enum Fate {
     /// It was seen again.
-    Back {
-        /// Where.
-        cycles: Vec<BundleId>,
-    },
-    /// The line says exactly what to look for, and no cycle shows it.
+    Back { cycles: Vec<BundleId> },
+    /// The signal is exact, and no cycle shows it.
     NotSeen,
-    /// Nothing can be said by comparing words: the line is for people, or no cycle ended since.
+    /// Comparing words cannot tell: the signal is written for people, or no cycle has ended since.
     Unclear,
 }
 
-/// Everything two or more cycles said, most frequent first.
+/// Returns everything that two or more cycles said, most frequent first.
 pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<Pattern> {
-    // The name of an element says nothing alone: the classes count those.
+    // The title of an element alone carries no information; `classes` counts those.
     let titles: HashSet<String> = Element::ALL.iter().map(|e| normalise(e.title())).collect();
     let mut found: BTreeMap<String, Pattern> = BTreeMap::new();
     for cycle in cycles {
@@ -107,7 +97,7 @@ pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<Pattern> {
     patterns
 }
 
-/// Whole texts and their clauses, each once.
+/// Returns whole texts and their clauses, without duplicates.
 fn cycle_clauses(cycle: &Cycle) -> Vec<(&'static str, String)> {
     let mut seen = HashSet::new();
     let mut all = Vec::new();
@@ -125,7 +115,7 @@ fn cycle_clauses(cycle: &Cycle) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Leaves out what only repeats a part of a longer pattern of the same cycles.
+/// Removes patterns that are a part of a longer pattern of the same cycles.
 fn drop_parts(patterns: &mut Vec<Pattern>) {
     let mut by_cycles: BTreeMap<Vec<BundleId>, Vec<String>> = BTreeMap::new();
     for pattern in patterns.iter() {
@@ -140,7 +130,7 @@ fn drop_parts(patterns: &mut Vec<Pattern>) {
     });
 }
 
-/// The items of §6 by class, most frequent first.
+/// Groups the items of §6 by class, most frequent first.
 pub(crate) fn classes(cycles: &[Cycle]) -> Vec<Class> {
     let mut found: BTreeMap<String, Class> = BTreeMap::new();
     for cycle in cycles {
@@ -166,7 +156,7 @@ pub(crate) fn classes(cycles: &[Cycle]) -> Vec<Class> {
     classes
 }
 
-/// What kind of item it is: an element of the matrix, or what stands before the dash or the colon.
+/// Returns the class of an item: an element of the matrix, or the text before the dash or colon.
 fn class_of(item: &str) -> String {
     const LONGEST: usize = 60;
     if item.starts_with(Element::V.title()) {
@@ -184,7 +174,7 @@ fn class_of(item: &str) -> String {
     head.to_owned()
 }
 
-/// The fields of the brief that were named when attempts were sent back.
+/// Returns the fields of the brief that were named when attempts were sent back.
 pub(crate) fn blamed_fields(cycles: &[Cycle]) -> Vec<BlamedField> {
     let mut found: Vec<BlamedField> = Vec::new();
     for &label in Label::ALL {
@@ -199,8 +189,8 @@ pub(crate) fn blamed_fields(cycles: &[Cycle]) -> Vec<BlamedField> {
     found
 }
 
-/// Whether a text names a field. A label of one word is a common word too, so it counts only where it is
-/// said to be a field: `the brief's scope`, `IndexScope field`, or the label in quotes.
+/// Returns true if a text names a field. A label of one word is also a common word, so it counts only if it is
+/// marked as a field: `the brief's scope`, `scope field`, or the label in quotes.
 fn names_field(text: &str, label: Label) -> bool {
     let lower = text.to_lowercase();
     let words = normalise(text);
@@ -220,7 +210,7 @@ fn names_field(text: &str, label: Label) -> bool {
     })
 }
 
-/// Whether the signals of earlier reviews came back.
+/// Judges whether the signals of earlier reviews came back.
 pub(crate) fn judged(signals: Vec<Signal>, cycles: &[&Cycle]) -> Vec<JudgedSignal> {
     let said: Vec<(&BundleId, Vec<String>)> = cycles
         .iter()

@@ -1,9 +1,10 @@
-//! The three files a review leaves, and how one gets into them.
+//! The three files of a review, and how one is recorded.
 //!
-//! Recording is three replacements, in this order: the log, the ledger, the list of reviewed bundles. A
-//! cycle counts as reviewed as soon as the log names it, so a crash after the first step duplicates
-//! nothing; and the list names it last, so a review that is in the log and not in the list is one that
-//! was interrupted, and [`Records::unfinished`] finds it.
+//! 1. The log is replaced first. A cycle counts as reviewed as soon as the log names it, so a crash after this step
+//!    does not lead to a second review.
+//! 2. The ledger is replaced.
+//! 3. The list of reviewed bundles is replaced last. A review that is in the log but not in the list was interrupted;
+//!    [`Records::unfinished`] finds it and [`Records::finish`] completes it.
 
 use std::collections::BTreeSet;
 
@@ -16,65 +17,53 @@ use crate::ledger::{Ledger, LedgerError, LedgerReview};
 use crate::log::{ActLog, LogEntry, append};
 use crate::reviewed::Reviewed;
 
-/// The log of the reviews.
+/// The log of reviews.
 pub const LOG: &str = "act-log.md";
-/// What the process looked like at each of them.
+/// The state of the process at each review.
 pub const LEDGER: &str = "act-ledger.json";
-/// Which bundles they considered.
+/// The bundles that were reviewed.
 pub const REVIEWED: &str = ".act-reviewed";
 
 const MAX_LEN: u64 = 64 << 20;
 
-/// Whether a file of the process directory is one of the three.
+/// Returns true if a file of the process directory is one of the three.
 pub(crate) fn is_ours(file: &str) -> bool {
     [LOG, LEDGER, REVIEWED].contains(&file)
 }
 
-/// The three files, read.
+/// The three files, parsed.
 #[derive(Debug, Default)]
 pub struct Records {
     dir: Utf8PathBuf,
     log_bytes: Option<Vec<u8>>,
-    /// The log.
     pub log: ActLog,
-    /// The bundles on the list.
     pub reviewed: Reviewed,
-    /// The ledger.
     pub ledger: Ledger,
-    /// Why the ledger cannot be read. Then it counts as empty, and nothing may be recorded.
+    /// The reason why the ledger cannot be read. It then counts as empty, and nothing may be recorded.
     pub ledger_error: Option<LedgerError>,
 }
 
-/// Why the records cannot be used. Nothing was changed.
+/// The reasons why the records cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The ledger is not one, and writing it would lose what it holds.
+    /// The ledger is invalid, and writing it would lose its content.
     #[error("{path} is no ledger")]
-    Ledger {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        source: LedgerError,
-    },
-    /// A review cannot be written as JSON.
+    Ledger { path: Utf8PathBuf, source: LedgerError },
     #[error("the review cannot be written")]
     Write(#[from] serde_json::Error),
 }
 
-/// One file to put in place.
+/// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// What it is to hold.
     pub bytes: Vec<u8>,
 }
 
 impl Records {
-    /// Reads what the process directory holds; files that are not there are empty.
+    /// Loads the records of the process directory; missing files count as empty.
     pub fn load(dir: &Utf8Path) -> Result<Self, RecordsError> {
         let read = |name: &str| read_bounded(dir.join(name), MAX_LEN);
         let log_bytes = read(LOG)?;
@@ -92,23 +81,23 @@ impl Records {
         })
     }
 
-    /// Every bundle that some review considered, by the log or by the list.
+    /// Returns every bundle that a review considered, according to the log or the list.
     pub fn covered(&self) -> BTreeSet<BundleId> {
         let logged = self.log.entries.iter().flat_map(|entry| &entry.cycles);
         logged.chain(self.reviewed.ids()).cloned().collect()
     }
 
-    /// The reviews that are in the log and were not recorded to the end.
+    /// Returns the reviews in the log whose recording was interrupted.
     pub fn unfinished(&self) -> Vec<&LogEntry> {
         let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
         let entries = self.log.entries.iter();
         entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
     }
 
-    /// What finishes the reviews that were interrupted; nothing where there are none.
+    /// Returns the steps that complete interrupted reviews, if there are any.
     ///
-    /// Nobody knows the baseline of that moment any more where the ledger lacks it, so the present one
-    /// is recorded and marked as late.
+    /// If the ledger lacks a review, the baseline of that time is lost; the current one is recorded and marked
+    /// as late.
     pub fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<Step>, RecordsError> {
         let unfinished = self.unfinished();
         if unfinished.is_empty() {
@@ -121,8 +110,8 @@ impl Records {
         self.last_steps(&reviews, &self.reviewed.with(ids, date))
     }
 
-    /// What records a new entry, in order. `entry` is the text that [`crate::scaffold`] gave, or an
-    /// edited one that kept its heading.
+    /// Returns the steps that record a new entry, in order. `entry` is the text from [`crate::scaffold`],
+    /// possibly edited below its heading.
     pub fn record(
         &self,
         entry: &str,
@@ -151,7 +140,7 @@ impl Records {
         Ok(if reviews.is_empty() { vec![reviewed] } else { vec![ledger, reviewed] })
     }
 
-    /// Refuses to go on where recording would lose what is in the ledger.
+    /// Fails if recording would lose the content of the ledger.
     pub fn require_writable(self) -> Result<Self, RecordsError> {
         match self.ledger_error {
             Some(source) => Err(RecordsError::Ledger { path: self.dir.join(LEDGER), source }),

@@ -1,14 +1,14 @@
-//! `.act-reviewed`: which bundles some review has considered.
+//! `.act-reviewed`: the bundles that a review has considered.
 //!
-//! One directory name per line. Older instances keep a JSON object with a list `reviewed`, which is
-//! read and kept as one; still older ones a mere count, which names no bundle and so covers none.
+//! One directory name per line. Older versions wrote a JSON object with a list `reviewed`, which is read and
+//! kept in that form; still older ones wrote only a count, which names no bundle and so covers none.
 
 use std::collections::BTreeSet;
 
 use pdca_state::BundleId;
 use serde_json::{Map, Value};
 
-/// The bundles that were considered.
+/// The reviewed bundles, and the form of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reviewed {
     ids: BTreeSet<BundleId>,
@@ -28,7 +28,7 @@ impl Default for Form {
 }
 
 impl Reviewed {
-    /// Reads the names. Any bytes will do; what is no name covers nothing.
+    /// Parses the names. Any bytes are accepted; lines that are no directory name are ignored.
     pub fn parse(bytes: &[u8]) -> Self {
         if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
             let names = object.get("reviewed").and_then(Value::as_array);
@@ -45,12 +45,11 @@ impl Reviewed {
         }
     }
 
-    /// The bundles.
     pub fn ids(&self) -> &BTreeSet<BundleId> {
         &self.ids
     }
 
-    /// The file with these bundles in it too, in the form it has.
+    /// Returns the file with these bundles added, in its existing form.
     pub fn with<'a>(&self, ids: impl IntoIterator<Item = &'a BundleId>, date: &str) -> Vec<u8> {
         let fresh: BTreeSet<&BundleId> =
             ids.into_iter().filter(|id| !self.ids.contains(id)).collect();
@@ -80,7 +79,7 @@ impl Reviewed {
     }
 }
 
-/// JSON for people, with a line end.
+/// Formats JSON for people, with a final newline.
 pub(crate) fn pretty(value: &Value) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
 }

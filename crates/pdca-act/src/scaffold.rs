@@ -1,4 +1,4 @@
-//! The entry of the log as far as it can be written without judgment.
+//! The part of a log entry that can be written without judgment.
 
 use std::fmt::Write as _;
 
@@ -9,26 +9,25 @@ use crate::log::{SEEN_IN, SIGNAL};
 use crate::pattern::Fate;
 use crate::wording::one_line;
 
-/// How many patterns become signals to watch, and how many items one line lists.
+/// The maximum number of patterns that become signals, and of items in one line.
 const MAX_SIGNALS: usize = 10;
 const MAX_LISTED: usize = 20;
-/// How much of a text is quoted, in characters.
+/// The maximum length of a quoted text, in characters.
 const MAX_QUOTE: usize = 240;
 
-/// Where the parts of the process are, so that each delta can be located.
+/// The paths of the parts of the process, shown where a delta is to be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScaffoldPaths<'a> {
-    /// The template of the brief.
     pub template: &'a str,
-    /// The config, which has the gates and the leaves.
+    /// The configuration, with gates and leaves.
     pub config: &'a str,
     /// The prompts of the leaves.
     pub agents: &'a [String],
 }
 
-/// The dated entry: what the index found filled in, the deltas left to people.
+/// Returns a dated entry with the findings of the index. Deltas are left to people.
 ///
-/// Every line that quotes something is a bullet, so nothing in it can open an entry or a section.
+/// Every line that quotes something is a bullet, so quoted text cannot open an entry or a section.
 pub fn scaffold(index: &Index, date: &str, places: &ScaffoldPaths<'_>) -> String {
     let ids: Vec<&str> = index.cycles.iter().map(|cycle| cycle.id.as_ref()).collect();
     let mut entry =

@@ -30,7 +30,7 @@ impl Scene {
         fs_err::remove_file(self.path().join(file)).expect("a file can be removed");
     }
 
-    /// A bundle that was accepted, with these items in §6 beside the standing one, and these in §10.
+    /// Writes an accepted bundle with these items in §6, beside the standing one, and these in §10.
     pub(crate) fn frozen(&self, id: &str, items: &[&str], candidates: &[&str]) {
         let file = |name: &str| format!("results/issue_{id}/{name}");
         self.write(file("brief.md"), "- **Slug:** a-small-thing\n");

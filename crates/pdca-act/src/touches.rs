@@ -3,21 +3,19 @@
 use pdca_dag::{Case, Pattern};
 use serde::Serialize;
 
-/// Declared against actual.
+/// The declared paths of a brief compared with the changed ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Touches {
-    /// The globs of the brief's `Touches`.
     pub declared: Vec<String>,
-    /// The paths of the patch, sorted; none where there is no patch that names one.
+    /// The paths of the patch, sorted; empty if no patch names any.
     pub actual: Vec<String>,
-    /// Paths that no glob covers. Empty where nothing was declared: then there is nothing to break.
+    /// Changed paths that no glob covers. Empty if nothing was declared.
     pub undeclared: Vec<String>,
-    /// Globs that cover no path. Empty where the patch names none: then nothing can be told.
+    /// Globs that cover no changed path. Empty if the patch names no path.
     pub untouched: Vec<String>,
 }
 
 impl Touches {
-    /// Compares the declared globs with the changed paths.
     pub fn compare(declared: Vec<String>, actual: Vec<String>) -> Self {
         let patterns: Vec<_> = declared.iter().filter_map(|glob| pattern(glob)).collect();
         let is_undeclared = |path: &&String| !patterns.iter().any(|glob| glob.covers(path));
@@ -37,7 +35,7 @@ impl Touches {
     }
 }
 
-/// Reads a glob, or takes it literally: a frozen brief is indexed even if no plan would accept it.
+/// Parses a glob, or takes it literally: a frozen brief is indexed even if a plan would reject it.
 fn pattern(glob: &str) -> Option<Pattern> {
     Pattern::parse(glob, Case::Sensitive).or_else(|_| Pattern::of_file(glob, Case::Sensitive)).ok()
 }

@@ -1,15 +1,14 @@
-//! What two texts have in common when neither numbers nor paths count.
+//! Comparison of texts without their numbers and paths.
 
-/// Stands for a number, an id, a date, a digest.
+/// The placeholder for a number, an id, a date or a digest.
 const NUMBER: &str = "n";
-/// Stands for a path or a file name.
+/// The placeholder for a path or a file name.
 const PATH: &str = "path";
 
-/// The words of a text that are the same from cycle to cycle.
+/// Reduces a text to the words that are the same from cycle to cycle.
 ///
-/// Lower-case; what holds a digit (numbers, ids, dates, digests) is folded into one word, and so is
-/// what looks like a path; punctuation is gone. The names of the check matrix (`C4`, `T3`) stay. To
-/// normalise twice changes nothing.
+/// The result is in lower case and without punctuation. Words with a digit (numbers, ids, dates, digests) become one
+/// placeholder, and so do paths. The names of the check matrix (`C4`, `T3`) stay. Idempotent.
 ///
 /// ```
 /// use pdca_act::normalise;
@@ -38,7 +37,7 @@ pub fn normalise(text: &str) -> String {
             if part.is_empty() {
                 continue;
             }
-            // A part may spell a placeholder; then it is one.
+            // A part that spells a placeholder is treated as one, so that the function stays idempotent.
             let folded = [NUMBER, PATH].into_iter().find(|mark| *mark == part);
             if folded.is_none() || folded != Some(last) {
                 push(&mut out, part);
@@ -56,7 +55,7 @@ fn push(out: &mut String, word: &str) {
     out.push_str(word);
 }
 
-/// What a whole word is folded into: itself where it names an element, nothing where it is prose.
+/// Returns the replacement of a whole word: itself for an element, `None` for prose.
 fn folded_word(word: &str) -> Option<&'static str> {
     const ELEMENTS: [&str; 10] = ["c1", "c2", "c3", "c4", "c5", "t1", "t2", "t3", "t4", "t5"];
     if let Some(element) = ELEMENTS.into_iter().find(|name| *name == word) {
@@ -68,9 +67,9 @@ fn folded_word(word: &str) -> Option<&'static str> {
     word.contains(char::is_numeric).then_some(NUMBER)
 }
 
-/// `src/a.rs:12`, `a_b/c`, `docs/guide/x`, `flow.rs`; not `and/or`, not `e.g`.
+/// Recognizes `src/a.rs:12`, `a_b/c`, `docs/guide/x` and `flow.rs`, but not `and/or` or `e.g`.
 fn is_path(word: &str) -> bool {
-    // Without the line that may follow it.
+    // Without a line number.
     let word = word.split(':').next().unwrap_or(word);
     if word.contains('/') {
         let is_prose = |c: char| c.is_alphabetic() || c == '/' || c == '-';
@@ -85,7 +84,7 @@ fn is_extension(text: &str) -> bool {
     (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The parts of a text that may recur alone: between dashes, semicolons and sentences.
+/// Returns the parts of a text that may recur alone: between dashes, semicolons and sentences.
 pub(crate) fn clauses(text: &str) -> impl Iterator<Item = &str> {
     text.split(" — ")
         .flat_map(|part| part.split("; "))
@@ -94,13 +93,13 @@ pub(crate) fn clauses(text: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-/// How many words of a normalised text say something.
+/// Returns the number of words of a normalized text that are no placeholders.
 pub(crate) fn weight(normalised: &str) -> usize {
     let says = |word: &&str| *word != NUMBER && *word != PATH;
     normalised.split(' ').filter(|word| !word.is_empty()).filter(says).count()
 }
 
-/// Whether the words of `part` stand together in `whole`; both are normalised.
+/// Returns true if the words of `part` occur together in `whole`; both are normalized.
 pub(crate) fn contains_words(whole: &str, part: &str) -> bool {
     if part.is_empty() {
         return false;
@@ -112,13 +111,13 @@ pub(crate) fn contains_words(whole: &str, part: &str) -> bool {
     })
 }
 
-/// The text on one line: every run of line ends, control characters and white space is one space.
+/// Joins a text into one line, with single spaces and without control characters.
 pub(crate) fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The bullets of a section, each on one line, without those that only say that there is none.
+/// Returns the bullets of a section, each on one line, without those that only say that there is none.
 pub(crate) fn bullets(section: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut open = false;
