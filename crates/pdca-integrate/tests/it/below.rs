@@ -1,4 +1,4 @@
-//! What is directly below a tip.
+//! Landed changes directly below a tip.
 
 use pdca_integrate::{Landing, ObjectId, Onto, Sealed, Strategy, land, landed_below};
 
@@ -14,7 +14,7 @@ fn three(scene: &Scene) -> Vec<Sealed> {
     vec![one, two, three]
 }
 
-/// Lands them, and gives each with the commit that brought it.
+/// Lands them, and returns each with its commit.
 fn landed(scene: &Scene, changes: &[Sealed], strategy: Strategy) -> Vec<(Sealed, ObjectId)> {
     let plan = scene.plan(&changes.iter().collect::<Vec<_>>(), strategy);
     let gated = passed(&scene.fold(&plan));

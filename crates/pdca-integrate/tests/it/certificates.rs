@@ -1,4 +1,4 @@
-//! What landed can be found out again.
+//! Certificates of landings can be verified.
 
 use pdca_integrate::{Certificate, Drivers, Engine, Onto, Strategy, VerifyError, land, verify};
 
@@ -19,7 +19,7 @@ fn verified(scene: &Scene, text: &[u8]) -> Result<(), VerifyError> {
     verify(&mut engine, text).map(drop)
 }
 
-/// The place that an error names.
+/// Returns the place that an error names.
 fn place(error: &VerifyError) -> String {
     match error {
         VerifyError::Unreadable { line, column, .. } | VerifyError::Bytes { line, column } => {
@@ -84,7 +84,7 @@ fn the_section_that_was_changed_is_named() {
     }
 }
 
-/// Writes the digests anew, as a forger would.
+/// Recomputes the digests, as a forger would.
 fn forged(text: &[u8], change: impl FnOnce(&mut Certificate)) -> Vec<u8> {
     let file: serde_json::Value = serde_json::from_slice(text).unwrap();
     let mut certificate: Certificate = serde_json::from_value(file["certificate"].clone()).unwrap();
@@ -123,7 +123,7 @@ fn what_a_forger_writes_with_new_digests_is_found_by_doing_it_again() {
 
 #[test]
 fn certificates_of_the_first_form_still_hold() {
-    // Made by version 0.1.0 before commits were dated: two landings, and the seals they name.
+    // Written by version 0.1.0, before commits were dated: two landings, and the seals that they name.
     let home = tempfile::tempdir().unwrap();
     let home = camino::Utf8Path::from_path(home.path()).unwrap();
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/first_form/repository.bundle");

@@ -1,4 +1,4 @@
-//! Changes that are green alone meet: real trees, a gate that reads them, and what lands.
+//! Changes that are green alone are combined: real trees, a gate that reads them, and what lands.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::scene::{LOG, Scene, oracle};
 
 const BOTH: [Strategy; 2] = [Strategy::RebaseFf, Strategy::MergeCommit];
 
-/// What a run of the whole came to.
+/// The result of running a whole queue.
 #[derive(Debug, Default)]
 struct Report {
     landed: Vec<String>,
@@ -23,7 +23,7 @@ struct Report {
     gate_runs: usize,
 }
 
-/// Does what a driver does: asks the search, folds, gates, and lands whatever is green.
+/// Does what a driver does: asks the search, folds, gates, and lands what is green.
 fn integrate(
     scene: &Scene,
     plan: &Plan,
@@ -101,7 +101,7 @@ fn known(cache: &VerdictCache, oracle: &GateSetId, candidate: &Candidate) -> Opt
     }
 }
 
-/// Reads every file of the candidate's tree and has the gate judge it.
+/// Passes every file of the candidate's tree to the gate.
 fn gated(
     scene: &Scene,
     cache: &VerdictCache,
@@ -117,7 +117,7 @@ fn gated(
     light
 }
 
-/// Changes named `1`, `2`, … that each put `on` into a file of their own.
+/// Changes named `1`, `2`, … that each write `on` to a file of their own.
 fn switches(count: usize) -> (Scene, Vec<Sealed>) {
     let names: Vec<String> = (1..=count).map(|number| format!("s{number}")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "off\n")).collect();
@@ -129,7 +129,7 @@ fn switches(count: usize) -> (Scene, Vec<Sealed>) {
     (scene, changes)
 }
 
-/// A gate that is red where all of one of these sets of switches are on.
+/// A gate that is red if all switches of one of these sets are on.
 fn red_with(bad: &[&[usize]]) -> impl FnMut(&BTreeMap<String, String>) -> bool {
     let bad: Vec<Vec<String>> =
         bad.iter().map(|set| set.iter().map(|number| format!("s{number}")).collect()).collect();
@@ -153,7 +153,7 @@ fn g10_groups_of_every_size_land_by_every_method() {
             assert_eq!(report.gate_runs, 2, "the base and the whole");
             let (scene, changes) = switches(count);
             let all = plan(&scene, &changes, strategy);
-            // The last is red by itself.
+            // The last change is red alone.
             let report = integrate(&scene, &all, &mut red_with(&[&[count]]));
             assert_eq!(report.landed.len(), count - 1, "{strategy:?} {count}");
             assert!(report.explained[&count.to_string()].is_empty());
@@ -214,12 +214,12 @@ fn one_that_was_written_upon_a_culprit_is_held_as_unfit_and_the_rest_lands() {
     let scene = Scene::new(&[("f", "1\n2\n3\n"), ("g", "g\n")]);
     let one = scene.change("1", 1, &[("f", Some("1\nbad\n3\n"))]);
     let head = scene.commit(one.record().head, "upon it", |lane| lane.write("f", "1\nworse\n3\n"));
-    // Its seal starts from the first change, so it cannot be put onto anything else.
+    // Its seal starts from the first change, so it cannot be folded onto anything else.
     let two = scene.accept("2", 2, one.record().head, head);
     let three = scene.change("3", 3, &[("g", Some("G\n"))]);
     let all = scene.plan(&[&one, &two, &three], Strategy::RebaseFf);
     let report = integrate(&scene, &all, &mut |files| !files["f"].contains("bad"));
-    // Together they are green: the second replaces what the first breaks.
+    // Together they are green: the second change replaces what the first one breaks.
     assert_eq!(report.landed, ["1", "2", "3"]);
     let scene = Scene::new(&[("f", "1\n2\n3\n"), ("g", "g\n")]);
     let one = scene.change("1", 1, &[("f", Some("1\nbad\n3\n"))]);

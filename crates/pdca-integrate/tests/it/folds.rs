@@ -1,4 +1,4 @@
-//! Sealed changes come onto a base.
+//! Folds of sealed changes onto a base.
 
 use pdca_integrate::{
     Conflict, Drift, Driver, Drivers, Effect, Engine, Entry, Fate, Merged, Plan, Recorded, Sealed,
@@ -190,7 +190,7 @@ fn d11_a_commit_that_becomes_empty_is_skipped_with_its_reason() {
     assert!(has(empty, Skip::EmptyFromTheStart), "{told:?}");
     let Fate::Applied { commits } = &folded.bundles[1].fate else { panic!("{folded:?}") };
     assert_eq!(commits.len(), 1);
-    // Nothing is lost: the skipped commits are kept by the seal.
+    // Nothing is lost: the seal keeps the skipped commits.
     scene.repo.git(&["merge-base", "--is-ancestor", &first.to_string(), "refs/pdca/run1/seal/2"]);
 }
 
@@ -252,7 +252,7 @@ fn d17_a_merge_driver_runs_only_where_it_is_declared() {
     let scene = Scene::new(&[(".gitattributes", "f merge=loud\n"), ("f", "1\n2\n3\n")]);
     // `cat %B` takes theirs.
     let command = format!("touch {marker}; cat %B > %A.new; mv %A.new %A");
-    // What the repository's own configuration says counts for nothing.
+    // The repository's own configuration has no effect.
     let config = scene.repo.path().join(".git/config");
     let as_it_was = std::fs::read(&config).unwrap();
     scene.repo.git(&["config", "merge.loud.driver", &command]);
@@ -281,7 +281,7 @@ fn d17_a_merge_driver_runs_only_where_it_is_declared() {
 #[test]
 fn attributes_are_those_of_the_tip_and_not_of_files_that_lie_around() {
     let scene = Scene::new(&[("list", "a\n"), ("other", "x\n")]);
-    // The user's own attributes would join both sides.
+    // The user's own attributes would merge both sides.
     let info = scene.repo.path().join(".git/info/attributes");
     std::fs::create_dir_all(info.parent().unwrap()).unwrap();
     std::fs::write(&info, "* merge=union\n").unwrap();
@@ -289,16 +289,16 @@ fn attributes_are_those_of_the_tip_and_not_of_files_that_lie_around() {
     let two = scene.change("2", 2, &[("list", Some("a\ntwo\n"))]);
     let folded = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
     assert!(matches!(folded.bundles[1].fate, Fate::Conflict { .. }));
-    // A change that lands before them says how lists are merged.
+    // A change that lands before them defines how lists are merged.
     let rule = scene.change("0", 0, &[(".gitattributes", Some("list merge=union\n"))]);
     let folded = scene.fold(&scene.plan(&[&rule, &one, &two], Strategy::RebaseFf));
     assert_eq!(scene.file(folded.candidate().commit(), "list"), "a\none\ntwo\n");
 }
 
-/// What each side does to the same base.
+/// The edits of each side to the same base.
 type Edit = fn(&Repo);
 
-/// Pairs of changes of every kind that trees have.
+/// Pairs of changes of every kind.
 fn kinds() -> Vec<(&'static str, Edit, Edit)> {
     vec![
         (
@@ -417,7 +417,7 @@ fn d13_every_kind_of_change_comes_out_as_git_would_have_it_and_again_so() {
     }
 }
 
-/// The tree that git itself makes of both, in a checkout; none where it stops.
+/// Returns the tree that git itself makes of both in a checkout, or `None` if it stops.
 fn gits(scene: &Scene, heads: [pdca_integrate::ObjectId; 2], strategy: Strategy) -> Option<String> {
     let place = scene.room("gits");
     let text = place.as_str();
@@ -425,7 +425,7 @@ fn gits(scene: &Scene, heads: [pdca_integrate::ObjectId; 2], strategy: Strategy)
     let repo = Repo::existing(&place);
     let mut went_well = true;
     for head in heads {
-        // The first may be several commits.
+        // The first change may have several commits.
         let range = format!("{}..{head}", scene.base);
         let head = head.to_string();
         let done = match strategy {
@@ -446,8 +446,8 @@ fn a_fold_of_many_at_once_is_the_fold_of_each_onto_the_one_before() {
     for strategy in BOTH {
         let lines = text("", "");
         let scene = Scene::new(&[("f", &lines), ("g", &lines), ("h", "h\n"), ("i", "i\n")]);
-        // Edits that can be told in advance, and between them what cannot: lines of a file that
-        // another changed too, a new file, a removed one, a conflict, attributes.
+        // Edits whose result can be guessed, and between them some that cannot: lines of a file that another
+        // change edited too, a new file, a removed one, a conflict, attributes.
         let edits: [(&str, Option<String>); 9] = [
             ("f", Some(text("1", "one"))),
             ("g", Some(text("2", "two"))),

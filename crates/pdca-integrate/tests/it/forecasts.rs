@@ -1,4 +1,4 @@
-//! Which results will not go together.
+//! Conflict forecasts.
 
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{Drivers, Engine, Forecast, Level, Outlook};

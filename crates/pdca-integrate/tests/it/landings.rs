@@ -1,4 +1,4 @@
-//! What was gated lands, and nothing else does.
+//! Gated candidates land, and nothing else does.
 
 use pdca_integrate::{
     BaseDrift, Certificate, Disproof, Drivers, Effect, Engine, Fence, Gated, LandError, Light,
@@ -34,7 +34,7 @@ fn only_a_green_verdict_about_exactly_the_tree_makes_a_candidate_gated() {
     other.key.tree = scene.base;
     let other = Gated::new(candidate.clone(), &oracle(), other);
     assert_eq!(other, Err(NotGated::AboutAnother { what: "tree" }));
-    // The gates were changed after the verdict.
+    // The gates changed after the verdict.
     let mut now = oracle();
     now.gate_digest = "gates2".to_owned();
     let stale = Gated::new(candidate.clone(), &now, verdict(Light::Green));
@@ -45,7 +45,7 @@ fn only_a_green_verdict_about_exactly_the_tree_makes_a_candidate_gated() {
 fn a22_a_lock_that_a_killed_landing_left_is_known_as_ours_and_removed() {
     let (scene, gated) = one_change();
     let lock = scene.repo.path().join(".git/refs/heads/main.lock");
-    // What is on disk when a driver dies with its transaction prepared.
+    // The state on disk when a driver dies with its transaction prepared.
     std::fs::write(&lock, format!("{}\n", gated.candidate().commit())).unwrap();
     let landed = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
     assert_eq!((scene.main(), landed.effect()), (gated.candidate().commit(), Effect::Made));
@@ -291,7 +291,7 @@ fn a_bare_repository_has_nobody_on_its_branch_but_its_worktrees_do() {
     Repo::existing(&bare).git(&["worktree", "add", "--quiet", place.as_str(), "main"]);
     let found = holders(&store, "refs/heads/main").unwrap();
     assert_eq!(found.iter().map(|holder| &holder.path).collect::<Vec<_>>(), [&place]);
-    // Seen from the worktree it is the same repository.
+    // From the worktree it is the same repository.
     let store = Store::open(&place, &scene.room("tree-room")).unwrap();
     assert_eq!(holders(&store, "refs/heads/main").unwrap(), found);
 }

@@ -1,4 +1,4 @@
-//! An accepted change goes to a branch of its own at a remote.
+//! Offers of accepted changes on branches of a remote.
 
 use pdca_integrate::{
     Destination, ObjectId, Offer, OfferError, OfferOutcome, PushError, Sealed, offer, present_in,
@@ -98,7 +98,7 @@ fn what_we_put_there_is_replaced_and_what_somebody_else_put_there_is_not() {
 fn a_branch_that_appears_during_the_push_is_left_alone() {
     let stall = Stall::new();
     let main = stall.there.git(&["rev-parse", "main"]);
-    // The hook runs after the remote said that there is none, and before it takes anything.
+    // The hook runs after the remote reported that there is no such branch, and before it accepts anything.
     stall.there.write_executable(
         "hooks/pre-receive",
         format!(

@@ -1,4 +1,4 @@
-//! What was gated goes to a remote.
+//! Pushes of gated candidates to a remote.
 
 use camino::Utf8PathBuf;
 use pdca_integrate::{Destination, Gated, ObjectId, PushError, PushOutcome, Strategy, push};
@@ -76,7 +76,7 @@ fn a_remote_that_moves_during_the_push_is_a_race() {
     let theirs = remote.scene.commit(remote.scene.base, "theirs", |lane| lane.write("g", "g\n"));
     let path = remote.path.as_str();
     remote.scene.repo.git(&["push", "--quiet", path, &format!("{theirs}:refs/heads/side")]);
-    // The hook runs after the remote said where it is, and before it takes anything.
+    // The hook runs after the remote reported its tip, and before it accepts anything.
     remote.hook(
         "pre-receive",
         &format!("#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main {theirs}\n"),

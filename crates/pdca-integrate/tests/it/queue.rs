@@ -19,14 +19,14 @@ use pdca_state::{BundleId, BundleRoot};
 
 use crate::scene::{Scene, oracle};
 
-/// Says which rows are red over the files of a tree.
+/// Returns the rows that are red over the files of a tree.
 type Table = dyn Fn(&BTreeMap<String, String>) -> Vec<&'static str> + Sync;
 
-/// A gate that looks its answer up, and counts the trees it was asked about.
+/// A gate that looks up its answer and counts the trees.
 struct TableGate<'t> {
     repo: Utf8PathBuf,
     table: &'t Table,
-    /// After so many trees it is told to stop.
+    /// Interrupts after this many trees.
     stops_after: usize,
     asked: Mutex<Vec<ObjectId>>,
 }
@@ -48,7 +48,7 @@ impl CombinationGate for TableGate<'_> {
     }
 }
 
-/// Records the names of effects that are complete.
+/// Records the names of completed effects.
 #[derive(Default)]
 struct Recorder(Mutex<Vec<&'static str>>);
 
@@ -60,7 +60,7 @@ impl Effects for Recorder {
     }
 }
 
-/// A workspace beside the target, and what an integration over it left.
+/// A workspace beside the target, and the results of an integration.
 struct Queue<'s> {
     scene: &'s Scene,
     workspace: QueueWorkspace,
@@ -90,7 +90,7 @@ impl<'s> Queue<'s> {
         Self { scene, workspace, settings, effects, notices }
     }
 
-    /// The branch with these changes, all of them sealed and not in it.
+    /// The branch with these changes, all of them sealed and not landed.
     fn branch(&self, name: &str, changes: &[&Sealed]) -> TargetBranch {
         let store = Store::open(self.scene.repo.path(), &self.scene.room("queue")).unwrap();
         let reference = format!("refs/heads/{name}");
@@ -188,7 +188,7 @@ fn green(_: &BTreeMap<String, String>) -> Vec<&'static str> {
     Vec::new()
 }
 
-/// Red where both `a` and `b` are on.
+/// Red if both `a` and `b` are on.
 fn quarrel(files: &BTreeMap<String, String>) -> Vec<&'static str> {
     let is_on = |name: &str| files.get(name).is_some_and(|text| text == "on\n");
     if is_on("a") && is_on("b") { vec!["T3"] } else { Vec::new() }

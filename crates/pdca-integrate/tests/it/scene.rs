@@ -1,4 +1,4 @@
-//! A target whose user is in the middle of something, and changes that were accepted.
+//! A target whose user has work in progress, and accepted changes.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,10 @@ use pdca_integrate::{
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
 
-/// What the reflog is told.
 pub(crate) const LOG: Log<'static> = Log { message: "pdca: test", seconds: 1_000_000_000 };
 
-/// A repository with a branch `main` that nobody has checked out, and a user on `work` with
-/// uncommitted edits and an unfinished merge.
+/// A repository with a branch `main` that is not checked out, and a user on `work` with uncommitted edits and an
+/// unfinished merge.
 pub(crate) struct Scene {
     pub(crate) repo: Repo,
     pub(crate) store: Store,
@@ -26,7 +25,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A target with these files at its base.
+    /// Creates a target with these files at its base.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let repo = Repo::new();
         for (path, text) in files {
@@ -36,7 +35,7 @@ impl Scene {
         Self::of(repo)
     }
 
-    /// A target whose `main` is where HEAD is.
+    /// Creates a target from a repository whose HEAD becomes the base.
     pub(crate) fn of(repo: Repo) -> Self {
         let base = id(&repo.head());
         leave_in_the_middle(&repo);
@@ -53,7 +52,7 @@ impl Scene {
         Utf8Path::from_path(self.home.path()).unwrap().join(name)
     }
 
-    /// Makes a commit on `onto` in a checkout of its own, without touching the user's.
+    /// Creates a commit on `onto` in a separate checkout, without touching the user's.
     pub(crate) fn commit(
         &self,
         onto: ObjectId,
@@ -70,7 +69,7 @@ impl Scene {
         id(&made)
     }
 
-    /// The acceptance of a change, as a driver would fill it in.
+    /// Returns the acceptance of a change, as a driver would fill it in.
     pub(crate) fn accept(&self, name: &str, order: u64, base: ObjectId, head: ObjectId) -> Sealed {
         let id: BundleId = name.parse().unwrap();
         let patch = self.patch(base, head);
@@ -99,7 +98,7 @@ impl Scene {
         self.repo.git_bytes(&["diff-tree", "-p", "--binary", &base.to_string(), &head.to_string()])
     }
 
-    /// A sealed change of files on the base: `path = text`, or `path` removed where there is none.
+    /// Seals a change of files on the base: `path = text`, or a removed `path` if there is no text.
     pub(crate) fn change(&self, name: &str, order: u64, files: &[(&str, Option<&str>)]) -> Sealed {
         let head = self.commit(self.base, &format!("change {name}"), |lane| {
             for (path, text) in files {
@@ -121,7 +120,7 @@ impl Scene {
         self.fold_known(plan, &Recorded::default()).0
     }
 
-    /// Folds with what an earlier fold told, and gives what was told now.
+    /// Folds with the steps of an earlier fold, and returns the new steps.
     pub(crate) fn fold_known(&self, plan: &Plan, known: &Recorded) -> (Folded, Vec<Step>) {
         let mut told = Vec::new();
         let mut engine = Engine::new(&self.store, Drivers::default());
@@ -146,7 +145,7 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// Whatever a test did, the user's checkout is byte for byte what it was.
+    /// Asserts that the user's checkout is unchanged byte for byte.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             assert!(checkout(&self.repo) == self.as_left, "the user's checkout was changed");
@@ -154,7 +153,7 @@ impl Drop for Scene {
     }
 }
 
-/// As if the gates had passed it.
+/// Accepts a candidate as if the gates had passed it.
 pub(crate) fn passed(folded: &Folded) -> Gated {
     let candidate = folded.candidate().clone();
     let verdict = Verdict::new(oracle().key(&candidate), Light::Green);
@@ -169,7 +168,7 @@ pub(crate) fn id(hex: &str) -> ObjectId {
     ObjectId::from_hex(hex.trim().as_bytes()).unwrap()
 }
 
-/// Puts the user on a branch of their own, with edits and a merge that waits for them.
+/// Puts the user on a branch of their own, with edits and an unfinished merge.
 fn leave_in_the_middle(repo: &Repo) {
     repo.git(&["switch", "--quiet", "--create", "other"]);
     repo.write("users.txt", "theirs\n");
@@ -181,7 +180,7 @@ fn leave_in_the_middle(repo: &Repo) {
     repo.write("notes.txt", "not committed\n");
 }
 
-/// Every byte of the user's checkout, and of what git keeps about it: index, HEAD, the merge.
+/// Returns every byte of the user's checkout and of git's state about it: index, HEAD, the merge.
 fn checkout(repo: &Repo) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let git = repo.path().join(".git");

@@ -1,4 +1,4 @@
-//! What a seal holds, and what it refuses.
+//! The content of seals, and what they refuse.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ fn one() -> BundleId {
     "1".parse().unwrap()
 }
 
-/// Seals a change of `a.txt`, with whatever the caller changes about the acceptance.
+/// Seals a change of `a.txt`, with the acceptance modified by the caller.
 fn sealed_with(
     scene: &Scene,
     head: ObjectId,
@@ -112,7 +112,7 @@ fn c14_a_commit_added_after_acceptance_is_drift_and_the_seal_stays() {
 #[test]
 fn c9_a_collection_of_garbage_takes_nothing_that_is_sealed() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
-    // A lane: a repository of its own that borrows the target's objects.
+    // A lane: a separate repository that borrows the target's objects.
     let place = scene.room("lane-clone");
     let target = scene.repo.path().as_str();
     scene.repo.git(&["clone", "--quiet", "--shared", "--branch", "main", target, place.as_str()]);
@@ -263,7 +263,7 @@ fn a_lock_that_a_killed_driver_left_on_a_ref_of_ours_bars_nobody() {
     let keep = |to| pdca_integrate::keep_work(store, &scene.fence, name, (scene.base, to), LOG);
     keep(scene.base).unwrap();
     let lock = scene.repo.path().join(format!(".git/{name}.lock"));
-    // Killed before it wrote anything, while it wrote another value, and while it removed the ref.
+    // Killed before it wrote anything, while it wrote another value, and while it deleted the ref.
     for left in [String::new(), format!("{}\n", scene.base), "0".repeat(17)] {
         std::fs::write(&lock, &left).unwrap();
         keep(head).unwrap();

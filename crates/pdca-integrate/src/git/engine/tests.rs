@@ -1,4 +1,4 @@
-//! What one git says about a merge, every other must say, and so must we where we do not ask.
+//! All versions of git, and our merges without git, must agree on every merge.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,6 @@ impl Dice {
     }
 }
 
-/// The files of a tree.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Files(BTreeMap<String, File>);
 
@@ -57,7 +56,7 @@ impl Files {
         (!all.is_empty()).then(|| (*dice.pick(&all)).clone())
     }
 
-    /// Puts a file there, and takes away what cannot be beside it.
+    /// Writes a file, and removes what cannot exist beside it.
     fn put(&mut self, path: String, file: File) {
         let below = format!("{path}/");
         self.0.retain(|other, _| {
@@ -72,7 +71,7 @@ impl Files {
         self.put(path, file);
     }
 
-    /// Does something to the files that people do.
+    /// Makes a random edit as a person would.
     fn change(&mut self, dice: &mut Dice) {
         let Some(path) = self.some(dice) else { return self.add(dice) };
         match dice.roll(14) {
@@ -88,7 +87,7 @@ impl Files {
                 self.put(to, file);
             }
             5 => {
-                // A whole directory gets another name.
+                // A whole directory is renamed.
                 let (from, to) = (*dice.pick(&DIRS[1..]), *dice.pick(&["moved/", "b/", "a/new/"]));
                 let inside: Vec<String> =
                     self.0.keys().filter(|path| path.starts_with(from)).cloned().collect();
@@ -110,7 +109,7 @@ impl Files {
                 self.0.get_mut(&path).unwrap().kind = kind;
             }
             8 => {
-                // A directory takes the place of a file.
+                // A directory replaces a file.
                 let file = self.0.remove(&path).unwrap();
                 self.put(format!("{path}/inside"), file);
             }
@@ -130,7 +129,7 @@ impl Files {
         let mut editor = repo.edit_tree(ObjectId::empty_tree(repo.object_hash())).unwrap();
         for (path, file) in &self.0 {
             let id = match file.kind {
-                // A submodule is a commit that is not here.
+                // A submodule: a commit that is not in this repository.
                 EntryKind::Commit => {
                     gix::objs::compute_hash(repo.object_hash(), gix::objs::Kind::Blob, &file.text)
                         .unwrap()
@@ -155,7 +154,7 @@ impl File {
         };
         let mut text = Vec::new();
         for line in 0..4 + dice.roll(8) {
-            // Long enough that a file is known by its content when it was renamed.
+            // Long enough for rename detection by content.
             text.extend_from_slice(format!("{path} has a line with number {line}\n").as_bytes());
         }
         if path.contains(".bin") {
@@ -179,7 +178,7 @@ impl File {
     }
 }
 
-/// A repository in which questions are asked.
+/// A repository to merge in.
 struct Scene {
     repo: Repo,
     home: tempfile::TempDir,
@@ -217,7 +216,7 @@ impl Scene {
     }
 }
 
-/// Trees to merge, and commits whose histories crossed.
+/// Trees to merge, and commits with criss-crossing histories.
 fn questions(store: &Store, dice: &mut Dice, count: usize) -> Vec<Question> {
     let repo = store.repo();
     let mut all = Vec::new();
@@ -225,7 +224,7 @@ fn questions(store: &Store, dice: &mut Dice, count: usize) -> Vec<Question> {
         let base = Files::random(dice);
         let (mut ours, mut theirs) = (base.changed(dice), base.changed(dice));
         if let Some(path) = base.some(dice).filter(|_| number % 2 == 0) {
-            // Both at the same file, so that its content has to be merged.
+            // Both sides edit the same file, so that its content must be merged.
             for side in [&mut ours, &mut theirs] {
                 if let Some(file) = side.0.get_mut(&path) {
                     file.edit(dice);
@@ -240,7 +239,7 @@ fn questions(store: &Store, dice: &mut Dice, count: usize) -> Vec<Question> {
         let root = Scene::commit(store, base.write(&repo), &[]);
         let sides = [&ours, &theirs];
         let [one, two] = sides.map(|files| Scene::commit(store, files.write(&repo), &[root]));
-        // Each side took in the other, and decided for itself what came of it.
+        // Each side merged the other and resolved the result in its own way.
         let crossed = dice.roll(2) == 0;
         let mut on = |files: &Files, first: ObjectId, second: ObjectId| {
             let parents = if crossed { vec![first, second] } else { vec![first] };
@@ -252,7 +251,7 @@ fn questions(store: &Store, dice: &mut Dice, count: usize) -> Vec<Question> {
     all
 }
 
-/// Attribute files of every kind that can matter to a merge, in directories and out of them.
+/// Attribute files of every kind that can affect a merge, in several directories.
 fn attributes(store: &Store, dice: &mut Dice) -> ObjectId {
     const LINES: [&str; 16] = [
         "*.txt merge=union",
@@ -294,7 +293,7 @@ fn attributes(store: &Store, dice: &mut Dice) -> ObjectId {
     files.write(&store.repo())
 }
 
-/// The answers; none where git gave none, which happens: some merges are too much for every git.
+/// Returns the answers; `None` where git gave none, because some merges are too much for every version of git.
 type Told = Vec<Option<Merged>>;
 
 fn ask(store: &Store, attributes: Option<ObjectId>, questions: &[Question]) -> Told {
@@ -309,7 +308,7 @@ fn ask(store: &Store, attributes: Option<ObjectId>, questions: &[Question]) -> T
     .collect()
 }
 
-/// How often each kind of answer came.
+/// The number of answers of each kind.
 fn count(told: &Told) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for answer in told {
@@ -372,7 +371,7 @@ fn every_git_gives_the_same_trees_and_conflicts() {
     }
 }
 
-/// Files of which there are few, each changed by few: so that often the sides do not meet.
+/// Few files with few changes each, so that the sides often do not overlap.
 fn small_questions(store: &Store, dice: &mut Dice, count: usize) -> Vec<Question> {
     let repo = store.repo();
     let mut all = Vec::new();
@@ -425,7 +424,7 @@ fn where_the_outcome_is_certain_every_git_gives_the_same_tree() {
             counts[if is_trivial { 2 } else { 3 }] += 1;
         }
         let [conflicts, clean, trivial, put_together] = counts;
-        // Otherwise something is never tried.
+        // Otherwise some kind of merge is never tried.
         assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
         assert_eq!(conflicts + clean + trivial + put_together, questions.len());
     }

@@ -1,4 +1,4 @@
-//! One fact each about the search.
+//! Tests of the search, one fact each.
 
 use super::{
     Answer, Culprit, Decision, Fault, FlakeLedger, FlakeRules, Purpose, Search, Setup, Test, Why,
@@ -15,7 +15,7 @@ fn searched(scenario: &Scenario, lanes: usize) -> Report {
     carry_out(search, Lanes::InStep(lanes), |test| scenario.answer(test))
 }
 
-/// Carries out a search over so many changes with one lane.
+/// Runs a search over `count` changes with one lane.
 fn with_gate(count: usize, gate: impl FnMut(&Test) -> Answer) -> Report {
     carry_out(new(count), Lanes::InStep(1), gate)
 }
@@ -26,7 +26,7 @@ fn rows(text: &str) -> Vec<String> {
 
 #[test]
 fn ten_thousand_random_batches_keep_every_law() {
-    // Each seed is checked by a thread of its own, so that the test takes no longer than it must.
+    // One thread per seed keeps the test short.
     let check = |seed| move || laws::check(seed, 2500);
     let tallies: Vec<laws::Tally> = std::thread::scope(|scope| {
         let threads = [17, 18, 19, 20].map(|seed| scope.spawn(check(seed)));
@@ -129,7 +129,7 @@ fn g5_all_three_of_a_three_way_interaction_are_named() {
 
 #[test]
 fn g6_what_a_later_one_mends_lands_as_it_was_gated_and_is_told() {
-    // 0 and 1 are red together, unless 2 is there; 3 is red.
+    // 0 and 1 are red together unless 2 is present; 3 is red.
     let mut scenario = Scenario::of(4, &[&[0, 1], &[3]]);
     scenario.bad[0].mended_by = Some(2);
     let all = with_gate(3, |test| scenario.answer(test));
@@ -154,7 +154,7 @@ fn g7_what_needs_a_culprit_is_held_and_not_blamed() {
 
 #[test]
 fn one_that_does_not_fit_any_more_is_held_and_the_rest_goes_on() {
-    // 2 was written upon 1, and 1 is red.
+    // 2 builds on 1, and 1 is red.
     let report = with_gate(4, |test| {
         let has = |place| test.places.contains(&place);
         match () {
@@ -169,7 +169,7 @@ fn one_that_does_not_fit_any_more_is_held_and_the_rest_goes_on() {
 
 #[test]
 fn one_written_upon_a_suspect_waits_for_it_and_lands_with_it() {
-    // 2 was written upon 1, and 1 is red by mistake, once with 2 in it and once without.
+    // 2 builds on 1, and 1 is red by mistake, once with 2 and once without.
     let mut mistakes = vec![vec![0, 1], vec![0, 1, 2, 3]];
     let report = with_gate(4, |test| {
         let has = |place| test.places.contains(&place);
@@ -342,7 +342,7 @@ fn a_confirmation_is_never_taken_from_the_cache() {
     assert_eq!(again.places, whole.places);
 }
 
-/// What is asked, in order, with one lane.
+/// Returns the tests that a search asks for, in order, with one lane.
 fn asked(scenario: &Scenario) -> Vec<(Purpose, usize)> {
     let mut asked = Vec::new();
     with_gate(scenario.needs.len(), |test| {
@@ -383,8 +383,8 @@ fn a_row_that_is_known_to_flake_must_be_red_more_often() {
     assert_eq!((runs(flaky(100, 0)), runs(flaky(100, 4)), runs(flaky(100, 20))), (2, 3, 4));
 }
 
-/// Batches of eight, some with a culprit or a pair, where gates fail by mistake in 3 % of runs, and the ledger
-/// that a caller would keep. Returns how often an innocent was held, and how often one was named a partner.
+/// Runs batches of eight, some with a culprit or a pair, with gates that flake in 3 % of runs, and with a
+/// stored ledger. Returns the number of innocents that were held and of innocents that were named as partners.
 fn with_mistakes(batches: u32, lanes: usize) -> (u32, u32) {
     let mut dice = Dice::new(7);
     let mut rules = FlakeRules::default();
