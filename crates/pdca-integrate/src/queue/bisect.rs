@@ -363,8 +363,8 @@ impl Integration<'_> {
         Asked::Answered(answer)
     }
 
-    /// Returns the intermediate commits of a candidate that must be green as well, with their trees. With `gate
-    /// = "each"` these are the commits of its last change; earlier changes were gated when they landed.
+    /// Returns the intermediate commits of a candidate that must be green as well, with their trees: with
+    /// `gate = "each"`, the commits of its last change. Earlier changes were gated when they landed.
     fn steps(&self, candidate: &Candidate) -> Vec<(ObjectId, ObjectId)> {
         if self.request.settings.gate != GateSteps::Each {
             return Vec::new();
