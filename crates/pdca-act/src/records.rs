@@ -49,7 +49,7 @@ pub enum RecordsError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The ledger is invalid, and writing it would lose its content.
-    #[error("{path} is no ledger")]
+    #[error("{path} is not a ledger")]
     Ledger { path: Utf8PathBuf, source: LedgerError },
     #[error("the review cannot be written")]
     Write(#[from] serde_json::Error),

@@ -126,5 +126,5 @@ fn nothing_lands_without_a_gate_over_the_repository() {
         .workspace
         .config(&config.replace("tier = \"T3\"", "tier = \"T3\"\nscope = \"bundle\""));
     let refused = scene.integrate(&["--land", "target"]).expect(2);
-    assert!(refused.err.contains("no gating check is about the repository"), "{}", refused.err);
+    assert!(refused.err.contains("no gating check applies to the repository"), "{}", refused.err);
 }

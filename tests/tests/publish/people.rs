@@ -244,5 +244,5 @@ fn a_bundle_that_cannot_be_read_keeps_no_other_from_being_published() {
     stall.write("8", "brief.md", &brief.replace("team/app @ main", "team/other @ main"));
     stall.publish(&["7"]).expect(0);
     let refused = stall.publish(&["8"]).expect(2);
-    assert!(refused.err.contains("it is not known where 8 belongs"), "{}", refused.err);
+    assert!(refused.err.contains("cannot determine the target of 8"), "{}", refused.err);
 }

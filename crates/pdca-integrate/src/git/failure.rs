@@ -45,7 +45,7 @@ pub enum StoreError {
         #[source]
         source: pdca_process::ToolError,
     },
-    #[error("{what} has a form that is not understood")]
+    #[error("unexpected format of {what}")]
     Form { what: String },
 }
 
@@ -61,7 +61,7 @@ pub enum RefError {
         found: Option<u64>,
     },
     /// Another driver holds the kernel lock for too long.
-    #[error("{path} is held by a driver that does not let go")]
+    #[error("{path} is held by another driver for too long")]
     FenceBusy { path: Utf8PathBuf },
     /// A ref is not at the expected value.
     #[error("{name} is at {}, not at {}", shown(*actual), shown(*expected))]
@@ -72,7 +72,7 @@ pub enum RefError {
         actual: Option<ObjectId>,
     },
     /// A lock file of another process is in the way.
-    #[error("{path} is in the way")]
+    #[error("lock file {path} of another process is in the way")]
     Locked { path: Utf8PathBuf },
     #[error("{name:?} cannot be the name of a ref")]
     Name { name: String },

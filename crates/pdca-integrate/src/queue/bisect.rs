@@ -288,7 +288,7 @@ impl Integration<'_> {
             Lookup::Found(verdict) if counts(&verdict, &self.rules) => Ok(Some(verdict.light)),
             Lookup::Found(_) | Lookup::Unknown => Ok(None),
             Lookup::Dropped { path } => {
-                self.tell(format!("{path} was damaged and is dropped"));
+                self.tell(format!("removed the damaged verdict {path}"));
                 Ok(None)
             }
         }
@@ -448,7 +448,7 @@ impl Integration<'_> {
         match decision {
             Decision::Land { places: new, gated } => {
                 let Built::Candidate(candidate) = self.build(places, gated)? else {
-                    let why = "what was gated cannot be folded any more".to_owned();
+                    let why = "a gated combination no longer folds".to_owned();
                     return Err(IntegrateError::Unfoldable { id: places.id(new[0]), why });
                 };
                 let over = |id: &BundleId| {

@@ -113,7 +113,7 @@ pub enum VerifyError {
     #[error("`{place}` is not what was certified")]
     Changed { place: String },
     /// A field contradicts the objects.
-    #[error("`{place}` says {says}, and it is {found}")]
+    #[error("`{place}` says {says}, but the objects say {found}")]
     Wrong { place: String, says: String, found: String },
     /// A seal is not valid in this repository.
     #[error("`{place}` does not hold here")]

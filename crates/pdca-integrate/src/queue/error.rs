@@ -18,7 +18,7 @@ pub enum IntegrateError {
     #[error("interrupted")]
     Interrupted,
     /// No gate applies to combinations.
-    #[error("no gating check is about the repository, so no combination can be gated")]
+    #[error("no gating check applies to the repository, so no combination can be gated")]
     NoGate,
     /// The changes belong to a branch that cannot be moved locally.
     #[error("{reference} is the branch of a remote, and does not move here")]

@@ -223,7 +223,7 @@ impl<'w> Integration<'w> {
                 moved += 1;
                 if moved > MOST_MOVES {
                     let reference = self.request.settings.shown(&self.base.reference);
-                    let how = "does not stay where it is gated".to_owned();
+                    let how = "keeps moving".to_owned();
                     return Err(IntegrateError::Drifted { reference, how });
                 }
             } else {
@@ -292,7 +292,7 @@ impl<'w> Integration<'w> {
         match (base_drift(&self.branch.store, self.at, now, limit)?, now) {
             (BaseDrift::None, _) => {}
             (BaseDrift::Forward { commits }, Some(now)) => {
-                let text = format!("{} went on by {commits} commits", self.branch.branch);
+                let text = format!("{} gained {commits} commits", self.branch.branch);
                 self.emit(text, IntegrationStep::BaseMoved { commits });
                 self.at = now;
                 self.done.base = now;
@@ -319,8 +319,8 @@ impl<'w> Integration<'w> {
         let folded = fold(&mut self.engine, plan, &known, &mut record)?;
         for Changed { commit, before, now } in &folded.changed {
             let text = format!(
-                "{commit:.12} became {now:.12}, and {before:.12} when this was begun: another git merges otherwise, \
-                 and what was gated then does not count"
+                "{commit:.12} became {before:.12} before and {now:.12} now: this git merges differently, so earlier \
+                 verdicts do not count"
             );
             (self.cx.notify)(Notice::Warning(text));
         }

@@ -54,15 +54,15 @@ pub enum JournalError {
     #[error(transparent)]
     Admission(#[from] AdmissionError),
     /// The journal of an integration cannot be read, so that integration may not be over.
-    #[error("the journal of the integration {run} cannot be read")]
+    #[error("cannot read the journal of the integration {run}")]
     Unreadable { run: RunId },
-    #[error("the integration {run} cannot be taken up")]
+    #[error("cannot resume the integration {run}")]
     TakeUp { run: RunId, source: Box<OpenError> },
-    #[error("the journal of the integration cannot be made")]
+    #[error("cannot create the journal of the integration")]
     Create(#[from] CreateError),
-    #[error("the journal of the integration cannot go on")]
+    #[error("cannot write the journal of the integration")]
     Append(#[from] AppendError),
-    #[error("the integrations cannot be looked at")]
+    #[error("cannot list the integrations")]
     Io(#[from] io::Error),
     #[error("no epoch is left")]
     NoEpoch,

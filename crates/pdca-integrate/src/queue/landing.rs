@@ -73,7 +73,7 @@ impl Integration<'_> {
         match mode.deliver(self, &gated) {
             Ok(Delivery::There) => {}
             Ok(Delivery::Moved) => {
-                let why = "somebody else was faster".to_owned();
+                let why = "the branch moved before the push".to_owned();
                 self.journal.landed(Err((Cause::Race, why)), rest)?;
                 remove(&pending)?;
                 return Ok(Round::Moved);

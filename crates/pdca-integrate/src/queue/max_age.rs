@@ -25,7 +25,7 @@ pub struct MaxAge {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a whole number from 1 on with a unit is needed: s, m, h, d or w, as in `7d`")]
+#[error("expected a positive whole number with a unit (s, m, h, d or w), such as `7d`")]
 pub struct MaxAgeError;
 
 impl MaxAge {

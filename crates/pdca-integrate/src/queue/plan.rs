@@ -54,7 +54,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// A bundle occurs twice and could land twice.
-    #[error("{id} is there twice")]
+    #[error("{id} occurs twice in the plan")]
     Twice { id: BundleId },
     #[error("{} depend on each other", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Cycle {

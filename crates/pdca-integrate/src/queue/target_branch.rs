@@ -111,7 +111,7 @@ pub enum TargetBranchError {
     Root(#[from] RootError),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("it is not known where {id} belongs")]
+    #[error("cannot determine the target of {id}")]
     Target { id: BundleId, source: TargetChoiceError },
     #[error("the target `{target}` has no branch `{branch}`")]
     NoBranch { target: String, branch: String },

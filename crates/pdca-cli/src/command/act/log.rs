@@ -239,7 +239,7 @@ mod tests {
         let before = desk.all_files();
         insta::assert_snapshot!(desk.run(&["act", "log", "--record"]), @"
         --- stderr
-        error: process/act-ledger.json is no ledger
+        error: process/act-ledger.json is not a ledger
           --> process/act-ledger.json
           because: not a list
         hint: mend the file, or move it away: then a new one is begun

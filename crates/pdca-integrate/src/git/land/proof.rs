@@ -14,7 +14,7 @@ pub enum Disproof {
     #[error("its tree is {found}, and {gated} was gated")]
     Tree { gated: ObjectId, found: ObjectId },
     /// It changes paths outside the sealed footprints.
-    #[error("it changes {}, which nobody sealed", list(paths))]
+    #[error("it changes {}, which no seal covers", list(paths))]
     Paths { paths: Vec<TreePath> },
     /// It does not build on the gated base.
     #[error("it does not go on from {base}")]

@@ -150,7 +150,7 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
     match store.require_commit(at) {
         Ok(()) => Ok(RemoteTip::At(at)),
         // The branch was rewound between `ls-remote` and `fetch`.
-        Err(_) => Ok(RemoteTip::Silent { said: format!("{at} is not there any more") }),
+        Err(_) => Ok(RemoteTip::Silent { said: format!("{at} is gone") }),
     }
 }
 

@@ -178,7 +178,7 @@ fn retry<T>(
         if tries == TRIES {
             return Err(IntegrateError::Unreachable { remote: remote.clone(), said });
         }
-        (search.tell)(format!("{remote} did not answer ({said}); it is asked again"));
+        (search.tell)(format!("{remote} did not answer ({said}); retrying"));
         std::thread::park_timeout(pause);
         pause *= 2;
         tries += 1;
