@@ -96,3 +96,100 @@ fn a_name_near_a_preset_is_a_warning_and_a_role_it_cannot_fill_an_error() {
     let ran = wrong.pdca(&["config", "show"]).expect(2);
     assert!(ran.err.contains("`aider` has no preset as reviewer"), "{}", ran.err);
 }
+
+/// Codex that fails its first `$FAILS` calls with a message, and then builds.
+const FLAKY: &str = r#"#!/bin/sh
+cat > /dev/null
+echo "$PDCA_ISSUE" >> "$PDCA_WORKSPACE/calls/codex"
+if [ "$(wc -l < "$PDCA_WORKSPACE/calls/codex")" -le FAILS ]; then
+    echo '{"type":"turn.failed","error":{"message":"MESSAGE"}}'
+    exit 1
+fi
+echo "$PDCA_ISSUE" > "new-$PDCA_ISSUE.txt"
+echo '{"type":"item.completed","item":{"type":"command_execution","aggregated_output":"429 Too Many Requests"}}'
+echo '{"type":"error","message":"Reconnecting... 1/5 (429 Too Many Requests)"}'
+echo '{"type":"turn.completed"}'
+"#;
+
+/// A batch of four over two lanes whose builder fails its first calls.
+fn flaky(fails: &str, message: &str) -> Scene {
+    let agent = FLAKY.replace("FAILS", fails).replace("MESSAGE", message);
+    let config = "[leaves.builder]\nagent = \"codex\"\nwritable = [\"calls\"]\n";
+    let scene = scene(config, &[("codex", &agent)]);
+    for id in ["1", "2", "3", "4"] {
+        scene.brief(id, &[]);
+    }
+    scene
+}
+
+fn calls(scene: &Scene) -> usize {
+    scene.workspace.read("calls/codex").lines().count()
+}
+
+#[test]
+fn a_limit_pauses_the_agent_for_all_lanes_and_fails_nobody() {
+    let scene =
+        flaky("2", "exceeded retry limit, last status: 429 Too Many Requests, retry-after: 1");
+    let ran = scene.pdca(&["batch", "--lanes", "2"]).expect(0);
+    assert!(ran.err.contains("builder: throttled: exceeded retry limit"), "{}", ran.err);
+    for id in ["1", "2", "3", "4"] {
+        assert_eq!(scene.state(id), "AWAITING_SIGNOFF");
+    }
+    assert_eq!(calls(&scene), 6);
+}
+
+#[test]
+fn a_key_that_is_not_accepted_stops_the_batch_after_one_call() {
+    let scene = flaky("99", "unexpected status 401 Unauthorized: bad key");
+    let ran = scene.pdca(&["batch", "--lanes", "1"]).expect(1);
+    assert_eq!(calls(&scene), 1);
+    let said = "`codex` is not signed in, so nothing more was started: unexpected status 401";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    // The next run asks again.
+    scene.pdca(&["run", "1"]);
+    assert_eq!(calls(&scene), 2);
+}
+
+#[test]
+fn a_limit_longer_than_the_longest_wait_is_not_waited_for() {
+    let scene = flaky("99", "You've hit your usage limit. Try again in 3 days.");
+    let ran = scene.pdca(&["run", "1"]);
+    assert_eq!((ran.code, calls(&scene)), (1, 1));
+    assert!(ran.err.contains("You've hit your usage limit"), "{}", ran.err);
+}
+
+#[test]
+fn an_end_without_an_error_code_and_with_an_error_inside_is_an_error() {
+    let scene = flaky("99", "Your input exceeds the context window of this model.");
+    let text = FLAKY.replace("FAILS", "99").replace("exit 1", "exit 0");
+    let text = text.replace("MESSAGE", "Your input exceeds the context window of this model.");
+    fs_err::write(scene.workspace.around().join("bin/codex"), text).unwrap();
+    scene.pdca(&["run", "1"]).expect(1);
+    assert_eq!(calls(&scene), 1, "another try would read as much");
+    let log = scene.workspace.read("results/issue_1/builder.error.log");
+    assert!(log.contains("context too long: Your input exceeds"), "{log}");
+}
+
+#[test]
+fn a_builder_that_changed_nothing_is_quoted() {
+    let agent = "#!/bin/sh\ncat > /dev/null\n\
+        echo '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"The brief asks for nothing.\"}}'\n\
+        echo '{\"type\":\"turn.completed\"}'\n";
+    let scene = scene("[leaves.builder]\nagent = \"codex\"\n", &[("codex", agent)]);
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(1);
+    let log = scene.workspace.read("results/issue_7/builder.error.log");
+    assert!(log.contains("Its last message:\n\nThe brief asks for nothing."), "{log}");
+}
+
+#[test]
+fn a_reconnect_loop_stalls_however_much_it_prints() {
+    let chatty = "#!/bin/sh\ncat > /dev/null\n\
+        while :; do echo '{\"type\":\"error\",\"message\":\"Reconnecting... 1/5\"}'; sleep 0.1; done\n";
+    let config = "[leaves.builder]\nagent = \"codex\"\nstall_secs = 1\n";
+    let looping = scene(config, &[("codex", chatty)]);
+    looping.brief("7", &[]);
+    looping.pdca(&["run", "7"]).expect(1);
+    let log = looping.workspace.read("results/issue_7/builder.error.log");
+    assert!(log.starts_with("builder 1 of 1: stalled"), "{log}");
+}

@@ -61,6 +61,11 @@ pub fn moment() -> pdca_journal::Moment {
     }
 }
 
+/// How far local time is ahead of UTC, in seconds.
+pub fn utc_offset() -> i32 {
+    jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds()
+}
+
 /// Environment, current directory, terminal and clock.
 #[derive(Debug, Clone)]
 pub struct Ambient {

@@ -84,6 +84,8 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         program: cx.ambient.program.clone(),
+        breaker: pdca_leaves::Breaker::default(),
+        utc_offset: ambient::utc_offset,
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
         clock: || ambient::moment().wall.as_second(),

@@ -245,6 +245,9 @@ fn take_patch(
     };
     if patch.is_empty() {
         let mut text = "The builder ended well and changed nothing.\n".to_owned();
+        if let Some(said) = &outcome.said {
+            text = format!("{text}Its last message:\n\n{}\n\n", said.trim());
+        }
         // The notes may say why nothing can be done, which is an answer.
         if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
             cx.publish(bundle, Artifact::BuildNotes, notes)?;

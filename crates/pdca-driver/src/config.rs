@@ -9,7 +9,7 @@ pub use pdca_exec::{IterateFrom, RunLimits};
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Reset};
-use pdca_leaves::Leaves;
+use pdca_leaves::{Breaker, Leaves};
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
 use pdca_state::{Brief, BundleRoot};
 
@@ -50,6 +50,10 @@ pub struct WorkspaceConfig {
     /// The `PATH` for programs.
     pub search_path: Option<OsString>,
     pub supervisor: Supervisor,
+    /// What calls of leaves learned about agents, for all lanes of the run.
+    pub breaker: Breaker,
+    /// How far local time is ahead of UTC, in seconds.
+    pub utc_offset: fn() -> i32,
     /// This program, for hooks of agents that ask it; where it is not known, the `pdca` on `PATH`.
     pub program: Option<Utf8PathBuf>,
     /// The name of this run, for `PDCA_RUN`.
@@ -133,6 +137,8 @@ impl WorkspaceConfig {
             supervisor: Supervisor::default(),
             holder: run.clone(),
             program: None,
+            breaker: Breaker::default(),
+            utc_offset: || 0,
             run,
             config_digest: String::new(),
             author: None,

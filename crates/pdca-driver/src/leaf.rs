@@ -2,7 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{Point, When};
-use pdca_leaves::{Call, CallFacts, LeafError, LeafEvent, LeafOutcome, Role, call};
+use pdca_leaves::{
+    Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock, call,
+};
 use pdca_state::{Bundle, WriteError, chain};
 
 use crate::attempt::forget_lost_checkout;
@@ -90,7 +92,9 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     let children = cx.config.locks().children();
     let max_memory = cx.config.limits.leaf_memory;
     let hold = request.hold.or(Some(&children));
-    let request = Call { hold, max_memory, ..*request };
+    let clock = WallClock { now: cx.config.clock, offset: cx.config.utc_offset };
+    let breaker = Some(&cx.config.breaker);
+    let request = Call { hold, max_memory, breaker, clock: Some(clock), ..*request };
     let outcome = call(&request, &mut tell, cx.cancel)?;
     cx.effects.announce(Point { name: role.as_str(), when: When::After });
     if !outcome.guard.is_enforced() {
@@ -125,6 +129,9 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
                 What::Alive { what: role, line: last_line }
             }
             LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait_ms: millis(wait) },
+            LeafEvent::Diagnosed { class, evidence } => {
+                What::notice(format!("{role}: {class}: {evidence}"))
+            }
             LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
                 role,
                 ending: ending.to_string(),
@@ -204,6 +211,10 @@ pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
         | LeafError::Host { .. }
         | LeafError::Cancelled
         | LeafError::Throttled { .. } => false,
+        LeafError::Agent { class, .. } => match class {
+            FailureClass::ContextTooLong | FailureClass::Refused => true,
+            FailureClass::Auth | FailureClass::Host | FailureClass::Throttled => false,
+        },
     }
 }
 

@@ -7,10 +7,11 @@ use pdca_state::{Artifact, Review, files};
 
 use crate::{
     call::Call,
+    class::{Diagnosis, FailureClass, diagnose},
     config::Throttled,
     error::LeafError,
     outcome::{FoundIn, Produced},
-    protocol::Reader,
+    protocol::{End, Protocol, Reader, Transcript},
     role::{Output, Role},
     stage::Inputs,
 };
@@ -18,13 +19,18 @@ use crate::{
 /// The largest thing a leaf may leave that is no artifact of the bundle.
 const MAX_OTHER: u64 = 1024 * 1024;
 
+/// How much of the end of an output is looked at for the words of a failure.
+const LAST_WORDS: usize = 16 << 10;
+
 /// What an attempt amounts to.
 #[derive(Debug)]
 pub(crate) enum Judgment {
     /// It left what its role must leave.
     Done(Vec<Produced>),
     /// It was told to come back later.
-    Throttled,
+    Throttled(Option<Diagnosis>),
+    /// The agent said what kept it from its work.
+    Diagnosed(Diagnosis),
     /// It ended as no finished leaf ends.
     Failed,
     /// It ended well and left nothing of use.
@@ -56,60 +62,119 @@ pub enum Flaw {
     Cut(&'static str),
 }
 
-/// Judges a finished attempt, whose process job is at `job`, by its ending and the files it left.
+/// Judges a finished attempt, whose process job is at `job`, by its ending, the files it left and what the agent said of
+/// itself; and gives the agent's last message.
 pub(crate) fn judge(
     call: &Call<'_>,
     view: &Utf8Path,
     job: &Utf8Path,
     verdict: &ChildVerdict,
-) -> Result<Judgment, LeafError> {
-    let throttled = &call.config.throttled;
+) -> Result<(Judgment, Option<String>), LeafError> {
     let log = read_log(job).map_err(LeafError::Log)?;
+    let printed = read_printed(job).map_err(LeafError::Log)?;
+    let protocol = call.config.protocol;
+    let transcript = (!protocol.is_text())
+        .then(|| Reader::read(protocol, &printed.as_ref().unwrap_or(&log).bytes));
+    let said = transcript.as_ref().and_then(|transcript| transcript.message.clone());
+    let heard = Heard { log: &log, printed, transcript: transcript.as_ref() };
+    Ok((decide(call, view, verdict, heard), said))
+}
+
+/// What an attempt printed.
+struct Heard<'a> {
+    log: &'a Log,
+    printed: Option<Log>,
+    /// What the agent said of itself, where its protocol is read.
+    transcript: Option<&'a Transcript>,
+}
+
+impl Heard<'_> {
+    /// Whether the agent itself says that it failed.
+    fn is_failure(&self) -> bool {
+        self.transcript.is_some_and(|transcript| transcript.end == Some(End::Failure))
+    }
+
+    /// Whether an agent that announces its end did not.
+    fn is_cut(&self, protocol: Protocol) -> bool {
+        protocol.tells_its_end()
+            && self.transcript.is_some_and(|transcript| transcript.end.is_none())
+    }
+
+    /// What kept the agent from its work. One that ended well by its own account was kept from nothing.
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        let transcript = self.transcript.filter(|said| said.end != Some(End::Success))?;
+        let from = self.log.bytes.len().saturating_sub(LAST_WORDS);
+        diagnose(transcript, &String::from_utf8_lossy(&self.log.bytes[from..]))
+    }
+}
+
+fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard<'_>) -> Judgment {
+    let throttled = &call.config.throttled;
+    let protocol = call.config.protocol;
     if let Ending::Exited(code) = verdict.ending
         && throttled.exit_codes.contains(&code)
     {
-        return Ok(Judgment::Throttled);
+        return Judgment::Throttled(heard.diagnosis());
     }
+    let says_so = says_so(throttled, heard.log);
+    let is_cut = heard.is_cut(protocol);
+    let diagnosis = heard.diagnosis();
+    let mut may_speak = true;
     let judgment = match verdict.ending {
+        // An error inside is an error, whatever the exit code is.
+        Ending::Exited(0) if heard.is_failure() => Judgment::Failed,
         Ending::Exited(0) => {
-            let printed = read_printed(job).map_err(LeafError::Log)?;
-            match collect(call, view, printed.and_then(|printed| said(call, printed))) {
+            let printed =
+                heard.printed.and_then(|printed| said(protocol, printed, heard.transcript));
+            match collect(call, view, printed) {
+                // Work that is there is kept, whatever words were printed on the way.
                 Ok(produced)
                     if says_nothing(&produced)
-                        && says_so(throttled, &log)
+                        && (says_so || is_cut || diagnosis.is_some())
                         && !call.has_work.is_some_and(|has_work| has_work()) =>
                 {
-                    Judgment::Throttled
+                    Judgment::Failed
                 }
-                Ok(produced) => Judgment::Done(produced),
+                // The rest of a printed review may be missing.
+                Ok(produced)
+                    if is_cut && produced.iter().any(|one| one.found == FoundIn::Printed) =>
+                {
+                    Judgment::Failed
+                }
+                Ok(produced) => return Judgment::Done(produced),
                 Err(flaw) => Judgment::Nothing(flaw),
             }
         }
+        // These have a class of their own. One that stalled since it complained did so because of that.
+        Ending::TimedOut | Ending::OverMemory { .. } => {
+            may_speak = false;
+            Judgment::Failed
+        }
         Ending::Exited(_)
         | Ending::Signaled(_)
-        | Ending::TimedOut
-        | Ending::OverMemory { .. }
         | Ending::Stalled
         | Ending::Cancelled
         | Ending::NotStarted { .. }
         | Ending::Infra { .. } => Judgment::Failed,
     };
-    Ok(match judgment {
-        Judgment::Failed | Judgment::Nothing(_) if says_so(throttled, &log) => Judgment::Throttled,
-        Judgment::Failed | Judgment::Nothing(_) | Judgment::Done(_) | Judgment::Throttled => {
-            judgment
+    match diagnosis {
+        found if says_so => Judgment::Throttled(found),
+        Some(found) if may_speak && found.class == FailureClass::Throttled => {
+            Judgment::Throttled(Some(found))
         }
-    })
+        Some(found) if may_speak => Judgment::Diagnosed(found),
+        Some(_) | None => judgment,
+    }
 }
 
 /// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.
-fn said(call: &Call<'_>, printed: Log) -> Option<Log> {
-    if call.config.protocol.is_text() {
+fn said(protocol: Protocol, printed: Log, transcript: Option<&Transcript>) -> Option<Log> {
+    if protocol.is_text() {
         return Some(printed);
     }
-    let transcript = Reader::read(call.config.protocol, &printed.bytes);
-    let message = transcript.message?;
-    Some(Log { bytes: message.into_bytes(), truncated: transcript.is_message_cut })
+    let transcript = transcript?;
+    let bytes = transcript.message.clone()?.into_bytes();
+    Some(Log { bytes, truncated: transcript.is_message_cut })
 }
 
 /// Whether the configured words are in the output.

@@ -7,6 +7,8 @@ use pdca_process::{Cancel, SandboxKind, SandboxMode};
 use tracing::{debug, debug_span};
 
 use crate::{
+    breaker::Breaker,
+    class::WallClock,
     command,
     config::{LeafConfig, Mode},
     error::LeafError,
@@ -43,6 +45,10 @@ pub struct Call<'a> {
     pub hold: Option<&'a Utf8Path>,
     /// How many bytes of memory the leaf may have; see [`Spec::max_memory`](pdca_process::Spec::max_memory).
     pub max_memory: Option<u64>,
+    /// What other calls of the run learned about agents.
+    pub breaker: Option<&'a Breaker>,
+    /// The clock on the wall, for limits that end at a time of day.
+    pub clock: Option<WallClock>,
     /// What the kernel can enforce; asked where absent.
     pub support: Option<&'a SandboxKind>,
     /// Called before each try that is really started, with its number from 1: the place to bring a
@@ -74,6 +80,8 @@ impl<'a> Call<'a> {
             model: None,
             hold: None,
             max_memory: None,
+            breaker: None,
+            clock: None,
             support: None,
             prepare: None,
             fingerprint: None,
@@ -104,6 +112,13 @@ impl<'a> Call<'a> {
             hashed.extend_from_slice(part.unwrap_or_default().as_bytes());
         }
         Ok(pdca_state::sha256_hex(&hashed))
+    }
+
+    /// The name under which the breaker knows the agent: the configured one, or the program's.
+    pub(crate) fn agent(&self) -> &'a str {
+        let config = self.config;
+        let program = || config.argv.first().and_then(|program| program.rsplit('/').next());
+        config.agent.as_deref().or_else(program).unwrap_or_default()
     }
 
     pub(crate) fn model(&self) -> Option<&'a str> {

@@ -104,7 +104,9 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     spec.interactive = config.interactive;
     spec.timeout = config.timeout();
     let watched = [Some(view.as_path()), call.places.worktree].into_iter().flatten();
-    spec.stall = config.stall_secs.map(|after| Stall::new(after.get()).watching(watched));
+    // A protocol that tells progress is watched by the driver, which understands it.
+    let stall_secs = config.stall_secs.filter(|_| !config.protocol.tells_progress());
+    spec.stall = stall_secs.map(|after| Stall::new(after.get()).watching(watched));
     spec.output = OUTPUT;
     // Only what an independent leaf says on its standard output may stand for the file it did not write, and a protocol is
     // spoken there alone.

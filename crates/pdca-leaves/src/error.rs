@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::{
     attempt::Flaw,
     call::BoxError,
+    class::FailureClass,
     outcome::Guard,
     role::Role,
     stage::StageError,
@@ -98,7 +99,7 @@ pub enum LeafError {
     #[error("cancelled")]
     Cancelled,
     /// It was told to come back later for longer than configured. No attempt was spent on it.
-    #[error("the {role} was throttled {times} times, for {} s of waiting", waited.as_secs())]
+    #[error("the {role} was throttled {times} times, for {} s of waiting{}", waited.as_secs(), quoted(said.as_deref()))]
     Throttled {
         /// The role.
         role: Role,
@@ -106,6 +107,22 @@ pub enum LeafError {
         times: u32,
         /// How long was waited in all.
         waited: Duration,
+        /// The agent's words about it.
+        said: Option<String>,
+        /// The text for the error log.
+        log: String,
+    },
+    /// The agent cannot do it, for a reason that trying again does not change at once.
+    #[error("{}", agent_failed(*role, agent, *class, said))]
+    Agent {
+        /// The role.
+        role: Role,
+        /// The agent.
+        agent: String,
+        /// The kind of reason.
+        class: FailureClass,
+        /// The agent's words.
+        said: String,
         /// The text for the error log.
         log: String,
     },
@@ -156,6 +173,7 @@ impl LeafError {
     pub fn error_log(&self) -> Option<&str> {
         match self {
             Self::Throttled { log, .. }
+            | Self::Agent { log, .. }
             | Self::Failed { log, .. }
             | Self::NoArtifact { log, .. }
             | Self::Voided { log, .. } => Some(log),
@@ -176,6 +194,20 @@ impl LeafError {
             | Self::NotStarted { .. }
             | Self::Host { .. }
             | Self::Cancelled => None,
+        }
+    }
+}
+
+fn quoted(said: Option<&str>) -> String {
+    said.map(|said| format!(": {said}")).unwrap_or_default()
+}
+
+fn agent_failed(role: Role, agent: &str, class: FailureClass, said: &str) -> String {
+    match class {
+        FailureClass::Auth => format!("the {role} `{agent}` is not signed in: {said}"),
+        FailureClass::Host => format!("the {role} `{agent}` cannot reach its model: {said}"),
+        FailureClass::ContextTooLong | FailureClass::Refused | FailureClass::Throttled => {
+            format!("the {role} `{agent}` gave up ({class}): {said}")
         }
     }
 }

@@ -65,13 +65,16 @@ mod stage;
 
 mod agent_config;
 mod attempt;
+mod breaker;
 mod call;
+mod class;
 mod command;
 mod error;
 mod guard;
 mod home;
 mod outcome;
 mod pause;
+mod pulse;
 mod session;
 mod stub;
 
@@ -79,7 +82,9 @@ mod proposal;
 
 pub use agent_config::is_agent_config;
 pub use attempt::Flaw;
+pub use breaker::Breaker;
 pub use call::{BoxError, Call, CallFacts, CallPaths, call};
+pub use class::{FailureClass, WallClock};
 pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home};

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Ending, SandboxKind};
 use serde::Serialize;
 
+use crate::class::FailureClass;
 use crate::role::{Output, Role};
 
 /// A leaf that did its part.
@@ -30,6 +31,8 @@ pub struct LeafOutcome {
     /// but not where. Always empty for an independent role: there a change voids the result. For
     /// the others it is the driver's to judge, as a person may have edited the brief meanwhile.
     pub bundle_changed: Vec<Utf8PathBuf>,
+    /// The agent's last message, where its protocol is read.
+    pub said: Option<String>,
     /// What went wrong before it went right, in the words of an error log.
     pub earlier_failures: Option<String>,
 }
@@ -125,6 +128,13 @@ pub enum LeafEvent {
         /// How long the call waits now.
         wait: Duration,
     },
+    /// The agent said what keeps it from its work.
+    Diagnosed {
+        /// Of which kind that is.
+        class: FailureClass,
+        /// Its words.
+        evidence: String,
+    },
     /// An attempt came to an end.
     Ended {
         /// Which one, from 1.
@@ -171,6 +181,10 @@ impl ErrorLog {
     pub(crate) fn line(&mut self, text: &str) {
         self.0.push_str(text);
         self.0.push('\n');
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(crate) fn into_text(self) -> String {

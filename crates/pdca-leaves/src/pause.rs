@@ -32,10 +32,14 @@ impl Pauses {
         }
     }
 
-    /// The next pause; none when the time is used up.
-    pub(crate) fn next(&mut self) -> Option<Duration> {
+    /// The next pause: as long as the leaf was told, else twice the last. None when the time is used up, or is not enough
+    /// for what it was told.
+    pub(crate) fn next(&mut self, told: Option<Duration>) -> Option<Duration> {
+        if told.is_some_and(|told| told > self.left) {
+            return None;
+        }
         // A pause of no length would let a leaf be asked for ever.
-        let pause = self.next.max(Duration::from_millis(1)).min(self.left);
+        let pause = told.unwrap_or(self.next).max(Duration::from_millis(1)).min(self.left);
         if pause.is_zero() {
             return None;
         }
@@ -76,7 +80,7 @@ mod tests {
             max_wait_secs: Duration::from_secs(max_wait).into(),
             ..Throttled::default()
         });
-        std::iter::from_fn(|| pauses.next()).map(|pause| pause.as_secs()).collect()
+        std::iter::from_fn(|| pauses.next(None)).map(|pause| pause.as_secs()).collect()
     }
 
     #[test]
@@ -99,7 +103,21 @@ mod tests {
             max_wait_secs: Duration::from_millis(5).into(),
             ..Throttled::default()
         });
-        assert_eq!(std::iter::from_fn(|| pauses.next()).count(), 5);
+        assert_eq!(std::iter::from_fn(|| pauses.next(None)).count(), 5);
+    }
+
+    #[test]
+    fn a_leaf_comes_back_when_it_was_told_to_unless_that_is_too_late() {
+        let mut pauses = Pauses::new(&Throttled {
+            backoff_secs: Duration::from_secs(30).into(),
+            max_wait_secs: Duration::from_secs(100).into(),
+            ..Throttled::default()
+        });
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(pauses.next(seconds(20)), seconds(20));
+        assert_eq!(pauses.next(seconds(81)), None);
+        assert_eq!(pauses.next(seconds(80)), seconds(80));
+        assert_eq!(pauses.next(None), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Agents print one JSON object per line. Lines may be torn, in between may be anything, and a log may have lost its middle:
 //! what is no record of the protocol is passed over. A line of any length costs no more memory than [`MAX_LINE`].
 
+mod aider;
 mod claude;
 mod codex;
 mod gemini;
@@ -30,9 +31,11 @@ const MAX_OPEN: usize = 1000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// Words for people; only its last lines say something.
+    /// Words for people, of which nothing is read.
     #[default]
     Text,
+    /// Words for people, as aider prints them.
+    Aider,
     /// `stream-json` of Claude Code.
     Claude,
     /// `exec --json` of Codex.
@@ -44,10 +47,31 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether the output is words for people.
+    /// Whether nothing is read from the output.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     pub(crate) fn is_text(&self) -> bool {
         *self == Self::Text
+    }
+
+    /// Whether it consists of records, one on each line.
+    fn has_records(self) -> bool {
+        match self {
+            Self::Text | Self::Aider => false,
+            Self::Claude | Self::Codex | Self::Gemini | Self::Opencode => true,
+        }
+    }
+
+    /// Whether a call that came to its end says so. opencode does not, where the last answer is cut off.
+    pub(crate) fn tells_its_end(self) -> bool {
+        match self {
+            Self::Text | Self::Aider | Self::Opencode => false,
+            Self::Claude | Self::Codex | Self::Gemini => true,
+        }
+    }
+
+    /// Whether tool calls are announced, so that progress can be told from noise.
+    pub(crate) fn tells_progress(self) -> bool {
+        self.tells_its_end()
     }
 }
 
@@ -68,7 +92,7 @@ pub struct Transcript {
     pub cost_usd: Option<f64>,
     /// How many tool calls were made.
     pub tool_calls: u64,
-    /// What went wrong, oldest first; only the last ones.
+    /// What went wrong since the last progress, oldest first; only the last ones.
     pub complaints: Vec<Complaint>,
     /// How it ended by its own account.
     pub end: Option<End>,
@@ -120,6 +144,8 @@ struct Progress {
 impl Progress {
     fn step(&mut self) {
         self.steps += 1;
+        // What was complained about was overcome.
+        self.transcript.complaints.clear();
     }
 
     fn say(&mut self, text: &str) {

@@ -22,11 +22,13 @@ use tracing::debug;
 use crate::{
     attempt::{Flaw, Judgment, judge},
     call::Call,
+    class::{Diagnosis, FailureClass},
     command::{Layout, describe},
     error::{LeafError, changes},
     guard::{Baseline, Difference, Watched},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
     pause::{Pauses, wait},
+    pulse::Pulse,
     role::Role,
 };
 
@@ -99,15 +101,28 @@ impl<'a> Session<'a> {
                 let guard = Guard::Sandbox(tried.verdict.held);
                 return Err(self.void(tried.difference, Some(guard), progress.log));
             }
-            let flaw = match judge(self.call, &self.layout.view(), &job, &tried.verdict)? {
-                Judgment::Done(produced) => return Ok(self.done(produced, tried, progress)),
-                Judgment::Throttled => {
+            let (judgment, said) = judge(self.call, &self.layout.view(), &job, &tried.verdict)?;
+            let flaw = match judgment {
+                Judgment::Done(produced) => {
+                    return Ok(LeafOutcome { said, ..self.done(produced, tried, progress) });
+                }
+                Judgment::Throttled(found) => {
                     progress.throttled += 1;
                     progress.log.note(&format!("{title}, throttled"), &job);
                     if !tried.reused {
-                        self.pause(&mut progress, &mut watch)?;
+                        self.pause(&mut progress, found, &mut watch)?;
                     }
                     continue;
+                }
+                Judgment::Diagnosed(found) => {
+                    let Diagnosis { class, evidence, .. } = &found;
+                    progress.log.note(&format!("{title}, {class}: {evidence}"), &job);
+                    let may_pass = matches!(class, FailureClass::Auth | FailureClass::Host);
+                    if tried.reused && may_pass {
+                        // That was under an earlier driver; by now it may be mended.
+                        continue;
+                    }
+                    return Err(self.diagnosed(found, progress.log, &mut watch));
                 }
                 Judgment::Failed => {
                     progress.log.note(&title, &job);
@@ -174,6 +189,7 @@ impl<'a> Session<'a> {
         if watch.cancel.is_cancelled() {
             return Err(LeafError::Cancelled);
         }
+        self.stand_by(progress, watch)?;
         let baseline = self.baseline(number, progress)?;
         (watch.report)(LeafEvent::Attempt { n: progress.attempt, of: progress.of });
         self.call.inputs.write_to(&self.layout.view())?;
@@ -182,11 +198,22 @@ impl<'a> Session<'a> {
         }
         let mut spec = self.spec.clone();
         spec.job = self.layout.try_at(number);
+        let mut pulse = Pulse::of(self.call.config, &spec.job, watch.cancel);
+        let cancel = pulse.as_ref().map_or(watch.cancel, Pulse::cancel).clone();
         let report = &mut watch.report;
-        let verdict = pdca_process::run(&spec, watch.cancel, &mut |sign| match sign {
-            Sign::Started { pid } => report(LeafEvent::Started { pid }),
-            Sign::Output { bytes, last_line } => report(LeafEvent::Output { bytes, last_line }),
-            Sign::Tick => {}
+        let verdict = pdca_process::run(&spec, &cancel, &mut |sign| {
+            if let Some(pulse) = &mut pulse {
+                pulse.feel();
+            }
+            match sign {
+                Sign::Started { pid } => report(LeafEvent::Started { pid }),
+                Sign::Output { bytes, last_line } => report(LeafEvent::Output { bytes, last_line }),
+                Sign::Tick => {}
+            }
+        });
+        let verdict = verdict.map(|verdict| match pulse {
+            Some(pulse) if !watch.cancel.is_cancelled() => pulse.judge(verdict),
+            Some(_) | None => verdict,
         });
         let difference = self.compare(number, &baseline)?;
         let verdict = self.require_end(verdict)?;
@@ -257,15 +284,64 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn pause(&self, progress: &mut Progress, watch: &mut Watch<'_>) -> Result<(), LeafError> {
-        let Some(pause) = progress.pauses.next() else {
+    /// Waits while the agent is paused for everybody; refuses where its login is known not to be accepted.
+    fn stand_by(&self, progress: &Progress, watch: &mut Watch<'_>) -> Result<(), LeafError> {
+        let Some(breaker) = self.call.breaker else { return Ok(()) };
+        let agent = self.call.agent();
+        loop {
+            if let Some(said) = breaker.signed_out(agent) {
+                let log = progress.log.clone();
+                return Err(self.agent_error(FailureClass::Auth, said, log));
+            }
+            let Some(left) = breaker.pause_of(agent) else { return Ok(()) };
+            (watch.report)(LeafEvent::Throttled { wait: left });
+            if !wait(left, watch.cancel) {
+                return Err(LeafError::Cancelled);
+            }
+        }
+    }
+
+    fn diagnosed(&self, found: Diagnosis, log: ErrorLog, watch: &mut Watch<'_>) -> LeafError {
+        let Diagnosis { class, evidence, .. } = found;
+        (watch.report)(LeafEvent::Diagnosed { class, evidence: evidence.clone() });
+        if let (FailureClass::Auth, Some(breaker)) = (class, self.call.breaker) {
+            breaker.sign_out(self.call.agent(), &evidence);
+        }
+        self.agent_error(class, evidence, log)
+    }
+
+    fn agent_error(&self, class: FailureClass, said: String, log: ErrorLog) -> LeafError {
+        let agent = self.call.agent().to_owned();
+        let mut log = log;
+        if log.is_empty() {
+            log.line(&format!("{} not started, {class}: {said}", self.role));
+        }
+        LeafError::Agent { role: self.role, agent, class, said, log: log.into_text() }
+    }
+
+    fn pause(
+        &self,
+        progress: &mut Progress,
+        found: Option<Diagnosis>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), LeafError> {
+        let told = found.as_ref().and_then(|found| found.wait?.from_now(self.call.clock));
+        let said = found.map(|found| found.evidence);
+        if let Some(evidence) = said.clone() {
+            (watch.report)(LeafEvent::Diagnosed { class: FailureClass::Throttled, evidence });
+        }
+        let Some(pause) = progress.pauses.next(told) else {
             return Err(LeafError::Throttled {
                 role: self.role,
                 times: progress.throttled,
                 waited: progress.pauses.waited(),
+                said,
                 log: progress.log.clone().into_text(),
             });
         };
+        if let Some(breaker) = self.call.breaker {
+            breaker.pause(self.call.agent(), pause);
+        }
         (watch.report)(LeafEvent::Throttled { wait: pause });
         if wait(pause, watch.cancel) { Ok(()) } else { Err(LeafError::Cancelled) }
     }
@@ -280,6 +356,7 @@ impl<'a> Session<'a> {
             duration: tried.verdict.duration,
             reused: tried.reused,
             bundle_changed: tried.difference.files,
+            said: None,
             earlier_failures: progress.log.into_option(),
         }
     }

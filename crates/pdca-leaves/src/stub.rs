@@ -54,6 +54,7 @@ pub(crate) fn fill(call: &Call<'_>) -> Result<LeafOutcome, LeafError> {
         duration: Duration::ZERO,
         reused: false,
         bundle_changed: Vec::new(),
+        said: None,
         earlier_failures: None,
     })
 }

@@ -85,7 +85,7 @@ pub use cancel::Cancel;
 pub use ending::{Ending, Obstacle, SandboxKind};
 pub use git::{GitError, GitVersion, InstalledGit, OLDEST_GIT};
 pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
-pub use log::{Log, LogError, log_path, printable, read_log, read_printed};
+pub use log::{Log, LogError, log_path, printable, printed_path, read_log, read_printed};
 pub use memory::memory_support;
 pub use run::{RunError, Sign, run};
 pub use sandbox::{bwrap_support, home, sandbox_support, wall_support};

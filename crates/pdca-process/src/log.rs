@@ -35,7 +35,7 @@ pub struct LogError {
 const PRINTED: &str = "stdout";
 
 /// Returns the path of the standard output of a job that keeps it apart.
-pub(crate) fn printed_path(job: &Utf8Path) -> Utf8PathBuf {
+pub fn printed_path(job: &Utf8Path) -> Utf8PathBuf {
     job.join(PRINTED)
 }
 

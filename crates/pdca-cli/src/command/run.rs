@@ -437,6 +437,11 @@ pub(super) fn stopped(stop: &Stop) -> Failure {
                 .hint("what is on disk is whole; `pdca status` shows it")
         }
         Stop::Room(short) => session::no_room(*short),
+        Stop::SignedOut { agent, said } => Failure::new(
+            Exit::Unexpected,
+            format!("`{agent}` is not signed in, so nothing more was started: {said}"),
+        )
+        .hint(format!("mend its key or login (`{agent}` by hand shows it), and run it again")),
         Stop::BaseRed { bases } => base_red(bases),
         Stop::Record { error } => Failure::unexpected(format!(
             "the run cannot be recorded any more: {error}"

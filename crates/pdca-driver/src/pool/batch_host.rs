@@ -49,6 +49,8 @@ pub enum Stop {
     Aborted { why: String },
     /// The disk is nearly full, so nothing more was started. Bundles in flight were finished.
     Room(Short),
+    /// The login of an agent is not accepted, so nothing more was started. Bundles in flight were finished.
+    SignedOut { agent: String, said: String },
     /// A branch that bundles are built on is red by itself.
     BaseRed { bases: Vec<Base> },
     /// The journal of the run cannot be written.
@@ -120,6 +122,11 @@ impl Driver<'_> {
             && batch.bundles.iter().any(is_left)
         {
             host.stopped.get_or_insert(Stop::Room(short));
+        }
+        if let Some((agent, said)) = self.config.breaker.any_signed_out()
+            && batch.bundles.iter().any(is_left)
+        {
+            host.stopped.get_or_insert(Stop::SignedOut { agent, said });
         }
         let mut batched = Batched {
             driven: Vec::new(),
@@ -494,7 +501,10 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.driver.cancel.is_cancelled() || self.short.is_some() || self.is_refused()
+        self.driver.cancel.is_cancelled()
+            || self.short.is_some()
+            || self.is_refused()
+            || self.driver.config.breaker.any_signed_out().is_some()
     }
 }
 

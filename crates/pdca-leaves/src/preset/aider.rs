@@ -10,7 +10,7 @@ pub(super) static PRESET: Preset = Preset {
     name: "aider",
     family: None,
     tested: "0.86.2",
-    protocol: Protocol::Text,
+    protocol: Protocol::Aider,
     roles: &[Role::Builder, Role::Resolver],
     home: &[".aider"],
     args: &[

@@ -1,8 +1,13 @@
 //! `stream-json` of Claude Code.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{Complaint, End, Progress, Usage, number, status, text};
+
+/// Its own first pauses are shorter than this.
+const TOLD: Duration = Duration::from_secs(5);
 
 pub(super) fn read(record: &Value, progress: &mut Progress) {
     match text(record, "/type") {
@@ -14,7 +19,11 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
         Some("system") if text(record, "/subtype") == Some("api_retry") => {
             let text = text(record, "/error").unwrap_or("the request is tried again").to_owned();
             let status = status(record, "/error_status");
-            progress.complain(Complaint { text, status, ..Complaint::default() });
+            // A short one is its own; a long one it was told.
+            let delay = record.pointer("/retry_delay_ms").and_then(Value::as_f64).unwrap_or(0.0);
+            let retry_after = Duration::try_from_secs_f64(delay / 1000.0).ok();
+            let retry_after = retry_after.filter(|delay| *delay >= TOLD);
+            progress.complain(Complaint { text, status, retry_after, ..Complaint::default() });
         }
         Some("assistant") => assistant(record, progress),
         Some("user") => {
@@ -60,7 +69,6 @@ fn assistant(record: &Value, progress: &mut Progress) {
 }
 
 fn result(record: &Value, progress: &mut Progress) {
-    progress.step();
     progress.session(text(record, "/session_id"));
     progress.transcript.cost_usd = record.pointer("/total_cost_usd").and_then(Value::as_f64);
     if let Some(usage) = record.pointer("/usage") {
@@ -92,6 +100,7 @@ fn result(record: &Value, progress: &mut Progress) {
     if !said.is_empty() {
         progress.say(said);
     }
+    progress.transcript.complaints.clear();
     progress.transcript.end = Some(End::Success);
 }
 

@@ -42,7 +42,6 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
 }
 
 fn result(record: &Value, progress: &mut Progress) {
-    progress.step();
     if let Some(stats) = record.pointer("/stats") {
         progress.transcript.usage = Some(Usage {
             input: number(stats, "/input_tokens"),
@@ -51,6 +50,7 @@ fn result(record: &Value, progress: &mut Progress) {
         });
     }
     if text(record, "/status") == Some("success") {
+        progress.transcript.complaints.clear();
         progress.transcript.end = Some(End::Success);
         return;
     }

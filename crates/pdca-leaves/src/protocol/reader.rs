@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::{
-    MAX_LINE, MAX_MESSAGE, Progress, Protocol, Transcript, claude, codex, gemini, opencode,
-};
+use super::{MAX_LINE, Progress, Protocol, Transcript, aider, claude, codex, gemini, opencode};
 
-/// How much of a text's end is its last message.
-const TEXT_END: usize = 4 << 10;
+/// How much of the end of words for people is the last message.
+const LAST_WORDS: usize = 4 << 10;
 
 /// Reads an agent's standard output as it comes, in pieces of any size.
 ///
@@ -45,15 +43,6 @@ impl Reader {
 
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.protocol.is_text() {
-            if !bytes.is_empty() {
-                self.progress.step();
-            }
-            self.line.extend_from_slice(&bytes[bytes.len().saturating_sub(TEXT_END)..]);
-            let over = self.line.len().saturating_sub(TEXT_END);
-            self.line.drain(..over);
-            return;
-        }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + piece.len() > MAX_LINE {
                 self.is_skipping = true;
@@ -80,19 +69,10 @@ impl Reader {
 
     /// All that was said.
     pub fn finish(mut self) -> Transcript {
-        if self.protocol.is_text() {
-            let text = String::from_utf8_lossy(&self.line);
-            let text = text.trim();
-            if !text.is_empty() {
-                self.progress.transcript.message = Some(text.to_owned());
-            }
-        } else {
-            self.end_line();
-        }
-        debug_assert!(
-            self.progress.transcript.message.as_ref().is_none_or(|said| said.len() <= MAX_MESSAGE),
-            "a message is cut when it is taken"
-        );
+        self.end_line();
+        let transcript = &mut self.progress.transcript;
+        let said = transcript.message.take().map(|said| said.trim().to_owned());
+        transcript.message = said.filter(|said| !said.is_empty());
         self.progress.transcript
     }
 
@@ -104,13 +84,26 @@ impl Reader {
             return;
         }
         let line = std::mem::take(&mut self.line);
+        if !self.protocol.has_records() {
+            let line = String::from_utf8_lossy(&line);
+            self.progress.say_on(&line);
+            if let Some(message) = &mut self.progress.transcript.message {
+                let over = message.len().saturating_sub(LAST_WORDS);
+                let over = (over..=message.len()).find(|at| message.is_char_boundary(*at));
+                message.drain(..over.unwrap_or(0));
+            }
+            if self.protocol == Protocol::Aider {
+                aider::read(&line, &mut self.progress);
+            }
+            return;
+        }
         let line = line.trim_ascii();
         if !line.starts_with(b"{") {
             return;
         }
         let Ok(record) = serde_json::from_slice::<Value>(line) else { return };
         match self.protocol {
-            Protocol::Text => {}
+            Protocol::Text | Protocol::Aider => {}
             Protocol::Claude => claude::read(&record, &mut self.progress),
             Protocol::Codex => codex::read(&record, &mut self.progress),
             Protocol::Gemini => gemini::read(&record, &mut self.progress),

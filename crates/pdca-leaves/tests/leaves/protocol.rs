@@ -102,6 +102,15 @@ fn a_reconnect_is_no_step_and_an_announced_tool_call_is_open_until_it_ends() {
 }
 
 #[test]
+fn what_was_overcome_is_no_complaint_any_more() {
+    let mut reader = Reader::new(Protocol::Codex);
+    reader.feed(b"{\"type\":\"error\",\"message\":\"Reconnecting... 1/5 (429)\"}\n{\"type\":\"turn.started\"}\n");
+    reader.feed(b"{\"type\":\"error\",\"message\":\"stream closed\"}\n");
+    let left: Vec<String> = reader.finish().complaints.into_iter().map(|one| one.text).collect();
+    assert_eq!(left, ["stream closed"]);
+}
+
+#[test]
 fn a_log_that_lost_its_middle_still_tells_its_end() {
     for (protocol, text) in ALL {
         let (head, tail) = text.split_at(text.len() / 2);
@@ -132,9 +141,18 @@ fn the_end_of_a_text_is_its_message() {
     assert!(long.message.unwrap().len() <= 4096);
 }
 
+#[test]
+fn aider_tells_tokens_and_cost_in_words() {
+    let text = b"Applied edit to a.py\nTokens: 2.3k sent, 120 received. Cost: $0.01 message, $0.02 session.\n";
+    let said = Reader::read(Protocol::Aider, text);
+    assert_eq!(said.usage, Some(Usage { input: 2300, cached: 0, output: 120 }));
+    assert_eq!(said.cost_usd, Some(0.02));
+}
+
 fn protocols() -> impl Strategy<Value = Protocol> {
     prop_oneof![
         Just(Protocol::Text),
+        Just(Protocol::Aider),
         Just(Protocol::Claude),
         Just(Protocol::Codex),
         Just(Protocol::Gemini),

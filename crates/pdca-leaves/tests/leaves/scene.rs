@@ -134,6 +134,7 @@ impl Scene {
             LeafEvent::Attempt { .. }
             | LeafEvent::Started { .. }
             | LeafEvent::Output { .. }
+            | LeafEvent::Diagnosed { .. }
             | LeafEvent::Ended { .. } => None,
         });
         waits.collect()

@@ -1,0 +1,94 @@
+//! What one call of an agent learned for all others of a run: when it may be called again, or that it may not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Agents that are not called for now. Clones are the same.
+///
+/// ```
+/// use std::time::Duration;
+/// use pdca_leaves::Breaker;
+///
+/// let breaker = Breaker::default();
+/// breaker.clone().pause("claude", Duration::from_secs(60));
+/// assert!(breaker.pause_of("claude").is_some() && breaker.pause_of("codex").is_none());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Breaker(Arc<Mutex<BTreeMap<String, Halt>>>);
+
+#[derive(Clone, Debug, Default)]
+struct Halt {
+    until: Option<Instant>,
+    /// What it said when its login was not accepted.
+    signed_out: Option<String>,
+}
+
+impl Breaker {
+    /// Has all calls of an agent wait for this long from now, unless they already wait longer.
+    pub fn pause(&self, agent: &str, span: Duration) {
+        let until = Instant::now().checked_add(span);
+        self.change(agent, |halt| halt.until = halt.until.max(until));
+    }
+
+    /// How long calls of an agent still wait.
+    pub fn pause_of(&self, agent: &str) -> Option<Duration> {
+        let until = self.lock().get(agent)?.until?;
+        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+    }
+
+    /// Has no further call of an agent made: its login is not accepted.
+    pub fn sign_out(&self, agent: &str, said: &str) {
+        self.change(agent, |halt| {
+            halt.signed_out.get_or_insert_with(|| said.to_owned());
+        });
+    }
+
+    /// What an agent said when its login was not accepted.
+    pub fn signed_out(&self, agent: &str) -> Option<String> {
+        self.lock().get(agent)?.signed_out.clone()
+    }
+
+    /// An agent whose login is not accepted, and what it said.
+    pub fn any_signed_out(&self) -> Option<(String, String)> {
+        let agents = self.lock();
+        let mut said =
+            agents.iter().filter_map(|(agent, halt)| Some((agent, halt.signed_out.as_ref()?)));
+        said.next().map(|(agent, said)| (agent.clone(), said.clone()))
+    }
+
+    fn change(&self, agent: &str, change: impl FnOnce(&mut Halt)) {
+        change(self.lock().entry(agent.to_owned()).or_default());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Halt>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_pause_does_not_end_a_longer_one() {
+        let breaker = Breaker::default();
+        breaker.pause("a", Duration::from_secs(100));
+        breaker.pause("a", Duration::ZERO);
+        assert!(breaker.pause_of("a").is_some_and(|left| left > Duration::from_secs(50)));
+        breaker.pause("b", Duration::ZERO);
+        assert_eq!(breaker.pause_of("b"), None);
+    }
+
+    #[test]
+    fn the_first_word_about_a_login_stays() {
+        let breaker = Breaker::default();
+        assert_eq!(breaker.any_signed_out(), None);
+        breaker.sign_out("a", "bad key");
+        breaker.sign_out("a", "again");
+        assert_eq!(breaker.any_signed_out(), Some(("a".to_owned(), "bad key".to_owned())));
+        assert_eq!(breaker.signed_out("b"), None);
+    }
+}

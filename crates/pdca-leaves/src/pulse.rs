@@ -1,0 +1,139 @@
+//! Whether an agent that speaks a protocol still works.
+//!
+//! A stall is counted from the last record that shows progress. Complaints, retries and lines that are no records show none,
+//! so a reconnect loop stalls. A tool call that was announced and has not ended is no stall however long it is silent:
+//! builds are, and the time limit of the attempt bounds it.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use pdca_process::{Cancel, ChildVerdict, Ending};
+
+use crate::{config::LeafConfig, protocol::Reader};
+
+/// Watches one attempt, and calls it off when it stalls.
+pub(crate) struct Pulse {
+    file: Utf8PathBuf,
+    read: u64,
+    reader: Reader,
+    steps: u64,
+    after: Duration,
+    since: Instant,
+    cancel: Cancel,
+    is_stalled: bool,
+}
+
+impl Pulse {
+    /// A watch over the attempt whose process job is at `job`, where its protocol tells progress and a stall is
+    /// configured.
+    pub(crate) fn of(config: &LeafConfig, job: &Utf8Path, whole: &Cancel) -> Option<Self> {
+        let after = config.stall_secs.filter(|_| config.protocol.tells_progress())?.get();
+        Some(Self {
+            file: pdca_process::printed_path(job),
+            read: 0,
+            reader: Reader::new(config.protocol),
+            steps: 0,
+            after,
+            since: Instant::now(),
+            cancel: whole.part(),
+            is_stalled: false,
+        })
+    }
+
+    /// What ends this attempt alone.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Looks for progress.
+    pub(crate) fn feel(&mut self) {
+        // What cannot be read shows no progress.
+        let _read = self.read_on();
+        if self.reader.steps() > self.steps || self.reader.is_in_tool() {
+            self.steps = self.reader.steps();
+            self.since = Instant::now();
+        } else if self.since.elapsed() >= self.after {
+            self.is_stalled = true;
+            self.cancel.cancel();
+        }
+    }
+
+    /// The verdict, with a stall called one.
+    pub(crate) fn judge(self, mut verdict: ChildVerdict) -> ChildVerdict {
+        if self.is_stalled && verdict.ending == Ending::Cancelled {
+            verdict.ending = Ending::Stalled;
+        }
+        verdict
+    }
+
+    fn read_on(&mut self) -> std::io::Result<()> {
+        let mut file = fs::File::open(&self.file)?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut piece = [0; 64 << 10];
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                read => {
+                    self.read += read as u64;
+                    self.reader.feed(&piece[..read]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Protocol;
+
+    /// Whether an attempt is called off at once that printed this, where no time without progress is allowed.
+    fn is_stalled_after(printed: &str) -> bool {
+        let dir = tempfile::tempdir().unwrap();
+        let job = Utf8Path::from_path(dir.path()).unwrap();
+        let config = LeafConfig {
+            protocol: Protocol::Codex,
+            stall_secs: Some(Duration::ZERO.into()),
+            ..LeafConfig::default()
+        };
+        let whole = Cancel::new();
+        let mut pulse = Pulse::of(&config, job, &whole).unwrap();
+        fs::write(pdca_process::printed_path(job), printed).unwrap();
+        pulse.feel();
+        pulse.feel();
+        assert!(!whole.is_cancelled(), "the rest of the work goes on");
+        pulse.cancel().is_cancelled()
+    }
+
+    #[test]
+    fn a_complaint_is_no_progress_and_an_open_tool_call_needs_none() {
+        let started = r#"{"type":"item.started","item":{"id":"1","type":"command_execution"}}"#;
+        let ended = r#"{"type":"item.completed","item":{"id":"1","type":"command_execution"}}"#;
+        assert!(is_stalled_after(""));
+        assert!(is_stalled_after(&"{"type":"error","message":"Reconnecting..."}
+".repeat(9)));
+        assert!(!is_stalled_after(&format!(
+            "{started}
+"
+        )));
+        assert!(
+            is_stalled_after(&format!(
+                "{started}
+{ended}
+"
+            )),
+            "nothing since"
+        );
+    }
+
+    #[test]
+    fn a_leaf_that_is_words_or_has_no_limit_is_not_watched() {
+        let words = LeafConfig { stall_secs: Some(Duration::ZERO.into()), ..LeafConfig::default() };
+        let free = LeafConfig { protocol: Protocol::Claude, ..LeafConfig::default() };
+        for config in [words, free] {
+            assert!(Pulse::of(&config, Utf8Path::new("x"), &Cancel::new()).is_none());
+        }
+    }
+}
