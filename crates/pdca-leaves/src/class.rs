@@ -77,7 +77,7 @@ pub struct WallClock {
 
 impl Wait {
     /// How long that is from now; not known without a clock.
-    pub(crate) fn from_now(self, clock: Option<WallClock>) -> Option<Duration> {
+    pub(crate) fn as_pause(self, clock: Option<WallClock>) -> Option<Duration> {
         const DAY: i64 = 24 * 60 * 60;
         let seconds =
             |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)) + MARGIN;
@@ -225,7 +225,7 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
 fn of_words(text: &str) -> Option<FailureClass> {
     let is_code = |code: &&str| words(text).any(|word| word == *code);
     let says = |(_, phrases, codes): &&(_, &[&str], &[&str])| {
-        phrases.iter().any(|phrase| text.contains(phrase)) || codes.iter().any(|code| is_code(code))
+        phrases.iter().any(|phrase| text.contains(phrase)) || codes.iter().any(is_code)
     };
     WORDS.iter().find(says).map(|(class, ..)| *class)
 }
@@ -413,10 +413,10 @@ mod tests {
             ("try again at noon", None),
             ("try again later", None),
         ] {
-            let wait = wait_in(&text.to_lowercase()).and_then(|wait| wait.from_now(clock));
+            let wait = wait_in(&text.to_lowercase()).and_then(|wait| wait.as_pause(clock));
             assert_eq!(wait.map(|wait| wait.as_secs()), seconds, "{text}");
         }
-        assert_eq!(Wait::TimeOfDay(7).from_now(None), None, "a time of day needs a clock");
+        assert_eq!(Wait::TimeOfDay(7).as_pause(None), None, "a time of day needs a clock");
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
             diagnose(&Transcript::default(), &text);
             for marker in ["try again at ", "retry-after: ", "resets at ", "try again in "] {
                 let text = format!("{marker}{number}{text}");
-                wait_in(&text.to_lowercase()).map(|wait| wait.from_now(Some(WallClock { now: || 0, offset: || i32::MIN })));
+                wait_in(&text.to_lowercase()).map(|wait| wait.as_pause(Some(WallClock { now: || 0, offset: || i32::MIN })));
             }
         }
     }

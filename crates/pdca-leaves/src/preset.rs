@@ -110,7 +110,7 @@ impl Preset {
         let is_guarded = matches!(role, Role::Builder | Role::Resolver);
         let mut argv = vec![self.name];
         argv.extend(self.args);
-        let mut env = BTreeMap::from_iter(self.env.iter().copied());
+        let mut env: BTreeMap<_, _> = self.env.iter().copied().collect();
         if is_guarded {
             argv.extend(self.guard_args);
             env.extend(self.guard_env.iter().copied());

@@ -163,13 +163,14 @@ impl Progress {
         self.transcript.is_message_cut |= is_cut;
     }
 
-    fn complain(&mut self, complaint: Complaint) {
+    fn complain(&mut self, mut complaint: Complaint) {
         let complaints = &mut self.transcript.complaints;
         if complaints.len() == MAX_COMPLAINTS {
             complaints.remove(0);
         }
-        let text = cut(&complaint.text, MAX_COMPLAINT).0.to_owned();
-        complaints.push(Complaint { text, ..complaint });
+        let end = cut(&complaint.text, MAX_COMPLAINT).0.len();
+        complaint.text.truncate(end);
+        complaints.push(complaint);
     }
 
     fn fail(&mut self, complaint: Complaint) {

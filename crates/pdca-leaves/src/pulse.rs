@@ -71,7 +71,7 @@ impl Pulse {
     fn read_on(&mut self) -> std::io::Result<()> {
         let mut file = fs::File::open(&self.file)?;
         file.seek(SeekFrom::Start(self.read))?;
-        let mut piece = [0; 64 << 10];
+        let mut piece = vec![0; 64 << 10];
         loop {
             match file.read(&mut piece)? {
                 0 => return Ok(()),
@@ -112,20 +112,10 @@ mod tests {
         let started = r#"{"type":"item.started","item":{"id":"1","type":"command_execution"}}"#;
         let ended = r#"{"type":"item.completed","item":{"id":"1","type":"command_execution"}}"#;
         assert!(is_stalled_after(""));
-        assert!(is_stalled_after(&"{"type":"error","message":"Reconnecting..."}
-".repeat(9)));
-        assert!(!is_stalled_after(&format!(
-            "{started}
-"
-        )));
-        assert!(
-            is_stalled_after(&format!(
-                "{started}
-{ended}
-"
-            )),
-            "nothing since"
-        );
+        let complaint = r#"{"type":"error","message":"Reconnecting..."}"#;
+        assert!(is_stalled_after(&format!("{complaint}\n").repeat(9)));
+        assert!(!is_stalled_after(&format!("{started}\n")));
+        assert!(is_stalled_after(&format!("{started}\n{ended}\n")), "nothing since");
     }
 
     #[test]

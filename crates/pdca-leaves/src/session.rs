@@ -325,7 +325,7 @@ impl<'a> Session<'a> {
         found: Option<Diagnosis>,
         watch: &mut Watch<'_>,
     ) -> Result<(), LeafError> {
-        let told = found.as_ref().and_then(|found| found.wait?.from_now(self.call.clock));
+        let told = found.as_ref().and_then(|found| found.wait?.as_pause(self.call.clock));
         let said = found.map(|found| found.evidence);
         if let Some(evidence) = said.clone() {
             (watch.report)(LeafEvent::Diagnosed { class: FailureClass::Throttled, evidence });

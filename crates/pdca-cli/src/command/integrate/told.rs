@@ -476,10 +476,7 @@ impl BranchReport {
         document.targets.push(own);
     }
 
-    fn placed<'a, T>(
-        &'a self,
-        items: impl IntoIterator<Item = T>,
-    ) -> impl Iterator<Item = Placed<'a, T>> {
+    fn placed<T>(&self, items: impl IntoIterator<Item = T>) -> impl Iterator<Item = Placed<'_, T>> {
         let (target, branch) = (self.target.as_str(), self.branch.as_str());
         items.into_iter().map(move |item| Placed { target, branch, item })
     }

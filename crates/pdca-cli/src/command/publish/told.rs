@@ -158,7 +158,7 @@ fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<
     writeln!(out, "  branch   {} of {} at {short}", done.branch, printable(&done.remote))?;
     match &done.comment {
         CommentOutcome::Posted { url: Some(url) } => {
-            writeln!(out, "  comment  {}", printable(url))?
+            writeln!(out, "  comment  {}", printable(url))?;
         }
         CommentOutcome::Posted { url: None } => writeln!(out, "  comment  posted")?,
         CommentOutcome::Off => {}
