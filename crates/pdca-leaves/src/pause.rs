@@ -1,24 +1,18 @@
 //! Waiting for a leaf that was told to come back later.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use pdca_process::Cancel;
+use pdca_process::Backoff;
 
 use crate::config::Throttled;
 
 /// However long a leaf has been throttled, it is asked again after this.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// How often a wait looks whether it was called off.
-const GLANCE: Duration = Duration::from_millis(20);
-
 /// The pauses of one call: each twice the last, together no longer than configured.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    next: Duration,
+    next: Backoff,
     left: Duration,
     waited: Duration,
 }
@@ -26,7 +20,7 @@ pub(crate) struct Pauses {
 impl Pauses {
     pub(crate) fn new(config: &Throttled) -> Self {
         Self {
-            next: config.backoff_secs.get().min(LONGEST),
+            next: Backoff::new(config.backoff_secs.get()).at_most(LONGEST),
             left: config.max_wait_secs.get(),
             waited: Duration::ZERO,
         }
@@ -39,34 +33,18 @@ impl Pauses {
             return None;
         }
         // A pause of no length would let a leaf be asked for ever.
-        let pause = told.unwrap_or(self.next).max(Duration::from_millis(1)).min(self.left);
+        let pause = told.or_else(|| self.next.next())?.max(Duration::from_millis(1)).min(self.left);
         if pause.is_zero() {
             return None;
         }
         self.left -= pause;
         self.waited += pause;
-        self.next = self.next.saturating_mul(2).min(LONGEST);
         Some(pause)
     }
 
     /// All pauses so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
-    }
-}
-
-/// Waits, unless called off; says whether it waited to the end.
-pub(crate) fn wait(pause: Duration, cancel: &Cancel) -> bool {
-    let start = Instant::now();
-    loop {
-        if cancel.is_cancelled() {
-            return false;
-        }
-        let left = pause.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            return true;
-        }
-        thread::sleep(left.min(GLANCE));
     }
 }
 
@@ -118,13 +96,5 @@ mod tests {
         assert_eq!(pauses.next(seconds(81)), None);
         assert_eq!(pauses.next(seconds(80)), seconds(80));
         assert_eq!(pauses.next(None), None);
-    }
-
-    #[test]
-    fn a_wait_that_was_called_off_is_not_waited_for() {
-        let cancel = Cancel::new();
-        cancel.cancel();
-        assert!(!wait(Duration::from_secs(3600), &cancel));
-        assert!(wait(Duration::ZERO, &Cancel::new()));
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     error::{LeafError, changes},
     guard::{Baseline, Difference, Watched},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
-    pause::{Pauses, wait},
+    pause::Pauses,
     pulse::Pulse,
     role::Role,
 };
@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
             }
             let Some(left) = breaker.pause_of(agent) else { return Ok(()) };
             (watch.report)(LeafEvent::Throttled { wait: left });
-            if !wait(left, watch.cancel) {
+            if !watch.cancel.wait(left) {
                 return Err(LeafError::Cancelled);
             }
         }
@@ -343,7 +343,7 @@ impl<'a> Session<'a> {
             breaker.pause(self.call.agent(), pause);
         }
         (watch.report)(LeafEvent::Throttled { wait: pause });
-        if wait(pause, watch.cancel) { Ok(()) } else { Err(LeafError::Cancelled) }
+        if watch.cancel.wait(pause) { Ok(()) } else { Err(LeafError::Cancelled) }
     }
 
     fn done(&self, produced: Vec<Produced>, tried: Try, progress: Progress) -> LeafOutcome {

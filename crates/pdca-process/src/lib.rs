@@ -51,6 +51,7 @@
 
 #![warn(missing_docs)]
 
+mod backoff;
 mod bwrap;
 mod cancel;
 mod capture;
@@ -81,6 +82,7 @@ mod tool;
 mod tree;
 mod verdict;
 
+pub use backoff::Backoff;
 pub use cancel::Cancel;
 pub use ending::{Ending, Obstacle, SandboxKind};
 pub use git::{GitError, GitVersion, InstalledGit, OLDEST_GIT};

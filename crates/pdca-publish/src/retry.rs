@@ -1,45 +1,32 @@
 //! Retries of forge calls, and requests that take effect exactly once although answers get lost.
 
-use std::time::{Duration, Instant};
+use std::iter::Take;
+use std::time::Duration;
 
-use pdca_process::Cancel;
+use pdca_process::{Backoff, Cancel};
 
 use crate::error::ForgeError;
 
 /// The number of tries of a call that fails transiently.
-const TRIES: u32 = 4;
+const TRIES: usize = 4;
 /// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The interval at which a pause checks for cancellation.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The remaining retries of one call, with exponential backoff.
 #[derive(Debug)]
 pub struct RetryPolicy<'c> {
     cancel: &'c Cancel,
-    left: u32,
-    pause: Duration,
+    pauses: Take<Backoff>,
 }
 
 impl<'c> RetryPolicy<'c> {
     pub fn new(cancel: &'c Cancel) -> Self {
-        Self { cancel, left: TRIES - 1, pause: PAUSE }
+        Self { cancel, pauses: Backoff::new(PAUSE).take(TRIES - 1) }
     }
 
     /// Waits before the next try. Returns `false` if no try is left or the wait was cancelled.
     pub fn wait(&mut self) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
-        self.left = left;
-        let until = Instant::now() + self.pause;
-        self.pause *= 2;
-        while !self.cancel.is_cancelled() {
-            let rest = until.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                return true;
-            }
-            std::thread::park_timeout(rest.min(LOOK));
-        }
-        false
+        self.pauses.next().is_some_and(|pause| self.cancel.wait(pause))
     }
 
     /// Repeats a call without side effects until it succeeds, fails permanently or no retry is left.

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use pdca_process::Backoff;
+
 use crate::queue::IntegrateError;
 use crate::queue::integration::Integration;
 use crate::queue::landing_base::LandingBase;
@@ -18,7 +20,7 @@ use crate::{
 use super::{BaseSearch, Delivery, LandingMode, require_local};
 
 /// The number of tries with a remote that does not answer.
-const TRIES: u32 = 4;
+const TRIES: usize = 4;
 /// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -165,8 +167,7 @@ fn retry<T>(
     mut ask: impl FnMut() -> Result<Result<T, String>, IntegrateError>,
 ) -> Result<T, IntegrateError> {
     let remote = &search.settings.remote;
-    let mut pause = PAUSE;
-    let mut tries = 1;
+    let mut pauses = Backoff::new(PAUSE).take(TRIES - 1);
     loop {
         let said = match ask()? {
             Ok(answer) => return Ok(answer),
@@ -175,12 +176,12 @@ fn retry<T>(
         if search.cancel.is_cancelled() {
             return Err(IntegrateError::Interrupted);
         }
-        if tries == TRIES {
+        let Some(pause) = pauses.next() else {
             return Err(IntegrateError::Unreachable { remote: remote.clone(), said });
-        }
+        };
         (search.tell)(format!("{remote} did not answer ({said}); retrying"));
-        std::thread::park_timeout(pause);
-        pause *= 2;
-        tries += 1;
+        if !search.cancel.wait(pause) {
+            return Err(IntegrateError::Interrupted);
+        }
     }
 }
