@@ -3,11 +3,10 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, LoadError, SignoffOutcome,
-    State, Summary, files,
+    State, Summary, files, named_paths,
 };
 use serde::{Serialize, Serializer};
 
-use crate::patch::changed_paths;
 use crate::touches::Touches;
 use crate::wording::{bullets, one_line};
 
@@ -118,7 +117,7 @@ impl Cycle {
                 .fold(GateCost::default(), GateCost::plus),
             touches: Touches::compare(
                 declared,
-                patch.as_deref().map(changed_paths).unwrap_or_default(),
+                patch.as_deref().map(named_paths).unwrap_or_default(),
             ),
             carried: carried(bundle),
             problems,

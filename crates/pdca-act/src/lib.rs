@@ -22,7 +22,6 @@
 
 mod wording;
 
-mod patch;
 mod touches;
 
 mod baseline;
@@ -44,7 +43,6 @@ pub use cycle::{Cycle, GateCost, NeedsHuman, Signoff};
 pub use index::{Index, IndexScope, Unreadable, index};
 pub use ledger::{Ledger, LedgerError, LedgerReview};
 pub use log::{ActLog, LogEntry, Signal, append};
-pub use patch::changed_paths;
 pub use pattern::{BlamedField, Class, Fate, JudgedSignal, Pattern};
 pub use records::{LEDGER, LOG, REVIEWED, Records, RecordsError, Step};
 pub use reviewed::Reviewed;

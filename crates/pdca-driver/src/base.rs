@@ -15,9 +15,9 @@ use pdca_integrate::{
     Acceptance, Conflict, Engine, EngineError, Entry, Fate, FoldError, ObjectId, Plan, PlanError,
     Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support, fold, present_in,
 };
-use pdca_lanes::footprint;
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, IdList, LoadError, RootError, Snapshot, State, sha256_hex,
+    Artifact, Brief, Bundle, BundleId, IdList, LoadError, RootError, Snapshot, State, footprint,
+    sha256_hex,
 };
 
 use crate::attempt::Attempt;

@@ -313,7 +313,7 @@ fn require_readable(patch: &[u8]) -> Result<(), ApplyError> {
         return Err(LaneError::TooLarge { path: what, size, limit }.into());
     }
     if !patch.is_empty() {
-        pdca_lanes::footprint(patch)?;
+        pdca_state::footprint(patch)?;
     }
     Ok(())
 }

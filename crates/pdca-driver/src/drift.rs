@@ -2,9 +2,9 @@
 
 use pdca_dag::{Case, Pattern};
 use pdca_gates::{DRIFT_ROW, GatesOutcome, harmless};
-use pdca_lanes::{PatchError, footprint};
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Element, GateResult, GateRow, LoadError, Snapshot, State,
+    Artifact, Brief, Bundle, BundleId, Element, GateResult, GateRow, LoadError, PatchError,
+    Snapshot, State, footprint,
 };
 
 use crate::config::WorkspaceConfig;

@@ -4,7 +4,7 @@
 //! accepted unseen: each such path is an item of §6, and no seal is made unless a person settled it.
 
 use pdca_gates::{Checks, Command};
-use pdca_lanes::footprint;
+use pdca_state::footprint;
 
 /// Directories of CI, agents, tools and `pdca`, anywhere in the tree.
 const DIRECTORIES: [&str; 13] = [

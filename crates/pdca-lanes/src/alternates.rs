@@ -6,7 +6,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::bstr::{BString, ByteSlice as _};
 
-use crate::{failure::LaneError, path::unquote};
+use pdca_state::patch::path::unquote;
+
+use crate::failure::LaneError;
 
 /// Returns the object directory and all directories it borrows from, transitively and each once.
 ///
@@ -50,7 +52,7 @@ fn parse(text: &[u8], objects: &Utf8Path) -> Result<Vec<Utf8PathBuf>, LaneError>
     let mut found = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
         let quoted = if line.starts_with(b"\"") { unquote(line) } else { None };
-        let name: BString = quoted.map_or_else(|| line.into(), |(name, _)| name);
+        let name: BString = quoted.map_or_else(|| line.into(), |(name, _)| name.into());
         let path = name
             .to_str()
             .map_err(|_| LaneError::Path { path: name.to_str_lossy().into_owned().into() })?;

@@ -5,7 +5,9 @@ use std::io;
 use camino::Utf8PathBuf;
 use thiserror::Error;
 
-use crate::{feature::Feature, patch::PatchError};
+use pdca_state::PatchError;
+
+use crate::feature::Feature;
 
 /// Failure of an operation in a lane.
 #[derive(Debug, Error)]

@@ -54,8 +54,6 @@ mod lane_count;
 mod marker;
 mod names;
 mod owner;
-mod patch;
-mod path;
 mod ports;
 mod private;
 mod provision;
@@ -86,11 +84,12 @@ pub use lane::{Lane, Reset, Saved, Signature};
 pub use lane_count::{LaneCount, LaneCountError};
 pub use names::{PrivateNames, WorkspaceId};
 pub use owner::OwnerNote;
-pub use patch::{PatchError, PatchFault, footprint};
 pub use ports::{
     MOST_PORT_BLOCKS, PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError,
 };
 pub use private::{Private, PrivateError};
+// Part of [`ApplyError`].
+pub use pdca_state::{PatchError, PatchFault};
 pub use provision::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use remove::{RemovalStep, RemoveError, Removed, RescuedWork};
 pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepReason};

@@ -14,7 +14,9 @@ use gix::{
 };
 use pdca_state::files;
 
-use crate::{failure::LaneError, path, room::Room, target, walk};
+use pdca_state::patch::path;
+
+use crate::{failure::LaneError, room::Room, target, walk};
 
 /// The suffix of the memory of a target.
 pub(crate) const INDEX: &str = ".index";

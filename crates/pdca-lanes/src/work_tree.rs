@@ -8,6 +8,7 @@ use gix::{
     refs::transaction::PreviousValue,
 };
 use pdca_process::Cancel;
+use pdca_state::PatchScan;
 
 use crate::{
     checkout::CheckoutPlace,
@@ -15,7 +16,6 @@ use crate::{
     git::Git,
     history,
     lane::Signature,
-    patch,
     provision::LaneKind,
     room::Room,
     stage::{self, Stage},
@@ -56,7 +56,7 @@ impl WorkTree {
 
     /// Applies a patch to the checkout, all of it or nothing, without a commit.
     pub fn apply(&self, patch: &[u8]) -> Result<(), ApplyError> {
-        let scan = patch::scan(patch)?;
+        let scan = PatchScan::of(patch)?;
         let (mut index, found) = self.compare_with_head()?;
         self.stage.put_scratch(&mut index)?;
         if !found.different.is_empty() {

@@ -40,6 +40,7 @@ mod lines;
 mod brief;
 mod gates;
 mod notes;
+pub mod patch;
 mod review;
 mod signoff;
 mod summary;
@@ -82,6 +83,7 @@ pub use gates::{
 pub use id::{BundleId, IdError, IdFlaw};
 pub use id_list::{IdList, Named, parse_id_list};
 pub use last_attempt::LastAttempt;
+pub use patch::{PatchError, PatchFault, PatchScan, footprint, named_paths};
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pdca_lanes::footprint;
+use pdca_state::footprint;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatchScope {

@@ -5,7 +5,7 @@ use std::{ffi::OsString, time::Duration};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::path;
+use pdca_state::patch::path;
 
 /// The timeout of a command if none is configured, in seconds.
 const DEFAULT_TIMEOUT: u64 = 3600;

@@ -17,10 +17,9 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{
-    dir::{list, open_dir, open_only, open_root, remove},
-    path,
-};
+use pdca_state::patch::path;
+
+use crate::dir::{list, open_dir, open_only, open_root, remove};
 
 /// The files that a hydration put into a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod hydrate_commands;
 mod inspect;
 mod interrupted;
 mod nested;
+mod patch_names;
 mod patches;
 mod private;
 mod provision;

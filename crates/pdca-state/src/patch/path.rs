@@ -1,12 +1,15 @@
 //! Checks that paths in patches and trees stay inside the checkout.
 
-use gix::bstr::{BString, ByteSlice as _};
+use super::PatchFault;
 
-use crate::patch::PatchFault;
+/// Returns bytes as text. Invalid UTF-8 is replaced.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
 
 /// Returns the reason why a path may not be used in a tree, if any.
-pub(crate) fn unfit_path(path: &[u8]) -> Option<PatchFault> {
-    let shown = || path.to_str_lossy().into_owned();
+pub fn unfit_path(path: &[u8]) -> Option<PatchFault> {
+    let shown = || lossy(path);
     if path.starts_with(b"/") {
         return Some(PatchFault::Absolute(shown()));
     }
@@ -25,8 +28,7 @@ pub(crate) fn unfit_path(path: &[u8]) -> Option<PatchFault> {
 /// Returns true if some filesystem takes this name for `.git`.
 fn is_dot_git(part: &[u8]) -> bool {
     // HFS+ ignores these characters when it compares names.
-    let seen: String =
-        part.to_str_lossy().chars().filter(|letter| !is_invisible(*letter)).collect();
+    let seen: String = lossy(part).chars().filter(|letter| !is_invisible(*letter)).collect();
     // NTFS ignores a stream name, and blanks and dots at the end.
     let seen = seen
         .split(':')
@@ -49,11 +51,11 @@ fn is_invisible(letter: char) -> bool {
 ///
 /// `..` is only allowed at the start of the target: there it is resolved from the known location of the link, while
 /// after another name its meaning depends on what that name is when the link is followed.
-pub(crate) fn leaves(path: &[u8], target: &[u8]) -> bool {
+pub fn leaves(path: &[u8], target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
         return true;
     }
-    let mut depth = path.find_iter("/").count();
+    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
     let mut down = false;
     for part in target.split(|byte| matches!(byte, b'/' | b'\\')) {
         match part {
@@ -68,8 +70,8 @@ pub(crate) fn leaves(path: &[u8], target: &[u8]) -> bool {
 }
 
 /// Parses a name quoted by git. Returns it and the rest of the text.
-pub(crate) fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
-    let mut name = BString::default();
+pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut name = Vec::new();
     let mut rest = text.strip_prefix(b"\"")?;
     loop {
         let (byte, after) = rest.split_first()?;
@@ -89,7 +91,7 @@ pub(crate) fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
                     b'r' => b'\r',
                     b'"' | b'\\' => *escape,
                     b'0'..=b'3' => {
-                        let digits = rest.get(..2)?.to_str().ok()?;
+                        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
                         rest = &rest[2..];
                         (escape - b'0') * 64 + u8::from_str_radix(digits, 8).ok()?
                     }

@@ -1,15 +1,16 @@
-//! Validation of a patch before git sees it.
+//! Reads and validates a patch before git sees it.
 //!
 //! git rejects most of what is rejected here, and the overlap is intended: a patch comes from outside and must neither
 //! leave the checkout nor reach its `.git`, on any filesystem.
 
+pub mod path;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use gix::bstr::{BString, ByteSlice as _};
 use thiserror::Error;
 
-use crate::path::{leaves, unfit_path, unquote};
+use path::{leaves, lossy, unfit_path, unquote};
 
 /// A rejected patch, with the position of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -56,15 +57,15 @@ pub enum PatchFault {
     Mode(String),
 }
 
-/// The positions and paths in a validated patch.
+/// The positions and paths in a patch.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub struct PatchScan {
     /// The path of each file and its lines in the patch.
     files: Vec<(String, Range<usize>)>,
     /// For each hunk its line in the patch and its line in the old file.
     hunks: Vec<(usize, usize)>,
     /// Every path that is written, moved or removed.
-    touched: BTreeSet<BString>,
+    touched: BTreeSet<Vec<u8>>,
 }
 
 /// Returns the paths that a patch writes or removes, sorted and unique. A rename has both its names, a change of mode
@@ -72,48 +73,54 @@ pub(crate) struct Scan {
 ///
 /// ```
 /// let patch = b"diff --git a/old.rs b/new.rs\nrename from old.rs\nrename to new.rs\n";
-/// assert_eq!(pdca_lanes::footprint(patch)?, ["new.rs", "old.rs"]);
-/// # Ok::<(), pdca_lanes::PatchError>(())
+/// assert_eq!(pdca_state::footprint(patch)?, ["new.rs", "old.rs"]);
+/// # Ok::<(), pdca_state::PatchError>(())
 /// ```
 pub fn footprint(patch: &[u8]) -> Result<Vec<String>, PatchError> {
-    let touched = scan(patch)?.touched.into_iter();
-    Ok(touched.map(|path| path.to_str_lossy().into_owned()).collect())
+    Ok(PatchScan::of(patch)?.paths())
 }
 
-/// Validates a patch and returns its positions.
-pub(crate) fn scan(patch: &[u8]) -> Result<Scan, PatchError> {
+/// Returns the paths that can be read, also from a patch that git rejects. For reports: nothing is decided by it.
+pub fn named_paths(patch: &[u8]) -> Vec<String> {
+    read(patch).0.paths()
+}
+
+/// Reads a patch to its end. Returns its positions and the first fault.
+fn read(patch: &[u8]) -> (PatchScan, Option<PatchError>) {
     let mut reader = Reader::default();
+    let mut first = None;
     for (index, line) in patch.split_inclusive(|byte| *byte == b'\n').enumerate() {
         reader.line = index + 1;
-        reader.read(line).map_err(|fault| PatchError {
-            line: index + 1,
-            path: reader.shown(),
-            fault,
-        })?;
+        if let Err(fault) = reader.read(line) {
+            first.get_or_insert_with(|| reader.fails(index + 1, fault));
+            if (reader.old_left, reader.new_left) != (0, 0) {
+                // The hunk is shorter than its header says: the line is a header, as far as it can be read.
+                (reader.old_left, reader.new_left) = (0, 0);
+                drop(reader.read(line));
+            }
+        }
     }
     reader.line += 1;
-    reader.end_file().map_err(|fault| PatchError {
-        line: reader.line - 1,
-        path: reader.shown(),
-        fault,
-    })?;
-    if reader.scan.files.is_empty() {
-        return Err(PatchError { line: 1, path: String::new(), fault: PatchFault::Empty });
+    if let Err(fault) = reader.end_file() {
+        first.get_or_insert_with(|| reader.fails(reader.line - 1, fault));
     }
-    Ok(reader.scan)
+    if reader.scan.files.is_empty() {
+        first.get_or_insert_with(|| reader.fails(1, PatchFault::Empty));
+    }
+    (reader.scan, first)
 }
 
 /// The state of the parser between two lines.
 #[derive(Debug, Default)]
 struct Reader {
     line: usize,
-    scan: Scan,
+    scan: PatchScan,
     /// The line at which the current file began, if there is one.
     started: Option<usize>,
-    path: Option<BString>,
+    path: Option<Vec<u8>>,
     is_link: bool,
     /// The target of the current link.
-    target: Option<BString>,
+    target: Option<Vec<u8>>,
     /// The lines of the current hunk that are still to come, old and new.
     old_left: u64,
     new_left: u64,
@@ -172,7 +179,7 @@ impl Reader {
             }
         }
         if let Some(index) = text.strip_prefix(b"index ") {
-            return match index.fields().nth(1) {
+            return match fields(index).nth(1) {
                 Some(mode) => self.mode(mode, true),
                 None => Ok(()),
             };
@@ -186,11 +193,11 @@ impl Reader {
     }
 
     fn mode(&mut self, mode: &[u8], stays: bool) -> Result<(), PatchFault> {
-        match mode.trim() {
+        match mode.trim_ascii() {
             b"120000" => self.is_link |= stays,
             // Old programs write 100664, which git accepts as 100644.
             b"100644" | b"100755" | b"160000" | b"100664" => {}
-            other => return Err(PatchFault::Mode(other.to_str_lossy().into_owned())),
+            other => return Err(PatchFault::Mode(lossy(other))),
         }
         Ok(())
     }
@@ -202,9 +209,9 @@ impl Reader {
                 unquote(names).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
             let first = checked(first, true)?;
             self.touch(first);
-            return self.name(rest.trim_start(), true);
+            return self.name(rest.trim_ascii_start(), true);
         }
-        if let Some(at) = names.find(" \"") {
+        if let Some(at) = names.windows(2).position(|pair| pair == b" \"") {
             self.name(&names[..at], true)?;
             return self.name(&names[at + 1..], true);
         }
@@ -212,8 +219,7 @@ impl Reader {
         let names = names.strip_suffix(b"\r").unwrap_or(names);
         let middle = names.len() / 2;
         let same = names.get(middle) == Some(&b' ')
-            && names[..middle].splitn_str(2, "/").nth(1)
-                == names[middle + 1..].splitn_str(2, "/").nth(1);
+            && below(&names[..middle]) == below(&names[middle + 1..]);
         if same { self.name(&names[..middle], true) } else { Ok(()) }
     }
 
@@ -223,7 +229,7 @@ impl Reader {
         Ok(())
     }
 
-    fn touch(&mut self, path: Option<BString>) {
+    fn touch(&mut self, path: Option<Vec<u8>>) {
         if let Some(path) = path {
             self.scan.touched.insert(path.clone());
             self.path = Some(path);
@@ -232,7 +238,7 @@ impl Reader {
 
     fn hunk(&mut self, rest: &[u8]) -> Result<(), PatchFault> {
         let bad = PatchFault::Malformed("a hunk header makes no sense");
-        let mut parts = rest.fields();
+        let mut parts = fields(rest);
         let (Some(old), Some(new)) =
             (parts.next(), parts.next().and_then(|new| new.strip_prefix(b"+")))
         else {
@@ -276,7 +282,7 @@ impl Reader {
             return Ok(());
         };
         let path = self.path.take().unwrap_or_default();
-        let shown = path.to_str_lossy().into_owned();
+        let shown = lossy(&path);
         if self.is_link && self.binary {
             return Err(PatchFault::Malformed("a link is given as binary content"));
         }
@@ -284,10 +290,7 @@ impl Reader {
             && let Some(target) = self.target.take()
             && leaves(&path, &target)
         {
-            return Err(PatchFault::Link {
-                path: shown,
-                target: target.to_str_lossy().into_owned(),
-            });
+            return Err(PatchFault::Link { path: shown, target: lossy(&target) });
         }
         self.scan.files.push((shown, started..self.line));
         (self.is_link, self.binary, self.target) = (false, false, None);
@@ -298,14 +301,27 @@ impl Reader {
         self.scan.hunks.last().is_some_and(|(line, _)| Some(*line) > self.started)
     }
 
-    fn shown(&self) -> String {
-        self.path.as_ref().map(|path| path.to_str_lossy().into_owned()).unwrap_or_default()
+    fn fails(&self, line: usize, fault: PatchFault) -> PatchError {
+        let path = self.path.as_deref().map(lossy).unwrap_or_default();
+        PatchError { line, path, fault }
     }
 }
 
-impl Scan {
+impl PatchScan {
+    /// Validates a patch and returns its positions.
+    pub fn of(patch: &[u8]) -> Result<Self, PatchError> {
+        match read(patch) {
+            (scan, None) => Ok(scan),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.touched.iter().map(|path| lossy(path)).collect()
+    }
+
     /// Finds the file and the line of the patch that a message of git is about.
-    pub(crate) fn locate(&self, said: &str) -> (Option<String>, Option<usize>) {
+    pub fn locate(&self, said: &str) -> (Option<String>, Option<usize>) {
         for line in said.lines() {
             let line = line.strip_prefix("error: ").unwrap_or(line);
             if let Some((file, at)) =
@@ -333,7 +349,7 @@ impl Scan {
 }
 
 /// Reads a name that must stay inside the tree; `None` for `/dev/null`.
-fn read_name(name: &[u8], prefixed: bool) -> Result<Option<BString>, PatchFault> {
+fn read_name(name: &[u8], prefixed: bool) -> Result<Option<Vec<u8>>, PatchFault> {
     if name.starts_with(b"\"") {
         let (name, _) =
             unquote(name).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
@@ -342,18 +358,18 @@ fn read_name(name: &[u8], prefixed: bool) -> Result<Option<BString>, PatchFault>
     // A time may follow after a tab; git itself writes a tab after a name with blanks.
     let name =
         if prefixed { name.split(|byte| *byte == b'\t').next().unwrap_or(name) } else { name };
-    checked(name.strip_suffix(b"\r").unwrap_or(name).into(), prefixed)
+    checked(name.strip_suffix(b"\r").unwrap_or(name).to_vec(), prefixed)
 }
 
-fn checked(name: BString, prefixed: bool) -> Result<Option<BString>, PatchFault> {
-    if name == "/dev/null" {
+fn checked(name: Vec<u8>, prefixed: bool) -> Result<Option<Vec<u8>>, PatchFault> {
+    if name == b"/dev/null" {
         return Ok(None);
     }
     if name.starts_with(b"/") {
-        return Err(PatchFault::Absolute(name.to_str_lossy().into_owned()));
+        return Err(PatchFault::Absolute(lossy(&name)));
     }
-    let path: BString = match (prefixed, name.find_byte(b'/')) {
-        (true, Some(slash)) => name[slash + 1..].into(),
+    let path = match (prefixed, below(&name)) {
+        (true, Some(below)) => below.to_vec(),
         (true, None) => return Err(PatchFault::Malformed("a name has no a/ or b/ before it")),
         (false, _) => name,
     };
@@ -363,9 +379,19 @@ fn checked(name: BString, prefixed: bool) -> Result<Option<BString>, PatchFault>
     }
 }
 
+/// Returns a name without its first directory, which is `a` or `b`.
+fn below(name: &[u8]) -> Option<&[u8]> {
+    let slash = name.iter().position(|byte| *byte == b'/')?;
+    Some(&name[slash + 1..])
+}
+
+fn fields(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
 /// Parses `12,3`, or `12` which means `12,1`.
 fn range(text: &[u8]) -> Option<(u64, u64)> {
-    let text = text.to_str().ok()?;
+    let text = std::str::from_utf8(text).ok()?;
     match text.split_once(',') {
         Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
         None => Some((text.parse().ok()?, 1)),
@@ -374,7 +400,9 @@ fn range(text: &[u8]) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::footprint;
+    use proptest::prelude::*;
+
+    use super::{footprint, named_paths};
 
     fn touched(patch: &str) -> String {
         footprint(patch.as_bytes()).expect("it is a patch").join(" | ")
@@ -417,5 +445,29 @@ mod tests {
     fn what_is_no_patch_has_no_footprint() {
         footprint(b"hello\n").unwrap_err();
         footprint(b"").unwrap_err();
+    }
+
+    #[test]
+    fn a_file_that_git_would_refuse_is_named_in_reports_all_the_same() {
+        let patch = "diff --git a/a b c b/a b c\nBinary files differ\n\
+                     diff --git a/old b/new\nrename from old\nrename to new\n\
+                     --- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-y\ndiff --git a/z b/z\nold mode 100644\n";
+        footprint(patch.as_bytes()).unwrap_err();
+        assert_eq!(named_paths(patch.as_bytes()).join(" | "), "a b c | new | old | x | z");
+        assert_eq!(named_paths(b"(content left out)\n"), Vec::<String>::new());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(named_paths(&bytes).len() <= bytes.len());
+        }
+
+        #[test]
+        fn arbitrary_headers_never_panic(
+            text in "((diff --git |--- |\\+\\+\\+ |@@ -|rename to )[ab/\" \\\\1,+@é]{0,12}\n){0,8}"
+        ) {
+            prop_assert!(named_paths(text.as_bytes()).iter().all(|path| !path.is_empty()));
+        }
     }
 }
