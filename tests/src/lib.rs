@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
-use pdca_testkit::{Repo, Workspace, pdca_bin};
+use pdca_testkit::{Repo, Workspace, assert_follows_schema, pdca_bin};
 
 mod namespace;
 mod oracle;
@@ -44,10 +44,13 @@ impl Ran {
         self
     }
 
-    /// Standard output as JSON.
+    /// Standard output as JSON, which follows its schema.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.out))
+        let value =
+            serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}", self.out));
+        assert_follows_schema(&value);
+        value
     }
 }
 

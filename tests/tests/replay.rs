@@ -2,6 +2,7 @@
 
 use pdca_e2e::Scene;
 use pdca_e2e::cast::REVIEWER;
+use pdca_testkit::{assert_follows_schema, pdca_bin};
 
 const MORE: &str = r#"
 [integrate]
@@ -97,4 +98,35 @@ fn nothing_recorded_and_an_unknown_run_are_told_apart() {
     let scene = scene();
     assert!(scene.pdca(&["replay"]).expect(4).err.contains("no run is recorded"));
     assert!(scene.pdca(&["replay", "nonsense"]).expect(2).err.contains("`nonsense`"));
+}
+
+#[test]
+fn while_a_run_works_status_says_what_is_being_done() {
+    let more = format!(
+        r#"
+[gates]
+sandbox = "off"
+
+[[gates.checks]]
+id = "T1-look"
+tier = "T1"
+cwd = "workspace"
+cmd = "{} status --json > seen.json && {} status > seen.txt"
+"#,
+        pdca_bin(),
+        pdca_bin()
+    );
+    let scene = Scene::with_leaves("echo 1 > file.txt", REVIEWER, &more);
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    let seen: serde_json::Value =
+        serde_json::from_str(&scene.workspace.read("seen.json")).expect("it is one document");
+    assert_follows_schema(&seen);
+    let doing = &seen["bundles"][0]["doing"];
+    assert_eq!(doing["what"], "gate 1/1 T1-look", "{seen:#}");
+    assert!(doing["since"].as_str().is_some_and(|since| since.ends_with('Z')), "{seen:#}");
+    let text = scene.workspace.read("seen.txt");
+    assert!(text.contains("[in work, ") && text.contains(": gate 1/1 T1-look for "), "{text}");
+    let after = scene.pdca(&["status", "--json"]).expect(0).json();
+    assert_eq!(after["bundles"][0]["doing"], serde_json::Value::Null);
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask schemas`: the JSON Schemas of the formats, made from the types.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8Path;
 
 use crate::{Outcome, Stopped, page};
@@ -13,15 +15,42 @@ pub(crate) struct Args {
     page: page::Args,
 }
 
+/// Where the schemas are, from the root.
+const DIR: &str = "docs/reference/schemas";
+
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
-    let schema = schemars::schema_for!(pdca_events::Event);
-    let text = serde_json::to_string_pretty(&schema)? + "\n";
-    let made = page::Page {
-        path: "docs/reference/schemas/event.json",
-        source: "pdca_events::Event",
-        command: "schemas",
-        text,
-        sum: format!("version {}", pdca_events::SCHEMA),
-    };
-    made.settle(&args.page, root)
+    let event = schemars::schema_for!(pdca_events::Event);
+    let mut outcome =
+        settle("event", &event, "pdca_events::Event", pdca_events::SCHEMA, args, root)?;
+    let mut kinds = BTreeSet::from(["event"]);
+    for (kind, schema) in pdca_cli::schemas() {
+        let settled =
+            settle(kind, &schema, "its report in pdca-cli", pdca_cli::json::SCHEMA, args, root)?;
+        if settled == Outcome::Failed {
+            outcome = Outcome::Failed;
+        }
+        kinds.insert(kind);
+    }
+    for entry in root.join(DIR).read_dir_utf8()? {
+        let entry = entry?;
+        if !entry.path().file_stem().is_some_and(|kind| kinds.contains(kind)) {
+            println!("error: no document is of the kind of {}", entry.path());
+            outcome = Outcome::Failed;
+        }
+    }
+    Ok(outcome)
+}
+
+fn settle(
+    name: &str,
+    schema: &schemars::Schema,
+    source: &str,
+    version: u32,
+    args: &Args,
+    root: &Utf8Path,
+) -> Result<Outcome, Stopped> {
+    let text = serde_json::to_string_pretty(schema)? + "\n";
+    let path = format!("{DIR}/{name}.json");
+    let sum = format!("version {version}");
+    page::Page { path: &path, source, command: "schemas", text, sum }.settle(&args.page, root)
 }

@@ -19,6 +19,7 @@ const UNREADABLE: &str = "unreadable";
 /// The digest of every part of the process, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
     files: BTreeMap<String, String>,
 }
@@ -43,6 +44,7 @@ pub enum Source {
 
 /// The differences between two baselines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changes {
     /// Parts in both, with another digest.
     pub changed: Vec<Change>,
@@ -53,6 +55,7 @@ pub struct Changes {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     pub file: String,
     /// The digest in the earlier baseline.

@@ -14,10 +14,13 @@ use crate::wording::{bullets, one_line};
 const MAX_ATTEMPTS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cycle {
     pub id: BundleId,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: Utf8PathBuf,
     #[serde(serialize_with = "state_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub state: State,
     /// The slug of the brief.
     pub slug: Option<String>,
@@ -46,6 +49,7 @@ pub struct Cycle {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NeedsHuman {
     pub text: String,
     /// True if the box was never ticked.
@@ -56,6 +60,7 @@ pub struct NeedsHuman {
 
 /// The decision of §9.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Signoff {
     pub outcome: Option<SignoffOutcome>,
     pub by: String,
@@ -68,6 +73,7 @@ pub struct Signoff {
 
 /// The costs of gates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateCost {
     /// The total time of all rows that report one.
     pub ms: u64,

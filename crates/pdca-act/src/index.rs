@@ -18,6 +18,7 @@ pub enum IndexScope {
 
 /// The evidence from the cycles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Index {
     pub last_review: Option<String>,
     /// The number of bundles that earlier reviews considered.
@@ -39,8 +40,10 @@ pub struct Index {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreadable {
     pub id: BundleId,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: Utf8PathBuf,
     pub why: String,
 }

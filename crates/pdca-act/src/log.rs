@@ -40,6 +40,7 @@ pub struct LogEntry {
 
 /// A statement that should no longer be seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Signal {
     /// The line.
     pub text: String,

@@ -16,6 +16,7 @@ const MIN_WEIGHT: usize = 3;
 
 /// A text that two or more cycles share when numbers, ids and paths are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pattern {
     /// The normalized text.
     pub text: String,
@@ -28,6 +29,7 @@ pub struct Pattern {
 
 /// The items of §6 of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Class {
     /// The element of the check matrix, or the text before the dash.
     pub class: String,
@@ -41,6 +43,7 @@ pub struct Class {
 
 /// A field of the brief that was named when an attempt was sent back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlamedField {
     pub field: &'static str,
     pub cycles: Vec<BundleId>,
@@ -48,6 +51,7 @@ pub struct BlamedField {
 
 /// A signal of an earlier review and its fate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JudgedSignal {
     #[serde(flatten)]
     pub signal: Signal,
@@ -58,6 +62,7 @@ pub struct JudgedSignal {
 /// The fate of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fate {
     /// It was seen again.
     Back { cycles: Vec<BundleId> },

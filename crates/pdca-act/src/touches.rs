@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// The declared paths of a brief compared with the changed ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Touches {
     pub declared: Vec<String>,
     /// The paths of the patch, sorted; empty if no patch names any.

@@ -26,6 +26,8 @@ mod reopen;
 mod replay;
 mod resolve;
 mod run;
+#[cfg(feature = "schema")]
+mod schemas;
 mod signoff;
 mod status;
 mod sweep;
@@ -40,6 +42,8 @@ mod one_document;
 mod tests;
 
 pub(crate) use plan::words;
+#[cfg(feature = "schema")]
+pub(crate) use schemas::schemas;
 
 use std::ffi::OsString;
 use std::io::Write;

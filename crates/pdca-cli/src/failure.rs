@@ -84,6 +84,7 @@ impl Problem {
 
 /// The JSON form of a [`Failure`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fault {
     /// All problems in one line.
     pub message: String,
@@ -98,6 +99,7 @@ pub struct Fault {
 
 /// The JSON form of a [`Problem`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FaultItem {
     message: String,
     #[serde(rename = "where")]

@@ -10,6 +10,7 @@ use crate::failure::Fault;
 pub const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Envelope<'a, T> {
     schema: u32,
     kind: &'a str,
@@ -30,9 +31,26 @@ pub fn write_json<T: Serialize>(
     writeln!(out)
 }
 
+/// The body of a document that has `error` alone.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Empty {}
+
 /// Writes the document of a command that failed before it had a report.
 pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Empty {}
     write_json(out, "error", &Empty {}, Some(error))
+}
+
+/// Returns the schema of the documents of a kind.
+#[cfg(feature = "schema")]
+pub(crate) fn schema_of<T: schemars::JsonSchema + 'static>(kind: &str) -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<Envelope<'static, T>>();
+    schema.insert("title".to_owned(), kind.into());
+    for (field, value) in [("schema", serde_json::json!(SCHEMA)), ("kind", kind.into())] {
+        if let Some(rule) = schema.pointer_mut(&format!("/properties/{field}")) {
+            *rule = serde_json::json!({ "const": value });
+        }
+    }
+    schema
 }

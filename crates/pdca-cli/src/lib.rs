@@ -50,6 +50,12 @@ use failure::Failure;
 use report::Format;
 use style::{ColorWhen, Palette};
 
+/// Returns the JSON Schema of each kind of document that `--json` prints, by kind.
+#[cfg(feature = "schema")]
+pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+    command::schemas()
+}
+
 /// Runs `main` with the real streams and environment, after the check for a supervisor.
 pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout());

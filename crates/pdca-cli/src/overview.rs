@@ -1,5 +1,6 @@
 //! All bundles of a workspace, with their states and blockers.
 
+mod activity;
 pub(crate) mod runs;
 mod work;
 
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::meeting::Meeting;
 use crate::session;
 
+pub use activity::Doing;
 pub use work::{HeldBy, Work, ago, timestamp};
 
 /// Every active bundle of a workspace.

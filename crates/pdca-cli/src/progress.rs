@@ -112,46 +112,25 @@ impl Progress {
     fn note(&mut self, event: &Event) {
         let Some(screen) = &mut self.live else { return };
         let at = (event.lane, name(&event.scope));
-        let now = match &event.kind {
-            EventKind::Dispatched { .. } => "starts".to_owned(),
-            EventKind::Began { step, .. } => word(*step).to_owned(),
-            EventKind::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
-            EventKind::LeafBegan { role, attempt: 1 } => role.clone(),
-            EventKind::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
-            EventKind::Alive { line, .. } => {
+        match Now::of(&event.kind) {
+            Now::Begins(text) => {
+                let live = Live { text, sign: String::new(), since: Instant::now() };
+                screen.lines.insert(at, live);
+            }
+            Now::Shows(line) => {
                 if let Some(live) = screen.lines.get_mut(&at) {
                     live.sign.clone_from(line);
                 }
-                return;
             }
-            EventKind::Halted { .. } | EventKind::Failed { .. } => {
-                screen.lines.remove(&at);
-                return;
-            }
-            EventKind::Held { .. }
-            | EventKind::Freed { .. }
-            | EventKind::Reopened
-            | EventKind::Recovered { .. }
-            | EventKind::Drifted { .. }
-            | EventKind::Finished { .. }
-            | EventKind::Checkout { .. }
-            | EventKind::Hydrated { .. }
-            | EventKind::Rescued { .. }
-            | EventKind::GateEnded { .. }
-            | EventKind::LeafThrottled { .. }
-            | EventKind::LeafEnded { .. }
-            | EventKind::Warning { .. }
-            | EventKind::Integration { .. }
-            | EventKind::Notice { .. } => return,
-        };
-        let live = Live { text: now, sign: String::new(), since: Instant::now() };
-        screen.lines.insert(at, live);
+            Now::Ends => drop(screen.lines.remove(&at)),
+            Now::GoesOn => {}
+        }
     }
 
     /// Returns the permanent line for an event, if it gets one.
     pub(crate) fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
-        if let EventKind::Notice { text, repeated } = &event.kind {
+        if let EventKind::Notice { text, repeated, .. } = &event.kind {
             return (!repeated).then(|| format!("{} {}", p.warn("warning:"), shown(text)));
         }
         let said = self.words(event)?;
@@ -169,7 +148,7 @@ impl Progress {
         }
         let p = self.palette;
         Some(match &event.kind {
-            EventKind::Warning { text } => format!("{} {}", p.warn("warning"), shown(text)),
+            EventKind::Warning { text, .. } => format!("{} {}", p.warn("warning"), shown(text)),
             EventKind::Failed { error } => format!("{} {}", p.bad("failed"), shown(error)),
             EventKind::Drifted { outside } => {
                 let paths = drifted(outside);
@@ -309,6 +288,51 @@ impl Progress {
     }
 }
 
+/// The effect of an event on the current activity of a bundle.
+pub(crate) enum Now<'e> {
+    /// An activity begins.
+    Begins(String),
+    /// A sign of life.
+    Shows(&'e String),
+    /// The activity ends.
+    Ends,
+    /// The activity goes on.
+    GoesOn,
+}
+
+impl<'e> Now<'e> {
+    pub(crate) fn of(kind: &'e EventKind) -> Self {
+        match kind {
+            EventKind::Dispatched { .. } => Self::Begins("starts".to_owned()),
+            EventKind::Began { step, .. } => Self::Begins(word(*step).to_owned()),
+            EventKind::GateBegan { rule_id, k, n } => {
+                Self::Begins(format!("gate {k}/{n} {rule_id}"))
+            }
+            EventKind::LeafBegan { role, attempt: 1 } => Self::Begins(role.clone()),
+            EventKind::LeafBegan { role, attempt } => {
+                Self::Begins(format!("{role}, attempt {attempt}"))
+            }
+            EventKind::Alive { line, .. } => Self::Shows(line),
+            EventKind::Halted { .. } | EventKind::Failed { .. } => Self::Ends,
+            EventKind::Held { .. }
+            | EventKind::Freed { .. }
+            | EventKind::Reopened
+            | EventKind::Recovered { .. }
+            | EventKind::Drifted { .. }
+            | EventKind::Finished { .. }
+            | EventKind::Checkout { .. }
+            | EventKind::Hydrated { .. }
+            | EventKind::Rescued { .. }
+            | EventKind::GateEnded { .. }
+            | EventKind::LeafThrottled { .. }
+            | EventKind::LeafEnded { .. }
+            | EventKind::Warning { .. }
+            | EventKind::Integration { .. }
+            | EventKind::Notice { .. } => Self::GoesOn,
+        }
+    }
+}
+
 /// Returns the name at the beginning of a line.
 fn name(scope: &Scope) -> String {
     match scope {
@@ -423,7 +447,7 @@ pub(crate) fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pdca_events::{Proof, Stream};
+    use pdca_events::{Proof, Stream, WarningCode};
 
     fn shown(detail: Detail, terminal: bool, events: Vec<EventKind>) -> String {
         let (to, from) = crossbeam_channel::unbounded();
@@ -463,8 +487,8 @@ mod tests {
             false,
             vec![
                 EventKind::Drifted { outside: vec![forged.clone()] },
-                EventKind::Warning { text: forged.clone() },
-                EventKind::Notice { text: forged.clone(), repeated: false },
+                EventKind::warning(WarningCode::Other, forged.clone()),
+                EventKind::notice(WarningCode::Other, forged.clone()),
                 EventKind::Failed { error: forged },
             ],
         );
@@ -549,7 +573,7 @@ mod tests {
             true,
             vec![
                 gate("pass", true),
-                EventKind::Warning { text: "nothing real was checked".into() },
+                EventKind::warning(WarningCode::NoGate, "nothing real was checked"),
                 EventKind::Failed { error: "the builder failed".into() },
             ],
         );
@@ -561,7 +585,7 @@ mod tests {
 
     #[test]
     fn what_is_true_of_the_whole_workspace_is_said_once() {
-        let notice = || EventKind::notice("no gate is configured");
+        let notice = || EventKind::notice(WarningCode::NoGate, "no gate is configured");
         let text = shown(Detail::Usual, false, vec![notice(), notice()]);
         assert_eq!(text, "warning: no gate is configured\n");
     }

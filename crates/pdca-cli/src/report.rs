@@ -102,6 +102,7 @@ pub(crate) fn render(
 
 /// A report that is one text: a page of help, a script.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Page {
     pub(crate) text: String,
 }
@@ -125,6 +126,7 @@ impl Report for Page {
 
 /// A report that there was nothing to do; people read it on standard error.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Nothing {
     pub(crate) message: String,
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use pdca_testkit::Workspace;
+use pdca_testkit::{Workspace, assert_follows_schema};
 
 use crate::ambient::Ambient;
 use crate::exit::Exit;
@@ -45,8 +45,13 @@ impl Desk {
     /// Runs one command line that need not be UTF-8.
     pub(crate) fn run_os(&self, args: &[OsString]) -> Run {
         let (mut out, mut err) = (Vec::new(), Vec::new());
+        let is_json = args.iter().any(|word| word == "--json");
         let args = std::iter::once(OsString::from("pdca")).chain(args.iter().cloned());
         let exit = crate::run(args, &self.ambient, &mut out, &mut err);
+        if is_json {
+            let document = serde_json::from_slice(&out).expect("`--json` prints one document");
+            assert_follows_schema(&document);
+        }
         // Temporary directories differ from run to run.
         let plain = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).expect("what is printed is UTF-8");

@@ -1,5 +1,6 @@
 //! The last step of Check: the summary for the person who signs off.
 
+use pdca_events::WarningCode;
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
 use crate::base::stands_on;
@@ -70,6 +71,7 @@ pub(crate) fn assemble_summary(
         let name = summary.file_name();
         cx.warn(
             bundle,
+            WarningCode::BundleWritten,
             format!("{name} was written by another process meanwhile; it is kept as it is"),
         );
     }

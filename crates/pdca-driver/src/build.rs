@@ -1,6 +1,7 @@
 //! Do: the builder changes the code in a private checkout, and the difference becomes the patch.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
@@ -35,7 +36,7 @@ pub(crate) fn build(
     let checkout = claim_checkout(cx, bundle, snapshot, true)?;
     if checkout.is_none() {
         let text = "no target is configured: the builder has no checkout".to_owned();
-        cx.tell(bundle, What::notice(text));
+        cx.tell(bundle, What::notice(WarningCode::NoTarget, text));
     }
     let checkout = checkout.as_ref();
     let inputs = match Inputs::gather(Role::Builder, bundle) {
@@ -70,7 +71,7 @@ pub(crate) fn build(
         && !Start::has_work(Some(start), checkout)
     {
         let text = "the builder left the patch of the attempt before as it was";
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::PatchUnchanged, text);
     }
     publish_change(cx, bundle, snapshot, &outcome, &patch)?;
     if let (Some(checkout), Some(head)) = (checkout, head) {
@@ -164,7 +165,11 @@ fn call_builder(
         Ok(outcome) => outcome,
         Err(error) => {
             for one in written.iter().chain(&planted) {
-                cx.warn(bundle, format!("while the builder ran, this changed: {one}"));
+                cx.warn(
+                    bundle,
+                    WarningCode::ChangedMeanwhile,
+                    format!("while the builder ran, this changed: {one}"),
+                );
             }
             return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?);
         }
@@ -177,7 +182,7 @@ fn call_builder(
         for one in &planted {
             let text =
                 format!("another process wrote into the bundle; the file does not count: {one}");
-            cx.warn(bundle, text);
+            cx.warn(bundle, WarningCode::BundleWritten, text);
         }
         return Ok(outcome);
     }

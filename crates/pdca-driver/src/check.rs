@@ -1,5 +1,6 @@
 //! Check: runs the gates over exactly base + patch.
 
+use pdca_events::WarningCode;
 use pdca_gates::{
     Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
     close_report, run_checks,
@@ -99,8 +100,8 @@ pub fn judge(
         cx.tell(
             bundle,
             match warning {
-                Warning::NothingConfigured => What::notice(text),
-                Warning::NothingApplies => What::Warning { text },
+                Warning::NothingConfigured => What::notice(WarningCode::NoGate, text),
+                Warning::NothingApplies => What::warning(WarningCode::NoGate, text),
             },
         );
     }
@@ -116,7 +117,7 @@ pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[Stri
         let text = format!(
             "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate)"
         );
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::CheckoutChanged, text);
     }
 }
 
@@ -162,7 +163,7 @@ pub(crate) fn tell_of_primary(cx: &Driver<'_>, bundle: &Bundle, who: &str, writt
         let text = format!(
             "while {who} ran in the sandbox, the user's checkout changed: {one} (the user, or a program outside the sandbox)"
         );
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::CheckoutChanged, text);
     }
 }
 
@@ -221,23 +222,21 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
                 What::Alive { what: rule_id, line }
             }
             GateEvent::RowSkipped { rule_id, result, why } => {
-                What::Warning { text: format!("{rule_id} is not run here ({result}): {why}") }
+                let text = format!("{rule_id} is not run here ({result}): {why}");
+                What::warning(WarningCode::RowSkipped, text)
             }
             GateEvent::RowAgain { rule_id, why } => {
                 let why = match why {
                     pdca_gates::Again::Confirm => "is red and runs once more",
                     pdca_gates::Again::Fix => "is red and its fix runs",
                 };
-                What::Warning { text: format!("{rule_id} {why}") }
+                What::warning(WarningCode::RowAgain, format!("{rule_id} {why}"))
             }
             GateEvent::Fixed { rule_id, changed } => {
                 let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();
-                What::Warning {
-                    text: format!(
-                        "the fix of {rule_id} is now part of the patch: {}",
-                        files.join(", ")
-                    ),
-                }
+                let files = files.join(", ");
+                let text = format!("the fix of {rule_id} is now part of the patch: {files}");
+                What::warning(WarningCode::RowFixed, text)
             }
             GateEvent::RowEnded {
                 rule_id,

@@ -3,6 +3,7 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
 use pdca_journal::{Point, When};
@@ -200,7 +201,11 @@ pub(crate) fn claim_checkout(
         cx.effects.perform("claim", claim)?;
     }
     if let Some(aside) = bench.lane.moved_aside() {
-        cx.warn(bundle, format!("the checkout was no longer a repository; it is kept as {aside}"));
+        cx.warn(
+            bundle,
+            WarningCode::CheckoutReplaced,
+            format!("the checkout was no longer a repository; it is kept as {aside}"),
+        );
     }
     // A single lane shares its names with nothing.
     let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
@@ -330,7 +335,8 @@ impl Observer for Observed<'_> {
             WorkbenchEvent::Replaced { aside, why } => {
                 let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));
                 let (why, kept) = (pdca_state::chain(&why), kept.unwrap_or_default());
-                What::Warning { text: format!("the lane was replaced: {why}{kept}") }
+                let text = format!("the lane was replaced: {why}{kept}");
+                What::warning(WarningCode::CheckoutReplaced, text)
             }
             WorkbenchEvent::Hydrating { phase, line } => {
                 What::Alive { what: phase.to_string(), line }

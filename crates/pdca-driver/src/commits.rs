@@ -5,6 +5,7 @@
 //! commits are copied into the target's object store at the end of Do and kept by a ref, so that they
 //! outlive the lane and accepting seals them.
 
+use pdca_events::WarningCode;
 use pdca_integrate::{
     Effect, Fence, Ingredients, Log, ObjectId, RefError, Run, Signer, Store, keep_work, work_ref,
 };
@@ -79,7 +80,7 @@ pub(crate) fn keep_change(
     let line = cx.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
     if line.is_none() {
         let text = "its commits are not one line from the base: they become one commit";
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::CommitsSquashed, text);
         let one = Ingredients {
             base,
             patch,

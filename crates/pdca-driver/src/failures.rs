@@ -22,6 +22,7 @@ use crate::run_bundle::BeatError;
 
 /// A failure of a bundle's beat, with nothing changed since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BeatFailure {
     /// `builder`, `reviewer` or `patch`.
     pub beat: String,
@@ -29,6 +30,7 @@ pub struct BeatFailure {
     pub times: u32,
     pub why: String,
     /// The error log in the bundle, if there is one.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub log: Option<Utf8PathBuf>,
 }
 

@@ -119,7 +119,7 @@ impl Driver<'_> {
         let notify = |notice| match notice {
             Notice::Begun { run, dir } => driver.events.record(&run, &dir),
             Notice::Progress { text, step } => driver.tell(&all, What::Integration { text, step }),
-            Notice::Warning(text) => driver.tell(&all, What::Warning { text }),
+            Notice::Warning { code, text } => driver.tell(&all, What::warning(code, text)),
         };
         let cx = QueueContext {
             workspace: &workspace,

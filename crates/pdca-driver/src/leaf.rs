@@ -1,6 +1,7 @@
 //! Calls a leaf of any role: budget, guard, events, error log.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_journal::{Point, When};
 use pdca_leaves::{
     Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock, call,
@@ -99,7 +100,7 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     cx.effects.announce(Point { name: role.as_str(), when: When::After });
     if !outcome.guard.is_enforced() {
         let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
-        cx.tell(bundle, What::notice(text));
+        cx.tell(bundle, What::notice(WarningCode::Unconfined, text));
     }
     Ok(outcome)
 }
@@ -130,7 +131,7 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
             }
             LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait_ms: millis(wait) },
             LeafEvent::Diagnosed { class, evidence } => {
-                What::notice(format!("{role}: {class}: {evidence}"))
+                What::notice(WarningCode::AgentDiagnosed, format!("{role}: {class}: {evidence}"))
             }
             LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
                 role,

@@ -17,6 +17,7 @@ mod gates;
 mod inputs;
 mod messages;
 
+use pdca_events::WarningCode;
 use pdca_integrate::{Offer, OfferError, PushError, StoreError};
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
@@ -246,7 +247,11 @@ pub fn publish_accepted(
     require_untouched(cx, bundle)?;
     let mut inputs = inputs(cx.config, bundle, request.settings)?;
     if let Some(kept) = inputs.set_foreign_record_aside(bundle, cx.effects)? {
-        cx.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
+        cx.warn(
+            bundle,
+            WarningCode::FileSetAside,
+            format!("publish.json was not written here; it was kept as {kept}"),
+        );
     }
     // Everything is looked up before anything is changed, here or on the forge.
     let forge = Forge::look(cx, bundle, &inputs, request)?;

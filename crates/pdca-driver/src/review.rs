@@ -1,6 +1,7 @@
 //! Check: the reviewer and advisers judge the change without its builder's notes.
 
 use camino::Utf8Path;
+use pdca_events::WarningCode;
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
@@ -34,7 +35,11 @@ pub(crate) fn review(
             cx.publish(bundle, Artifact::Review, text)
         }
         Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-            cx.warn(bundle, format!("there is no review: {}", chain(&source)));
+            cx.warn(
+                bundle,
+                WarningCode::NoReview,
+                format!("there is no review: {}", chain(&source)),
+            );
             let text = source.error_log().unwrap_or_default().to_owned();
             keep_log(cx, bundle, REVIEW_LOG, &text)?;
             Ok(())
@@ -64,7 +69,11 @@ fn advise(
             Ok(cx.effects.perform("advisory", || bundle.publish_file(&place, text))?)
         }
         Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-            cx.warn(bundle, format!("the adviser {id} has no advice: {}", chain(&source)));
+            cx.warn(
+                bundle,
+                WarningCode::NoAdvice,
+                format!("the adviser {id} has no advice: {}", chain(&source)),
+            );
             keep_log(cx, bundle, &log_name(config), source.error_log().unwrap_or_default())?;
             Ok(())
         }
@@ -174,7 +183,7 @@ fn lay_out_copy(
         let text = format!(
             "the change has configuration of agents in it, which the reviewer reads in the patch and does not load: {files}"
         );
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::AgentConfig, text);
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use std::io;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
+use pdca_events::WarningCode;
 use pdca_exec::{
     BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
 };
@@ -192,11 +193,11 @@ impl Driver<'_> {
                     && let Err(error) = self.config.pace().store(bundle.id(), begun.elapsed())
                 {
                     let text = format!("its duration cannot be recorded: {error}");
-                    self.tell(bundle, What::notice(text));
+                    self.tell(bundle, What::notice(WarningCode::NotStored, text));
                 }
                 if let Err(error) = BeatFailures::of(self.config).forget(bundle.id()) {
                     let text = format!("the record of earlier failures cannot be removed: {error}");
-                    self.tell(bundle, What::notice(text));
+                    self.tell(bundle, What::notice(WarningCode::NotStored, text));
                 }
                 self.tell(bundle, What::Halted { halt: drive.halt });
             }
@@ -204,7 +205,11 @@ impl Driver<'_> {
             Err(error) => {
                 let note = || BeatFailures::of(self.config).note(bundle, error);
                 if let Err(error) = self.effects.perform("failure-noted", note) {
-                    self.warn(bundle, format!("the failure cannot be recorded: {error}"));
+                    self.warn(
+                        bundle,
+                        WarningCode::NotStored,
+                        format!("the failure cannot be recorded: {error}"),
+                    );
                 }
                 self.tell(bundle, What::Failed { error: chain(error) });
             }
@@ -293,7 +298,7 @@ impl Driver<'_> {
                 self.effects.perform("set-aside", || bundle.set_aside_file(&file))?
             {
                 let text = format!("{file} does not count for this patch; it was kept as {kept}");
-                self.warn(bundle, text);
+                self.warn(bundle, WarningCode::FileSetAside, text);
             }
         }
         Ok(())
@@ -309,8 +314,8 @@ impl Driver<'_> {
         self.lane_env.map(|lane_env| lane_env.slot)
     }
 
-    pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {
-        self.tell(bundle, What::Warning { text: text.into() });
+    pub(crate) fn warn(&self, bundle: &Bundle, code: WarningCode, text: impl Into<String>) {
+        self.tell(bundle, What::warning(code, text));
     }
 }
 

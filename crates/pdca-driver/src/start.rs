@@ -1,5 +1,6 @@
 //! Where a builder starts: at the base, or at the base with the patch of the attempt before it applied.
 
+use pdca_events::WarningCode;
 use pdca_exec::IterateFrom;
 use pdca_integrate::Ingredients;
 use pdca_state::{Bundle, Reentry};
@@ -62,7 +63,7 @@ pub(crate) fn start_of(
                 last.number,
                 pdca_state::chain(&error)
             );
-            cx.tell(bundle, What::notice(text));
+            cx.tell(bundle, What::notice(WarningCode::AttemptNotUsed, text));
             Ok(None)
         }
     }

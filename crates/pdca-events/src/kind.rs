@@ -6,6 +6,8 @@ use camino::Utf8PathBuf;
 use pdca_state::{BundleId, Reentry, State};
 use serde::{Deserialize, Serialize};
 
+use crate::warning::WarningCode;
+
 /// A fact. What a person reads is rendered from the fields; `text` is there where the words are the fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -144,6 +146,9 @@ pub enum EventKind {
     },
     /// A finding that does not stop the bundle.
     Warning {
+        /// The kind of finding.
+        #[serde(default)]
+        code: WarningCode,
         /// The sentence.
         text: String,
     },
@@ -157,6 +162,9 @@ pub enum EventKind {
     },
     /// As a warning, but about the workspace: emitted for every bundle that meets it.
     Notice {
+        /// The kind of finding.
+        #[serde(default)]
+        code: WarningCode,
         /// The sentence.
         text: String,
         /// Set if this process has said it before. A renderer shows it once.
@@ -181,9 +189,14 @@ impl EventKind {
         Self::Integration { text: text.into(), step: None }
     }
 
+    /// A finding that does not stop the bundle.
+    pub fn warning(code: WarningCode, text: impl Into<String>) -> Self {
+        Self::Warning { code, text: text.into() }
+    }
+
     /// A finding about the workspace.
-    pub fn notice(text: impl Into<String>) -> Self {
-        Self::Notice { text: text.into(), repeated: false }
+    pub fn notice(code: WarningCode, text: impl Into<String>) -> Self {
+        Self::Notice { code, text: text.into(), repeated: false }
     }
 }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::event::{Event, SCHEMA, Scope};
 use crate::kind::EventKind;
 use crate::log::{LARGEST, Log};
+use crate::warning::WarningCode;
 
 /// The most events before the start of a run that are kept for its log.
 const EARLY: usize = 100;
@@ -94,7 +95,7 @@ impl Inner {
         lane: Option<u32>,
         mut kind: EventKind,
     ) {
-        if let EventKind::Notice { text, repeated } = &mut kind {
+        if let EventKind::Notice { text, repeated, .. } = &mut kind {
             *repeated = !self.noticed.insert(text.clone());
         }
         self.seq += 1;
@@ -129,6 +130,11 @@ impl Inner {
     fn give_up(&mut self, clock: fn() -> Timestamp, why: &str) {
         self.log = None;
         let text = format!("the events of this run are not stored any more: {why}");
-        self.emit(clock, Scope::Workspace, None, EventKind::Warning { text });
+        self.emit(
+            clock,
+            Scope::Workspace,
+            None,
+            EventKind::warning(WarningCode::EventsNotStored, text),
+        );
     }
 }

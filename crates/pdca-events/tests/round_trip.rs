@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use pdca_events::{
     Event, EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, SCHEMA, Scope, Step,
+    WarningCode,
 };
 use pdca_state::{BundleId, Reentry, State};
 use proptest::prelude::*;
@@ -100,10 +101,14 @@ fn of_the_pool() -> impl Strategy<Value = EventKind> {
         proptest::collection::vec(".*", 0..3).prop_map(|outside| EventKind::Drifted { outside }),
         halt().prop_map(|halt| EventKind::Halted { halt }),
         ".*".prop_map(|error| EventKind::Failed { error }),
-        ".*".prop_map(|text| EventKind::Warning { text }),
+        ".*".prop_map(|text| EventKind::warning(WarningCode::NoRoom, text)),
         (".*", proptest::option::of(integration_step()))
             .prop_map(|(text, step)| EventKind::Integration { text, step }),
-        (".*", any::<bool>()).prop_map(|(text, repeated)| EventKind::Notice { text, repeated }),
+        (".*", any::<bool>()).prop_map(|(text, repeated)| EventKind::Notice {
+            code: WarningCode::NoGate,
+            text,
+            repeated,
+        }),
     ]
 }
 
@@ -177,4 +182,19 @@ proptest! {
         fields["not_known_yet"] = serde_json::json!({ "a": [1] });
         prop_assert_eq!(serde_json::from_value::<Event>(fields).unwrap(), event);
     }
+}
+
+#[test]
+fn a_warning_without_a_code_or_with_a_newer_one_can_be_read() {
+    let line = |code: &str| {
+        format!(
+            r#"{{"schema":1,"seq":1,"at":"2026-11-16T12:00:00Z","scope":"bundle","id":"7","event":"warning",{code}"text":"x"}}"#
+        )
+    };
+    let read = |code: &str| serde_json::from_str::<Event>(&line(code)).map(|event| event.kind);
+    let other = EventKind::warning(WarningCode::Other, "x");
+    assert_eq!(read("").unwrap(), other);
+    assert_eq!(read(r#""code":"of_another_day","#).unwrap(), other);
+    let known = EventKind::warning(WarningCode::NoRoom, "x");
+    assert_eq!(read(r#""code":"no_room","#).unwrap(), known);
 }

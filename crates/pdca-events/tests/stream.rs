@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use camino::Utf8Path;
 use jiff::Timestamp;
-use pdca_events::{Event, EventKind, FILE, Line, Reader, Scope, Stream};
+use pdca_events::{Event, EventKind, FILE, Line, Reader, Scope, Stream, WarningCode};
 
 fn stream() -> (Stream, Receiver<Event>) {
     let (to, events) = channel();
@@ -93,7 +93,11 @@ fn a_log_that_cannot_be_written_is_given_up_with_one_warning() {
 fn a_notice_says_when_it_was_said_before() {
     let (stream, heard) = stream();
     for _ in 0..2 {
-        stream.emit(Scope::Workspace, None, EventKind::notice("no gate is configured"));
+        stream.emit(
+            Scope::Workspace,
+            None,
+            EventKind::notice(WarningCode::NoGate, "no gate is configured"),
+        );
     }
     drop(stream);
     let is_repeated = |event: Event| matches!(event.kind, EventKind::Notice { repeated: true, .. });

@@ -26,7 +26,9 @@ const MAX_HUNKS: usize = 50;
 
 /// A file in conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conflict {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: TreePath,
     /// Git's name for it, such as `CONFLICT (contents)` or `CONFLICT (modify/delete)`.
     pub kind: String,
@@ -38,17 +40,20 @@ pub struct Conflict {
 
 /// A version of a file in a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stage {
     /// 1, 2 or 3.
     pub number: u8,
     /// The file mode in git.
     pub mode: u32,
     #[serde(with = "crate::git::hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub id: ObjectId,
 }
 
 /// Lines that both sides changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hunk {
     /// The first line in our version of the file as merged so far, counted from 1.
     pub line: usize,

@@ -31,6 +31,7 @@ pub struct Lane {
 /// The extent of a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reset {
     /// Removes everything that the commit does not have, except declared caches, so that the files of one tree cannot
     /// influence another.

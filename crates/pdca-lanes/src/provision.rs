@@ -32,6 +32,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// The relation of a lane to the repository it is a checkout of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LaneKind {
     /// A repository of its own that only borrows objects. The primary is not written.
     #[default]
@@ -107,10 +108,12 @@ pub enum ProvisionEvent {
 /// A lane that is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Provisioned {
     /// The slot number.
     pub slot: u32,
     /// The path of the checkout.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// The relation to the primary.
     pub kind: LaneKind,

@@ -24,6 +24,7 @@ const STUB: &str = "(stub)";
 
 /// The result of one run of the gates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateReport {
     /// The directory name of the bundle: `issue_36`.
     pub issue_dir: String,
@@ -41,6 +42,7 @@ pub struct GateReport {
 
 /// One row of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateRow {
     /// The name of the check, for people.
     pub check: String,
@@ -85,6 +87,7 @@ pub struct GateRow {
 /// The verdict of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GateResult {
     /// The check passed.
     Pass,
@@ -101,6 +104,7 @@ pub enum GateResult {
 /// The verdict of the whole report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Overall {
     /// No gating row failed.
     Pass,

@@ -14,6 +14,7 @@ const OVERRIDE: &str = "- Gate overridden:";
 
 /// The outcome in §9 of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SignoffOutcome {
     /// Accepted, in the spelling that this crate records.
     #[serde(rename = "merged-wider")]

@@ -30,9 +30,11 @@
 mod gits;
 mod program;
 mod repo;
+mod schema;
 mod workspace;
 
 pub use gits::gits;
 pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
 pub use repo::Repo;
+pub use schema::assert_follows_schema;
 pub use workspace::Workspace;

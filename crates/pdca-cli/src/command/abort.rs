@@ -42,7 +42,8 @@ pub(crate) struct Args {
 const PERIOD: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
-struct AbortReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct AbortReport {
     dry_run: bool,
     run: String,
     /// `here`, or `driver` if a running one was asked.
@@ -53,6 +54,7 @@ struct AbortReport {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Kept {
     bundle: String,
     lane: u32,

@@ -50,6 +50,7 @@ pub(crate) struct Args {
 
 /// One removal, or the reason against it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Step {
     /// `end-run`, `end-integration`, `checkout`, `anchor`, `record` or `evidence`.
     what: &'static str,
@@ -60,6 +61,7 @@ struct Step {
     /// It was done; never with `--dry-run`.
     done: bool,
     /// The file with the rescued contents of a checkout.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     kept: Option<Utf8PathBuf>,
     /// The command that fetches them.
     fetch: Option<String>,
@@ -80,7 +82,8 @@ impl Step {
 }
 
 #[derive(Serialize)]
-struct CleanupReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct CleanupReport {
     dry_run: bool,
     steps: Vec<Step>,
 }

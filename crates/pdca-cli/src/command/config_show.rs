@@ -39,7 +39,8 @@ enum Action {
 }
 
 #[derive(Serialize)]
-struct ConfigReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct ConfigReport {
     workspace: String,
     values: Vec<Entry>,
     /// Includes values of unused leaves.
@@ -48,8 +49,10 @@ struct ConfigReport {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Entry {
     key: String,
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     value: toml::Value,
     source: Layer,
     #[serde(rename = "where")]
@@ -105,7 +108,8 @@ impl Report for ConfigReport {
 }
 
 #[derive(Serialize)]
-struct Trusted {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Trusted {
     file: String,
     sha256: String,
     recorded: bool,

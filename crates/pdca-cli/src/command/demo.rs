@@ -83,13 +83,16 @@ pub(crate) fn run(
 
 /// The commands of the demo, each with its exit code.
 #[derive(Serialize)]
-struct DemoReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct DemoReport {
     /// The workspace, with `--keep`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     kept: Option<Utf8PathBuf>,
     commands: Vec<Typed>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Typed {
     command: String,
     exit: u8,

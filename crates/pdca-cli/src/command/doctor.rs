@@ -35,6 +35,7 @@ pub(crate) struct Args {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 enum Health {
     Ok,
     Warning,
@@ -43,6 +44,7 @@ enum Health {
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     what: String,
     health: Health,
@@ -78,7 +80,8 @@ impl Row {
 }
 
 #[derive(Debug, Serialize)]
-struct Examination {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Examination {
     rows: Vec<Row>,
 }
 

@@ -34,11 +34,13 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     forecasts: Vec<OneBranch<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OneBranch<'a> {
     target: &'a str,
     branch: &'a str,
@@ -53,6 +55,7 @@ struct OneBranch<'a> {
 
 /// Bundles that conflict, directly or through others.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ClusterItem<'a> {
     bundles: Vec<&'a str>,
     lands: Vec<&'a str>,
@@ -60,12 +63,14 @@ struct ClusterItem<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Item<'a> {
     id: &'a str,
     level: Level,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Pair<'a> {
     #[serde(flatten)]
     trouble: &'a PairForecast,
@@ -82,7 +87,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
 }
 
 /// The forecast of each branch.
-struct Forecast {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
+pub(super) struct Forecast {
     branches: Vec<BranchForecast>,
 }
 

@@ -58,10 +58,12 @@ pub(crate) struct Args {
 
 /// The report, with the tree it is about if it is not a bundle's.
 #[derive(Debug, Serialize)]
-struct Gated {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Gated {
     #[serde(flatten)]
     report: GateReport,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     tree: Option<Utf8PathBuf>,
     /// Shows the output of red rows.
     #[serde(skip)]

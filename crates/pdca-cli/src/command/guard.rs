@@ -125,7 +125,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 
 /// The judgement of a tool call.
 #[derive(Default, Serialize)]
-struct Judgement {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Judgement {
     refusal: Option<RefusalRow>,
     /// Parts of a command line that could not be analysed.
     unseen: Vec<String>,
@@ -140,6 +141,7 @@ struct Judgement {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RefusalRow {
     part: String,
     why: String,

@@ -137,8 +137,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 
 /// A workspace that was created, or would be.
 #[derive(Serialize)]
-struct InitReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct InitReport {
     dry_run: bool,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     workspace: Utf8PathBuf,
     /// The build tools found.
     tools: Vec<&'static str>,
@@ -151,6 +153,7 @@ struct InitReport {
     /// The configuration without its comments; `None` if the file exists.
     config: Option<String>,
     /// The repository proposed as target.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     target: Option<Utf8PathBuf>,
     files: Vec<File>,
     written: bool,
@@ -161,7 +164,9 @@ struct InitReport {
 
 /// A file that was written, or would be.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct File {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     path: Utf8PathBuf,
     /// It exists and gets another line.
     appends: bool,

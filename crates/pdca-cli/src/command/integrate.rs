@@ -2,8 +2,8 @@
 
 mod explain;
 mod order;
-mod stats;
-mod told;
+pub(super) mod stats;
+pub(super) mod told;
 
 use std::collections::BTreeSet;
 use std::io::Write;

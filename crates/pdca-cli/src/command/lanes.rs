@@ -1,13 +1,13 @@
 //! `pdca lanes`: provisions, lists, resets and removes private checkouts.
 
-mod doctor;
-mod env;
+pub(super) mod doctor;
+pub(super) mod env;
 pub(super) mod explain;
 mod hydration;
-mod list;
-mod provision;
+pub(super) mod list;
+pub(super) mod provision;
 pub(super) mod remove;
-mod reset;
+pub(super) mod reset;
 #[cfg(test)]
 mod tests;
 

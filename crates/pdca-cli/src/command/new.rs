@@ -127,9 +127,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 }
 
 #[derive(Serialize)]
-struct NewReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct NewReport {
     dry_run: bool,
     id: BundleId,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     file: Utf8PathBuf,
     /// It was written by this call.
     written: bool,
@@ -141,6 +143,7 @@ struct NewReport {
 /// The state of a brief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 enum Brief {
     /// Has to be filled in.
     Template,

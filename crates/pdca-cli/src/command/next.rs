@@ -15,6 +15,7 @@ use super::status::StatusReport;
 
 /// The next command, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Next {
     pub(crate) command: String,
     pub(crate) why: String,

@@ -121,7 +121,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
 
 /// A plan, or the reasons against it.
 #[derive(serde::Serialize)]
-struct PlanReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct PlanReport {
     #[serde(flatten)]
     document: Document,
     #[serde(skip)]

@@ -1,7 +1,7 @@
 //! `pdca publish`: publishes accepted changes on a forge.
 
 mod explain;
-mod told;
+pub(super) mod told;
 
 use std::io::Write;
 

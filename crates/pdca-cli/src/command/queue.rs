@@ -26,6 +26,7 @@ pub(crate) struct Args {}
 
 /// One waiting bundle.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Item {
     id: BundleId,
     /// Nothing is open, so one look is enough.
@@ -46,7 +47,8 @@ struct Item {
 }
 
 #[derive(Serialize)]
-struct Queue {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Queue {
     items: Vec<Item>,
 }
 

@@ -38,13 +38,15 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct RecoverReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct RecoverReport {
     dry_run: bool,
     runs: Vec<Recovery>,
 }
 
 /// One run, with the action taken.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Recovery {
     #[serde(flatten)]
     run: RunRow,

@@ -46,7 +46,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// A fully read record.
 #[derive(Serialize)]
-struct ReplayReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct ReplayReport {
     run: String,
     events: Vec<Event>,
     /// The numbers of unreadable lines.

@@ -1,6 +1,6 @@
 //! `pdca resolve`: runs the resolver on changes that conflict with their branch.
 
-mod told;
+pub(super) mod told;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -140,7 +140,8 @@ type Loaded = (Batch, Plan, Vec<Vec<BundleId>>);
 
 /// The bundles that would be started, in order, and the others.
 #[derive(Debug, Serialize)]
-struct DryRun {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct DryRun {
     lanes: u32,
     order: Vec<BundleId>,
     blocked: Vec<Blocked>,
@@ -152,6 +153,7 @@ struct DryRun {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Blocked {
     id: BundleId,
     blocked_by: Vec<BundleId>,
@@ -159,6 +161,7 @@ struct Blocked {
 
 /// A bundle that is not started and keeps no other from starting.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LeftAlone {
     id: BundleId,
     why: String,
@@ -260,13 +263,15 @@ fn waiting(ids: &[BundleId]) -> String {
 
 /// The outcome of each bundle.
 #[derive(Debug, Serialize)]
-struct RunReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct RunReport {
     bundles: Vec<Line>,
     /// The verdicts over the branches alone.
     bases: Vec<Base>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Line {
     id: BundleId,
     /// `signoff`, `red`, `nothing-to-do`, `waiting`, `blocked`, `left-alone`, `not-started`, `failed` or `interrupted`.
@@ -282,6 +287,7 @@ struct Line {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 enum Fate {
     Signoff,
     Red,

@@ -1,7 +1,7 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
-mod back;
-mod checklist;
+pub(super) mod back;
+pub(super) mod checklist;
 #[cfg(test)]
 mod tests;
 
@@ -168,7 +168,8 @@ pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Hel
 
 /// A decision, recorded or to be recorded.
 #[derive(Serialize)]
-struct Decided {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Decided {
     dry_run: bool,
     id: BundleId,
     action: &'static str,

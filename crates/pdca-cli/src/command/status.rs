@@ -1,6 +1,6 @@
 //! `pdca status`: the state of every bundle, or all about one.
 
-mod detail;
+pub(super) mod detail;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +17,8 @@ use crate::context::{Context, Globals, IdArg};
 use crate::failure::{Failure, shorter};
 use crate::meeting::Branch;
 use crate::overview::runs::RunRow;
-use crate::overview::{Blocker, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::overview::{Blocker, Doing, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::progress::span;
 use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
 use crate::style::{ColorWhen, Painted, one_line, printable};
@@ -89,8 +90,10 @@ fn look(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
 
 /// The JSON of one bundle.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Row {
     id: BundleId,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     dir: Utf8PathBuf,
     state: &'static str,
     blocked_by: Vec<BundleId>,
@@ -103,6 +106,8 @@ pub(super) struct Row {
     holder: Option<String>,
     /// In UTC: the start of the work on it, or the last change of its directory.
     since: Option<String>,
+    /// Its current activity; null where it is not in work.
+    doing: Option<DoingRow>,
     slug: Option<String>,
     open_items: usize,
     disposition: Option<String>,
@@ -127,6 +132,22 @@ pub(super) struct Row {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct DoingRow {
+    /// The step, leaf or gate.
+    what: String,
+    /// In UTC.
+    since: String,
+}
+
+impl DoingRow {
+    fn of(doing: &Doing) -> Self {
+        Self { what: doing.what.clone(), since: doing.since.to_string() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BadRow {
     message: String,
     file: String,
@@ -150,6 +171,7 @@ impl Row {
             lane: at_work.and_then(|at| at.lane),
             holder: at_work.map(|at| at.holder.clone()),
             since: at_work.and_then(|at| timestamp(at.since?)).or_else(|| since(&entry.dir)),
+            doing: work.doing(&entry.id).map(DoingRow::of),
             slug: None,
             open_items: 0,
             disposition: None,
@@ -211,6 +233,7 @@ fn since(dir: &Utf8Path) -> Option<String> {
 
 /// The report about all bundles.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct StatusReport {
     /// The active runs.
     runs: Vec<RunRow>,
@@ -230,6 +253,7 @@ pub(super) struct StatusReport {
 
 /// A branch with accepted changes that have not landed.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BranchRow {
     target: String,
     branch: String,
@@ -252,6 +276,7 @@ impl BranchRow {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Odd {
     name: String,
     why: String,
@@ -409,7 +434,13 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
         let place = at.lane.map_or_else(|| "in work".to_owned(), |lane| format!("lane {lane}"));
         let long = at.since.map(|since| words::duration(ago(since, cx.ambient.now())));
         let long = long.map_or_else(String::new, |long| format!(", {long}"));
-        remarks.push(palette.good(format!("[{place}{long}]")).to_string());
+        let doing = work.doing(&entry.id).map(|doing| {
+            let seconds = cx.ambient.now().saturating_sub(doing.since.as_second());
+            let long = span(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+            format!(": {} for {long}", printable(&doing.what))
+        });
+        let doing = doing.unwrap_or_default();
+        remarks.push(palette.good(format!("[{place}{long}{doing}]")).to_string());
     }
     if let Some((name, _)) = overview.blocked.get(&entry.id) {
         remarks.push(palette.bad(format!("[{name}]")).to_string());

@@ -37,6 +37,7 @@ pub(crate) struct Args {
 
 /// The fate of one lane, actual or predicted.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     /// `remove` or `keep`.
     decision: &'static str,
@@ -49,7 +50,8 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct SweepReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct SweepReport {
     dry_run: bool,
     /// Free bytes before the sweep.
     free: u64,

@@ -45,7 +45,8 @@ pub(crate) struct Args {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Serialize)]
-struct UnblockReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct UnblockReport {
     dry_run: bool,
     /// The run; `None` for the conflict of an accepted change.
     run: Option<String>,

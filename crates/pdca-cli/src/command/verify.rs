@@ -40,6 +40,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     certificate: &'a str,
     holds: bool,
@@ -159,7 +160,9 @@ fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
     }
 }
 
-struct Verification {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
+pub(super) struct Verification {
     path: Utf8PathBuf,
     repository: Utf8PathBuf,
     verified: Verified,

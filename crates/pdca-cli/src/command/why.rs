@@ -32,7 +32,8 @@ pub(crate) struct Args {
 
 /// The reasons in sentences, and the next command.
 #[derive(Debug, Serialize)]
-struct Explanation {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Explanation {
     id: String,
     state: &'static str,
     blocked_by: Vec<String>,

@@ -194,6 +194,7 @@ fn is_judged_again(site: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, 
 
 /// A bundle that may no longer run beside this one.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Rival {
     id: BundleId,
     /// `overlap` or `conflict`.
@@ -265,7 +266,8 @@ fn rivals(
 
 /// The result, actual or predicted.
 #[derive(Debug, Serialize)]
-struct Widened {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Widened {
     id: BundleId,
     file: String,
     added: Vec<String>,

@@ -16,6 +16,7 @@ use crate::failure::{Failure, Place, Problem};
 /// The layer that a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Layer {
     Default,
     /// The preset of the agent that a leaf names.

@@ -16,10 +16,12 @@ use super::ago;
 
 /// One active run.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RunRow {
     pub(crate) id: String,
     /// `batch` or `integration`.
     pub(crate) kind: &'static str,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub(crate) dir: Utf8PathBuf,
     /// The phase of the run, or `unreadable`.
     pub(crate) phase: String,
@@ -38,6 +40,7 @@ pub(crate) struct RunRow {
 
 /// The present or last driver of a run.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DriverRow {
     pub(crate) pid: u32,
     pub(crate) host: String,
@@ -50,6 +53,7 @@ pub(crate) struct DriverRow {
 
 /// A block that a person has to lift.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct BlockRow {
     /// The bundle; `None` for the run itself.
     pub(crate) bundle: Option<String>,
@@ -228,6 +232,7 @@ pub(crate) fn liveness(liveness: Liveness) -> &'static str {
 
 /// One bundle of a run: its phase in the journal, the facts found, the action.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct FoundRow {
     pub(crate) id: String,
     pub(crate) was: &'static str,

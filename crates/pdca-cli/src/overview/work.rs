@@ -9,7 +9,7 @@ use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Why};
 use pdca_driver::{AtWork, Batch, Rivals, WorkspaceConfig};
 use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
-use super::Entry;
+use super::{Doing, Entry, activity};
 
 /// The activity in a workspace.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Work {
     pub integration: Option<String>,
     /// The bundles that a process holds.
     at: BTreeMap<BundleId, AtWork>,
+    /// The current activity of each bundle, from the events of its run.
+    doing: BTreeMap<BundleId, Doing>,
     /// The bundles that may not start because of rivals.
     held: BTreeMap<BundleId, Vec<HeldBy>>,
 }
@@ -58,12 +60,17 @@ impl Work {
         for (id, by) in waiting {
             held.entry(id).or_default().extend(by);
         }
-        Self { driver: Some(driver), integration, at, held }
+        Self { driver: Some(driver), integration, at, doing: activity::load(site), held }
     }
 
     /// Returns the process that holds a bundle, if any.
     pub fn on(&self, id: &BundleId) -> Option<&AtWork> {
         self.at.get(id)
+    }
+
+    /// Returns the current activity of a bundle that a process holds.
+    pub fn doing(&self, id: &BundleId) -> Option<&Doing> {
+        self.doing.get(id).filter(|_| self.at.contains_key(id))
     }
 
     /// Returns the rivals that keep a bundle from starting.

@@ -37,6 +37,7 @@ pub struct LanesFile {
 /// Bundles that run one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
     /// The name of the group, which never changes.
     pub id: GroupId,
@@ -58,6 +59,7 @@ impl Group {
 /// Two bundles that were joined into one group, or should have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Join {
     /// The two bundles, in name order.
     pub bundles: (BundleId, BundleId),
@@ -72,6 +74,7 @@ pub struct Join {
 /// A reason to put two bundles into one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum JoinRule {
     /// One names the other in `Conflicts with`.
     Conflict,
@@ -89,6 +92,8 @@ pub enum JoinRule {
 /// The name of a group: `a` to `z`, then `aa` and so on; sorted in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct GroupId(String);
 
 impl GroupId {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
+use pdca_events::WarningCode;
 use pdca_integrate::{
     Engine, FIRST_SLOT, GateJob, GateRunError, IntegrateError, Light, Lookup, Origin, Plan,
     Recorded, RedRow, TargetBranch, Verdict, counts, excuse, fold, pardon,
@@ -51,6 +52,7 @@ pub enum GateBase {
 
 /// The verdict over a branch alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Base {
     pub target: String,
     pub branch: String,
@@ -61,6 +63,7 @@ pub struct Base {
     pub rows: Vec<String>,
     /// The reasons of the red rows, or of a missing verdict, one line each.
     pub evidence: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub logs: Vec<Utf8PathBuf>,
     /// The red rows with failing tests and a command that reproduces each.
     pub red: Vec<RedRow>,
@@ -69,6 +72,7 @@ pub struct Base {
 /// The verdict of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum BaseVerdict {
     Green,
     /// Red twice.
@@ -182,14 +186,14 @@ fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, B
         }
         BaseVerdict::Green => What::integration(format!("{at} is green by itself")),
         BaseVerdict::Red => {
-            What::Warning { text: format!("{at} is red by itself: {}", base.rows.join(", ")) }
+            let text = format!("{at} is red by itself: {}", base.rows.join(", "));
+            What::warning(WarningCode::BaseRed, text)
         }
-        BaseVerdict::Undecided => What::Warning {
-            text: format!(
-                "the gates over {at} alone came to no verdict: {}",
-                base.evidence.join("; ")
-            ),
-        },
+        BaseVerdict::Undecided => {
+            let evidence = base.evidence.join("; ");
+            let text = format!("the gates over {at} alone came to no verdict: {evidence}");
+            What::warning(WarningCode::BaseNotGated, text)
+        }
     };
     driver.tell(&told, what);
     Ok(base)
@@ -233,7 +237,7 @@ fn ask_about_base(
         let quarantined = pardon(&mut ruling, &rules);
         for row in &quarantined {
             let text = format!("{row} is red over {} and {}", base.branch, excuse(row, &rules));
-            cx.tell(&told, What::Warning { text });
+            cx.tell(&told, What::warning(WarningCode::FlakyRow, text));
         }
         base.gate_runs += 1;
         (base.rows, base.evidence, base.logs) = (ruling.rows, ruling.evidence, ruling.logs);

@@ -43,6 +43,7 @@ pub struct BranchForecast {
 
 /// Two bundles that conflict, overlap or could not be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairForecast {
     pub first: BundleId,
     pub second: BundleId,

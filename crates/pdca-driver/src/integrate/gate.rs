@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
     Change, Checks, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Surroundings, Tree,
@@ -155,7 +156,11 @@ pub(super) fn gate_combination(
     let ruling = Ruling::of(&report, &command);
     // Evidence decides nothing, so failing to keep it must not fail the gate.
     if let Err(error) = Evidence::of(&cx.config.queue()).keep(&tree, &ruling.red) {
-        cx.warn(told, format!("the evidence of red rows cannot be stored: {error}"));
+        cx.warn(
+            told,
+            WarningCode::NotStored,
+            format!("the evidence of red rows cannot be stored: {error}"),
+        );
     }
     Ok(ruling)
 }
@@ -234,7 +239,7 @@ pub(crate) fn with_quarantine(
     let mut report = outcome.report;
     for row in red {
         let why = excuse(&row, &rules);
-        cx.tell(bundle, What::Warning { text: format!("{row} is red and {why}") });
+        cx.tell(bundle, What::warning(WarningCode::FlakyRow, format!("{row} is red and {why}")));
         report = report.with_pardon(&row, &why);
     }
     GatesOutcome { report, ..outcome }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
+use pdca_events::WarningCode;
 use pdca_journal::Request;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, Reentry, State, chain};
@@ -306,7 +307,7 @@ impl BatchHost<'_> {
             self.driver.tell(bundle, What::Reopened);
         } else {
             let text = "it was sent back with other declarations: the next batch takes it up";
-            self.driver.warn(bundle, text);
+            self.driver.warn(bundle, WarningCode::DeclarationsChanged, text);
         }
         same
     }
@@ -320,7 +321,7 @@ impl BatchHost<'_> {
                 if let Some(bundle) = self.batch.bundles.first() {
                     let text =
                         format!("the branches cannot be gated by themselves: {}", chain(&error));
-                    self.driver.warn(bundle, text);
+                    self.driver.warn(bundle, WarningCode::BaseNotGated, text);
                 }
                 return;
             }
@@ -413,11 +414,11 @@ impl BatchHost<'_> {
                 (None, Some(short)) => {
                     let text =
                         format!("{short}: no more bundles are started, running ones are finished");
-                    self.driver.warn(bundle, text);
+                    self.driver.warn(bundle, WarningCode::NoRoom, text);
                 }
                 (Some(_), None) => {
                     let text = "enough disk space is free again".to_owned();
-                    self.driver.tell(bundle, What::notice(text));
+                    self.driver.tell(bundle, What::notice(WarningCode::RoomAgain, text));
                 }
                 (None, None) | (Some(_), Some(_)) => {}
             }
@@ -454,14 +455,14 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
                 "it now writes paths of {}, which is in flight ({}): the two may conflict",
                 rival.id, rival.why
             );
-            self.tell(id, None, What::Warning { text });
+            self.tell(id, None, What::warning(WarningCode::RivalMet, text));
         }
     }
 
     fn short_of_lanes(&mut self, lanes: usize) {
         let text = format!("the system refuses more threads: continuing with {lanes} lanes");
         if let Some(bundle) = self.batch.bundles.first() {
-            self.driver.tell(bundle, What::notice(text));
+            self.driver.tell(bundle, What::notice(WarningCode::FewerLanes, text));
         }
     }
 

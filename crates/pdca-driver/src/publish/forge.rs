@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use pdca_events::WarningCode;
 use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
 use pdca_publish::{
     BranchState, CommentRecord, CommentState, Comments, ForgeError, Gh, Opening, Posted,
@@ -235,7 +236,11 @@ impl<'d> Forge<'d> {
                     return Err(PublishError::Foreign { remote, branch, at: at.to_string() });
                 }
                 OfferOutcome::Transient { said } if patience.wait() => {
-                    self.driver.warn(self.bundle, format!("{remote}: {said}; trying again"));
+                    self.driver.warn(
+                        self.bundle,
+                        WarningCode::RemoteRetried,
+                        format!("{remote}: {said}; trying again"),
+                    );
                     continue;
                 }
                 OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,

@@ -1,5 +1,6 @@
 //! Runs the rows for publishing, over exactly the sealed commit.
 
+use pdca_events::WarningCode;
 use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
@@ -114,7 +115,7 @@ fn require_green(
     }
     for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
         let text = format!("{} is red and does not block", shown(row));
-        cx.tell(bundle, What::Warning { text });
+        cx.tell(bundle, What::warning(WarningCode::RedAdvisory, text));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use crossbeam_channel::unbounded;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use pdca_events::{GatePurpose, IntegrationStep};
+use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
 
 use crate::{
     Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Lookup, Memory,
@@ -394,8 +394,8 @@ impl Integration<'_> {
         let quarantined = pardon(&mut ruling, &self.rules);
         for row in &quarantined {
             let (of, why) = (subject(test, candidate), excuse(row, &self.rules));
-            let said = format!("{row} is red over {of} and {why}");
-            (self.cx.notify)(Notice::Warning(said));
+            let text = format!("{row} is red over {of} and {why}");
+            (self.cx.notify)(Notice::Warning { code: WarningCode::FlakyRow, text });
             let (row, tree) = (row.clone(), tree.to_string());
             self.done.quarantined.push(Quarantined { row, tree });
         }

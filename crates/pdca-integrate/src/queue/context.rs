@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use pdca_events::IntegrationStep;
+use pdca_events::{IntegrationStep, WarningCode};
 use pdca_journal::Effects;
 use pdca_process::Cancel;
 use pdca_state::{GateReport, GateResult, GateRow};
@@ -135,7 +135,7 @@ pub enum Notice {
         step: Option<IntegrationStep>,
     },
     /// A warning that does not stop the integration.
-    Warning(String),
+    Warning { code: WarningCode, text: String },
 }
 
 /// The environment of an integration.

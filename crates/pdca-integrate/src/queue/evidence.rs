@@ -25,6 +25,7 @@ const LARGEST_LOG: u64 = 16 << 20;
 
 /// A row that is red over a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RedRow {
     pub row: String,
     /// The reason in one line.
@@ -36,6 +37,7 @@ pub struct RedRow {
     #[serde(default)]
     pub failing_more: usize,
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub log: Option<Utf8PathBuf>,
     /// A shell command that checks out the tree and runs the row.
     #[serde(default)]

@@ -21,6 +21,7 @@ pub use grouping::{Cluster, Grouping};
 /// The data that a forecast is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Level {
     /// Paths that briefs declare.
     Declared,
@@ -33,6 +34,7 @@ pub enum Level {
 /// The forecast for two results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outlook", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Outlook {
     /// They merge, or their declared paths are disjoint.
     Clear,

@@ -51,6 +51,7 @@ pub struct Held {
 /// The reasons why a change did not land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HeldReason {
     Red,
     /// With it the gates come to no verdict.

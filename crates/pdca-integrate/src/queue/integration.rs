@@ -12,7 +12,7 @@ use crate::{
     GateSetId, Log, ObjectId, Pace, Plan, RefError, RowHistory, Run, SealRecord, Sealed, Step,
     Support, Trust, VerdictCache, base_drift, fold, present_in,
 };
-use pdca_events::IntegrationStep;
+use pdca_events::{IntegrationStep, WarningCode};
 
 use super::IntegrateError;
 use super::bisect::Red;
@@ -322,7 +322,7 @@ impl<'w> Integration<'w> {
                 "{commit:.12} became {before:.12} before and {now:.12} now: this git merges differently, so earlier \
                  verdicts do not count"
             );
-            (self.cx.notify)(Notice::Warning(text));
+            (self.cx.notify)(Notice::Warning { code: WarningCode::MergeDiffers, text });
         }
         let mut fit = Vec::new();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {

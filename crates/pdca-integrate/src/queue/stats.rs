@@ -22,6 +22,7 @@ const LARGEST: u64 = 4 << 20;
 /// The costs and results of one integration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     pub run: String,
     pub target: String,
@@ -51,6 +52,7 @@ pub struct Tally {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Blocked {
     pub id: String,
     pub reason: HeldReason,
@@ -140,6 +142,7 @@ impl Blocked {
 
 /// Totals over all integrations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stats {
     pub integrations: u64,
     /// The number of integrations that did not end.
@@ -175,6 +178,7 @@ pub struct Stats {
 
 /// A change that was held, and the changes that blocked it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockedPair {
     pub held: String,
     /// The blocking changes; empty if the change is at fault alone.

@@ -39,6 +39,7 @@ pub struct VerdictKey {
 /// The result of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Light {
     /// Every gating row passed.
     Green,

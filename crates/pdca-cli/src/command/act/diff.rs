@@ -24,7 +24,8 @@ Examples:
 pub(crate) struct Args {}
 
 #[derive(Serialize)]
-struct BaselineDiff {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct BaselineDiff {
     /// The review compared with, if one was recorded.
     last_review: Option<Past>,
     since_last_review: Option<Changes>,
@@ -36,6 +37,7 @@ struct BaselineDiff {
 }
 
 #[derive(Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Past {
     date: String,
     cycles: Vec<BundleId>,

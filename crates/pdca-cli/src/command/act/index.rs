@@ -39,7 +39,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
 }
 
 #[derive(Serialize)]
-struct ActIndex {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ActIndex {
     #[serde(flatten)]
     index: Index,
     #[serde(skip)]

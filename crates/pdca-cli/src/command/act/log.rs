@@ -39,13 +39,15 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct LogEntry {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct LogEntry {
     date: String,
     cycles: Vec<BundleId>,
     entry: Option<String>,
     recorded: bool,
     /// Dates of interrupted reviews that were finished.
     finished: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     log: Utf8PathBuf,
 }
 

@@ -15,7 +15,8 @@ use crate::session;
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
-struct StatsReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct StatsReport {
     stats: Stats,
     /// The record of each integration, oldest first.
     records: Vec<Tally>,

@@ -19,18 +19,20 @@ use crate::failure::Failure;
 use crate::meeting::{after_held, merge};
 use crate::report::Report;
 
-/// What came of all branches.
-pub(super) struct IntegrateReport {
+/// The results of all branches.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
+pub(in crate::command) struct IntegrateReport {
     pub(super) settings: QueueSettings,
     pub(super) dry_run: bool,
     pub(super) branches: Vec<BranchReport>,
-    /// What came of the conflicts that a resolver was asked about.
+    /// The conflicts that a resolver was asked about.
     pub(super) resolved: Vec<Item>,
-    /// What was sent back to Do by itself.
+    /// The held changes that were sent back to Do automatically.
     pub(super) returned: Vec<ReturnedRow>,
 }
 
-/// What came of one branch.
+/// The result of one branch.
 pub(super) struct BranchReport {
     target: String,
     branch: String,
@@ -223,7 +225,7 @@ impl BranchReport {
     }
 }
 
-/// Tells which rows are not to be relied upon, and which of them did not count.
+/// Writes the rows that are flaky, and those that were red and did not block.
 fn flaky(cx: &Context<'_>, done: &Integrated, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     for (at, one) in done.quarantined.iter().enumerate() {
@@ -264,9 +266,10 @@ fn plural(number: u32, what: &str) -> String {
 /// All branches in one document. The lists are those of all of them, each item with its target and branch,
 /// and the numbers their sums, so that nothing is said twice.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     dry_run: bool,
-    /// What only one branch can say.
+    /// The facts of each branch.
     targets: Vec<Target<'a>>,
     /// The same at the top, where there is one branch alone.
     #[serde(flatten)]
@@ -290,27 +293,29 @@ struct Document<'a> {
     /// Rows that were red and did not block.
     quarantined: Vec<Placed<'a, QuarantinedItem<'a>>>,
     certificates: Vec<&'a str>,
-    /// What came of the conflicts that a resolver was asked about.
+    /// The conflicts that a resolver was asked about.
     resolutions: Vec<Placed<'a, Row>>,
-    /// What was sent back to Do by itself.
+    /// The held changes that were sent back to Do automatically.
     returned: Vec<Placed<'a, &'a ReturnedRow>>,
-    /// What waits in a staging branch already.
+    /// The changes that wait in a staging branch already.
     waiting: Vec<WaitingItem<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Target<'a> {
     #[serde(flatten)]
     facts: BranchFacts<'a>,
     gate_runs: u32,
     cached: u32,
     flakes: u32,
-    /// Why its integration did not come to its end.
+    /// The reason why its integration did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
 
 #[derive(Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BranchFacts<'a> {
     target: &'a str,
     branch: &'a str,
@@ -328,6 +333,7 @@ struct BranchFacts<'a> {
 
 /// An item of a list that is about all branches.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Placed<'a, T> {
     target: &'a str,
     branch: &'a str,
@@ -336,6 +342,7 @@ struct Placed<'a, T> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WaitingItem<'a> {
     target: &'a str,
     /// The staging branch.
@@ -344,6 +351,7 @@ struct WaitingItem<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FlakyItem<'a> {
     row: &'a str,
     runs: u64,
@@ -354,24 +362,28 @@ struct FlakyItem<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct QuarantinedItem<'a> {
     row: &'a str,
     tree: &'a str,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LandedItem<'a> {
     id: &'a str,
     commit: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HeldItem<'a> {
     id: &'a str,
     reason: &'static str,
     partners: Vec<&'a str>,
     rows: &'a [String],
     evidence: &'a [String],
+    #[cfg_attr(feature = "schema", schemars(with = "&'a [String]"))]
     logs: &'a [Utf8PathBuf],
     red: &'a [RedRow],
     files: Vec<String>,
@@ -512,7 +524,7 @@ fn flaky_item((row, history): &(String, RowHistory)) -> FlakyItem<'_> {
     }
 }
 
-/// Tells that there is nothing to integrate.
+/// Says that there is nothing to integrate.
 pub(super) fn nothing(
     cx: &Context<'_>,
     fronts: &[TargetBranch],

@@ -23,7 +23,9 @@ Examples:
 pub(crate) struct Args {}
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     path: Utf8PathBuf,
     /// The lane cannot be used as it is.
     broken: bool,
@@ -32,7 +34,8 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Findings {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct Findings {
     findings: Vec<Row>,
 }
 

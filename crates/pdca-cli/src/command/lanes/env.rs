@@ -47,7 +47,8 @@ enum Shell {
 }
 
 #[derive(Serialize)]
-struct LaneEnv {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct LaneEnv {
     slot: u32,
     target: String,
     env: BTreeMap<&'static str, String>,

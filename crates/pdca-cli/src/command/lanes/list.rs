@@ -25,9 +25,11 @@ pub(crate) struct Args {}
 
 /// The JSON of a lane.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     slot: u32,
     target: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     path: Utf8PathBuf,
     kind: LaneKind,
     /// `ready`, `interrupted` or `gone`.
@@ -48,7 +50,9 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct LaneList {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct LaneList {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     root: Utf8PathBuf,
     lanes: Vec<Row>,
 }

@@ -63,6 +63,7 @@ impl From<KindArg> for LaneKind {
 
 /// A lane after provisioning.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     target: String,
     #[serde(flatten)]
@@ -72,7 +73,8 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct ProvisionReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ProvisionReport {
     dry_run: bool,
     lanes: Vec<Row>,
     /// The missing slots, with `--dry-run`.
@@ -80,6 +82,7 @@ struct ProvisionReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Missing {
     slot: u32,
     target: String,

@@ -36,16 +36,20 @@ pub(crate) struct Args {
 
 /// The fate of one lane.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Row {
     pub(crate) slot: u32,
     pub(crate) target: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub(crate) path: Utf8PathBuf,
     pub(crate) removed: bool,
     /// The file with its rescued work.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) bundle: Option<Utf8PathBuf>,
     /// The command that fetches it.
     pub(crate) fetch: Option<String>,
     /// The place that a broken checkout was moved to.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     /// The reason it was not removed.
     pub(crate) kept_because: Option<String>,
@@ -54,7 +58,8 @@ pub(crate) struct Row {
 }
 
 #[derive(Serialize)]
-struct Removal {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct Removal {
     dry_run: bool,
     lanes: Vec<Row>,
 }

@@ -34,9 +34,11 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     slot: u32,
     target: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     path: Utf8PathBuf,
     base: String,
     reset: Reset,
@@ -46,7 +48,8 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct ResetReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ResetReport {
     dry_run: bool,
     lanes: Vec<Row>,
 }

@@ -15,6 +15,7 @@ use super::{Currency, Fate, Shown, lanes_file};
 
 /// The JSON of a plan. A rejected one has only problems.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Document {
     /// A digest of the declarations.
     digest: Option<String>,
@@ -43,6 +44,7 @@ pub(super) struct Document {
 
 /// A dependency inside the batch.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct EdgeRow {
     from: BundleId,
     to: BundleId,
@@ -68,6 +70,7 @@ impl EdgeRow {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FileRow {
     path: String,
     /// The state before writing: `absent`, `current` or `stale`.
@@ -77,6 +80,7 @@ struct FileRow {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NoticeRow {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +93,7 @@ struct NoticeRow {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ProblemRow {
     kind: &'static str,
     bundles: Vec<BundleId>,

@@ -18,6 +18,7 @@ const BAR: usize = 48;
 
 /// The JSON of `plan --simulate`.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Prediction {
     /// `bundles` if no duration is known, else `milliseconds`.
     unit: &'static str,
@@ -30,12 +31,14 @@ pub(super) struct Prediction {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Span {
     lanes: usize,
     time: u64,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Cost {
     saves: u64,
     rule: &'static str,

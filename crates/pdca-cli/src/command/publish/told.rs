@@ -13,6 +13,7 @@ use crate::style::printable;
 use super::{Came, Ended};
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     dry_run: bool,
     published: Vec<Item<'a>>,
@@ -21,6 +22,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Item<'a> {
     id: &'a str,
     key: &'a str,
@@ -33,6 +35,7 @@ struct Item<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PullItem<'a> {
     number: u64,
     url: &'a str,
@@ -40,12 +43,14 @@ struct PullItem<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CommentItem<'a> {
     state: &'static str,
     url: Option<&'a str>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WouldItem<'a> {
     id: &'a str,
     key: &'a str,
@@ -61,6 +66,7 @@ struct WouldItem<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FailedItem<'a> {
     id: &'a str,
     exit: u8,
@@ -68,7 +74,9 @@ struct FailedItem<'a> {
     hint: Option<&'a str>,
 }
 
-pub(super) struct PublishReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
+pub(in crate::command) struct PublishReport {
     pub(super) dry_run: bool,
     pub(super) ended: Vec<Ended>,
 }

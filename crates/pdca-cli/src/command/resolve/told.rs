@@ -14,6 +14,7 @@ use crate::style::printable;
 
 /// The JSON of one conflict.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(in crate::command) struct Row {
     id: String,
     /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `nothing`, `busy` or `due`.
@@ -35,9 +36,11 @@ pub(in crate::command) struct Row {
 }
 
 #[derive(Serialize)]
-pub(super) struct ResolveReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ResolveReport {
     pub(super) dry_run: bool,
     #[serde(rename = "conflicts", serialize_with = "as_rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Row>"))]
     pub(super) items: Vec<Item>,
 }
 

@@ -102,7 +102,8 @@ pub(crate) fn take_back(
 
 /// An acceptance that was taken back, or would be.
 #[derive(Serialize)]
-struct TakenBack {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct TakenBack {
     #[serde(flatten)]
     decided: Decided,
     /// The reason an integration held it.
@@ -132,6 +133,7 @@ impl Report for TakenBack {
 
 /// A culprit that an integration sent back.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ReturnedRow {
     pub(crate) id: BundleId,
     pub(crate) archived: String,

@@ -14,7 +14,8 @@ use crate::style::printable;
 
 /// The items of §6.
 #[derive(Serialize)]
-struct Checklist {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct Checklist {
     id: BundleId,
     open: Vec<String>,
     cleared: Vec<String>,
@@ -57,7 +58,8 @@ impl Report for Checklist {
 
 /// The items that were ticked, or would be.
 #[derive(Serialize)]
-struct ClearReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ClearReport {
     dry_run: bool,
     id: BundleId,
     cleared: Vec<String>,

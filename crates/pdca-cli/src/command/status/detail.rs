@@ -21,6 +21,7 @@ use super::{Row, paint};
 
 /// The JSON of `status <id>`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     #[serde(flatten)]
     row: &'a Row,
@@ -36,6 +37,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FieldRow {
     label: String,
     value: String,
@@ -43,6 +45,7 @@ struct FieldRow {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NeedsHuman {
     open: Vec<String>,
     cleared: Vec<String>,
@@ -50,6 +53,7 @@ struct NeedsHuman {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Signoff {
     outcome: &'static str,
     by: String,
@@ -59,6 +63,7 @@ struct Signoff {
 
 /// The contents of `publish.json`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Published {
     url: Option<String>,
     state: Option<&'static str>,
@@ -67,6 +72,7 @@ struct Published {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ProblemRow {
     file: String,
     what: String,
@@ -87,7 +93,9 @@ pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failur
     Ok(Response::done(BundleReport { row, url, published, snapshot, overview }))
 }
 
-struct BundleReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
+pub(in crate::command) struct BundleReport {
     row: Row,
     url: Option<String>,
     published: Option<Published>,

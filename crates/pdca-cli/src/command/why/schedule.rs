@@ -22,6 +22,7 @@ const NAMED: usize = 5;
 
 /// The JSON of the scheduler's view.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Schedule {
     /// `ready`, `waits`, `held`, `yields`, `in_flight`, `halted`, `failed`, `complete`, `ended`,
     /// `left_alone` if a batch does not start it, or `rejected` if the batch has no plan.
@@ -47,6 +48,7 @@ pub(super) struct Schedule {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WaitsOn {
     id: BundleId,
     status: &'static str,
@@ -59,6 +61,7 @@ struct WaitsOn {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HeldBy {
     id: BundleId,
     rule: &'static str,
@@ -70,6 +73,7 @@ struct HeldBy {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Worker {
     holder: String,
     lane: Option<u32>,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use pdca_events::WarningCode;
 use pdca_integrate::{
     ConflictDir, ConflictEnd, ConflictOutcome, ConflictRecord, ConflictReport, TargetBranch,
     find_sealed, is_as_it_was, is_put_away,
@@ -63,7 +64,7 @@ pub(crate) fn take_resolution(
     let (Some(patch), Some(base)) = (patch, base_of(&case)) else { return Ok(false) };
     if target.is_none_or(|target| target.name != case.target) {
         let text = "the brief names another target now: the resolution is not used".to_owned();
-        cx.warn(bundle, text);
+        cx.warn(bundle, WarningCode::ResolutionNotUsed, text);
         return Ok(false);
     }
     let attempt = Attempt {

@@ -19,6 +19,7 @@ use std::io;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use pdca_events::WarningCode;
 use pdca_integrate::{
     ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord, ConflictReport,
     ConflictState, Due, EngineError, IntegrateError, ResolveRequest, Stamp, StoreError,
@@ -117,7 +118,7 @@ pub fn resolve(
         Err(report) => return Ok(report),
     };
     // A remote may be slow, so it is asked before anything is locked.
-    let warn = |text| cx.warn(&change.bundle, text);
+    let warn = |text| cx.warn(&change.bundle, WarningCode::RemoteRetried, text);
     let tip = find_base(front, task.settings, cx.cancel, &warn)?;
     let _taken = match cx.config.locks().take(id) {
         Err(AdmissionError::Taken { holder, .. }) => {
@@ -129,7 +130,11 @@ pub fn resolve(
     // from the bundle.
     let planted = relieve_guard(cx, &change.bundle)?;
     for one in &planted {
-        cx.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
+        cx.warn(
+            &change.bundle,
+            WarningCode::BundleWritten,
+            format!("written into the bundle by a resolver: {one}"),
+        );
     }
     if !is_as_it_was(change, sealed)? {
         let why = "the bundle was continued meanwhile".to_owned();

@@ -4,6 +4,7 @@
 //! integrations and runs of other bundles are not blocked.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
 use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
@@ -151,7 +152,7 @@ fn work_on(
         Err(error) => {
             for one in wire.breaches().iter().chain(&planted) {
                 let text = format!("while the resolver ran, this changed: {one}");
-                cx.warn(ask.bundle, text);
+                cx.warn(ask.bundle, WarningCode::ChangedMeanwhile, text);
             }
             return unanswered(cx, ask, error);
         }
@@ -188,7 +189,11 @@ fn breaches(cx: &Driver<'_>, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
         .into_iter()
         .partition(|one| one.starts_with(&branch) || one.starts_with("ref refs/heads/pdca/"));
     for one in moved {
-        cx.warn(ask.bundle, format!("while the resolver ran, this moved: {one}"));
+        cx.warn(
+            ask.bundle,
+            WarningCode::ChangedMeanwhile,
+            format!("while the resolver ran, this moved: {one}"),
+        );
     }
     written
 }

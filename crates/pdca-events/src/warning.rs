@@ -1,0 +1,78 @@
+//! The codes of warnings.
+
+use serde::{Deserialize, Serialize};
+
+/// The kind of a warning or notice, for programs; people read its text. A code is added, never renamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum WarningCode {
+    /// The change has configuration of agents, which the reviewer does not load.
+    AgentConfig,
+    /// An agent said what kept it from its work.
+    AgentDiagnosed,
+    /// The patch of the attempt before does not apply to the new base.
+    AttemptNotUsed,
+    /// A branch could not be gated by itself.
+    BaseNotGated,
+    /// A branch is red by itself.
+    BaseRed,
+    /// A file of the bundle was written by another process, and does not count.
+    BundleWritten,
+    /// Something outside its checkout changed while a leaf ran.
+    ChangedMeanwhile,
+    /// The user's checkout changed while a child ran.
+    CheckoutChanged,
+    /// A checkout was no repository any more, and was kept aside.
+    CheckoutReplaced,
+    /// The commits of an attempt became one.
+    CommitsSquashed,
+    /// A bundle was sent back with other declarations than the plan has.
+    DeclarationsChanged,
+    /// The events of a run are not stored any more.
+    EventsNotStored,
+    /// The system gives fewer lanes than were asked for.
+    FewerLanes,
+    /// A file that does not count was renamed.
+    FileSetAside,
+    /// A row is red and known to be flaky, or in quarantine.
+    FlakyRow,
+    /// The same merge gives another commit than before.
+    MergeDiffers,
+    /// An adviser gave no advice.
+    NoAdvice,
+    /// No gate is configured, or none applies.
+    NoGate,
+    /// There is no review.
+    NoReview,
+    /// There is too little room on the disk.
+    NoRoom,
+    /// No target is configured.
+    NoTarget,
+    /// Something that is only kept for later could not be stored.
+    NotStored,
+    /// The builder left the patch of the attempt before as it was.
+    PatchUnchanged,
+    /// A row is red and does not block.
+    RedAdvisory,
+    /// A remote failed and is asked again.
+    RemoteRetried,
+    /// The resolution of a conflict is not used.
+    ResolutionNotUsed,
+    /// Another bundle in flight writes the same path.
+    RivalMet,
+    /// Enough disk space is free again.
+    RoomAgain,
+    /// A red row runs again, or its fix does.
+    RowAgain,
+    /// The fix of a row is part of the patch.
+    RowFixed,
+    /// A row is not run here.
+    RowSkipped,
+    /// A leaf was not confined by the kernel.
+    Unconfined,
+    /// Written by a version that has no codes, or by a newer one.
+    #[default]
+    #[serde(other)]
+    Other,
+}
