@@ -21,7 +21,8 @@ fn the_file_at_the_output_is_the_artifact_and_the_bundle_is_not_written() {
 #[test]
 fn the_view_holds_exactly_the_inputs_of_the_role_as_plain_copies() {
     let cases: &[(Role, &[&str])] = &[
-        (Role::Builder, &["brief.md", "tests/empty.rs"]),
+        // The builder alone sees the attempt before this one.
+        (Role::Builder, &["brief.md", "iteration-v1/build-notes.md", "tests/empty.rs"]),
         (Role::Reviewer, &["brief.md", "check-gates.json", "patch.diff", "tests/empty.rs"]),
         (Role::Adviser, &["brief.md", "check-gates.json", "patch.diff", "tests/empty.rs"]),
         (
