@@ -113,7 +113,7 @@ echo '{"type":"turn.completed"}'
 
 /// A batch of four over two lanes whose builder fails its first calls.
 fn flaky(fails: &str, message: &str) -> Scene {
-    let agent = FLAKY.replace("FAILS", fails).replace("MESSAGE", message);
+    let agent = FLAKY.replace("FAILS", fails).replace("MESSAGE", &message.replace('\'', r"'\''"));
     let config = "[leaves.builder]\nagent = \"codex\"\nwritable = [\"calls\"]\n";
     let scene = scene(config, &[("codex", &agent)]);
     for id in ["1", "2", "3", "4"] {

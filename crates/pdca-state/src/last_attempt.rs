@@ -10,6 +10,7 @@ use crate::bundle::Bundle;
 use crate::contents::LoadError;
 use crate::files::{self, ReadError};
 use crate::gates::{GateReport, GateResult};
+use crate::returned;
 use crate::state::Reentry;
 
 /// The record that lies beside an attempt which was sent back without a person.
@@ -34,6 +35,8 @@ pub struct LastAttempt {
     pub number: u32,
     /// The beat that the bundle went back to.
     pub reentry: Reentry,
+    /// True if it was accepted and sent back before it landed.
+    pub was_accepted: bool,
     /// Its change, reports and logs of failed gates, under their paths in the bundle (`iteration-v<N>/…`).
     pub files: Vec<(Utf8PathBuf, Vec<u8>)>,
 }
@@ -86,7 +89,8 @@ impl Bundle {
         // The brief goes into the archive on the way to Plan only.
         let has_brief = self.read_archived(number, Artifact::Brief)?.is_some();
         let reentry = if has_brief { Reentry::Plan } else { Reentry::Do };
-        Ok(Some(LastAttempt { number, reentry, files: found }))
+        let was_accepted = returned::was_returned(self, number)?;
+        Ok(Some(LastAttempt { number, reentry, was_accepted, files: found }))
     }
 
     /// Counts the newest attempts that went back to Do one after the other without a person.
@@ -134,7 +138,7 @@ mod tests {
         archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
         assert_eq!(bundle.load().unwrap().state, State::Planned);
         let last = bundle.last_attempt().unwrap().unwrap();
-        assert_eq!((last.number, last.reentry), (1, Reentry::Do));
+        assert_eq!((last.number, last.reentry, last.was_accepted), (1, Reentry::Do, false));
         assert_eq!(last.patch(), Some(b"the patch".as_slice()));
         let expected = ["patch.diff", "build-notes.md", "check-gates.json", "check-review.md"];
         assert_eq!(names(&last), expected.map(|name| format!("iteration-v1/{name}")));

@@ -48,6 +48,12 @@ pub(crate) fn files(record: &Returned, partners: &[(BundleId, Vec<u8>)]) -> Vec<
     partners.iter().map(partner).chain([(RECORD.to_owned(), json)]).collect()
 }
 
+/// Returns whether an archived attempt was accepted and sent back.
+pub(crate) fn was_returned(bundle: &Bundle, number: u32) -> Result<bool, LoadError> {
+    let path = archive::dir_of(number).join(RECORD);
+    Ok(files::read_within(bundle.dir(), &path, RECORD_MAX)?.is_some())
+}
+
 impl Bundle {
     /// Reads the records of accepted attempts that were sent back, oldest first. A record that cannot
     /// be read is skipped.
@@ -117,6 +123,7 @@ mod tests {
         let partners = [("71".parse().unwrap(), b"their change".to_vec())];
         archive_returned(&bundle, Reentry::Do, &record("why"), &partners).unwrap().apply().unwrap();
         assert_eq!(bundle.load().unwrap().state, State::Planned);
+        assert!(bundle.last_attempt().unwrap().unwrap().was_accepted);
         assert!(!bundle.path(Artifact::Seal).exists());
         assert!(bundle.dir().join("iteration-v1/seal.json").is_file());
         assert_eq!(bundle.returns().unwrap(), [record("why")]);

@@ -201,7 +201,7 @@ fn d21_a_push_that_fails_for_the_moment_is_repeated() {
     let once = remote.0.join("once");
     remote.hook(&format!("if [ -e {once} ]; then rm -f {lock}; else touch {once} {lock}; fi"));
     let done = scene.integrate(&[]).expect(0);
-    assert!(done.err.contains("asked again"), "{}", done.err);
+    assert!(done.err.contains("retrying"), "{}", done.err);
     assert_eq!(remote.subjects(), "a slug\nfirst\n");
 }
 
@@ -233,7 +233,7 @@ fn a_remote_that_does_not_answer_is_asked_again_and_then_reported() {
     fs_err::rename(&remote.0, &away).unwrap();
     let refused = scene.integrate(&[]).expect(104);
     assert!(refused.err.contains("does not answer"), "{}", refused.err);
-    assert_eq!(refused.err.matches("asked again").count(), 3, "{}", refused.err);
+    assert_eq!(refused.err.matches("retrying").count(), 3, "{}", refused.err);
     fs_err::rename(&away, &remote.0).unwrap();
     scene.integrate(&[]).expect(0);
 }

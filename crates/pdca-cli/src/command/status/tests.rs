@@ -71,6 +71,7 @@ fn scripts_get_the_documented_fields() {
       ],
       "dir": "[TMP]/ws/results/issue_3",
       "disposition": "fix",
+      "doing": null,
       "error": null,
       "failed": null,
       "forecast_conflicts": [],
