@@ -2,13 +2,20 @@
 //!
 //! A lock tells without a clock who is alive: the kernel releases it when its holder dies, however
 //! it dies. The file stays; only the lock on it counts. The holder's name is written into the
-//! file for people, and is never relied on.
+//! file for people; it decides nothing but how long a lock of a dead process is waited for.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{LivenessLockError, lock_alone};
+
+/// The time for which a lock may outlive its holder. A child that was being started when the holder was killed has a copy
+/// of the descriptor until its own program runs.
+const LINGER: Duration = Duration::from_secs(5);
+/// The interval at which such a lock is tried again.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A held lock, released on drop.
 #[derive(Debug)]
@@ -70,7 +77,7 @@ pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> 
             release(&file);
             Ok(None)
         }
-        Err(TryLockError::WouldBlock) => Ok(Some(name(file))),
+        Err(TryLockError::WouldBlock) => Ok(Some(name(&file))),
         Err(TryLockError::Error(source)) => Err(unusable(source)),
     }
 }
@@ -92,13 +99,21 @@ fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
 }
 
 /// Reads the holder's name, for messages only.
-fn name(file: File) -> String {
+fn name(mut file: &File) -> String {
     let mut name = String::new();
-    let known = file.take(200).read_to_string(&mut name).is_ok();
+    let known = file.rewind().is_ok() && file.take(200).read_to_string(&mut name).is_ok();
     match name.trim() {
         name if known && !name.is_empty() => name.to_owned(),
         _ => "another process".to_owned(),
     }
+}
+
+/// Returns true if the process that wrote this name has ended.
+fn is_gone(holder: &str) -> bool {
+    let number = holder.strip_prefix("process ").unwrap_or_default();
+    let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());
+    let pid = number[..end].parse().ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 /// Takes the lock at `path`, which protects `what`, in the name of `holder`.
@@ -108,16 +123,21 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
     let mut file = open(path, true).map_err(unusable)?;
-    match lock_alone(&file) {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(AdmissionError::Taken {
-                what: what.to_owned(),
-                holder: name(file),
-                path: path.to_owned(),
-            });
+    let begun = Instant::now();
+    loop {
+        match lock_alone(&file) {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {
+                let holder = name(&file);
+                if is_gone(&holder) && begun.elapsed() < LINGER {
+                    std::thread::park_timeout(LOOK);
+                    continue;
+                }
+                let what = what.to_owned();
+                return Err(AdmissionError::Taken { what, holder, path: path.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
-        Err(TryLockError::Error(source)) => return Err(unusable(source)),
     }
     file.set_len(0).map_err(unusable)?;
     file.rewind().map_err(unusable)?;
@@ -133,6 +153,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(dir.path().join("deep/driver.lock")).unwrap();
         (dir, path)
+    }
+
+    #[test]
+    fn only_a_named_process_that_has_ended_is_gone() {
+        let own = format!("process {}, run x of /ws", std::process::id());
+        for alive in [own.as_str(), "process 1", "another process", "process ", "process 0", ""] {
+            assert!(!is_gone(alive), "{alive}");
+        }
+        // Beyond the largest process id of any Linux.
+        assert!(is_gone("process 2147483600, run x of /ws"));
     }
 
     #[test]

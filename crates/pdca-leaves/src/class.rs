@@ -99,7 +99,8 @@ pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnos
     let records = transcript.complaints.iter().rev();
     let mut found = records.clone().find_map(of_complaint).or_else(|| {
         // Records were looked at already, and what tools print stands in them.
-        let lines = printed.lines().rev().filter(|line| !line.trim_start().starts_with('{'));
+        // A record of the protocol may quote anything; it counts only where it was read as one.
+        let lines = printed.lines().rev().filter(|line| !line.trim_start().starts_with("{\""));
         let lines = lines.filter(|line| !line.trim().is_empty()).take(LINES);
         lines
             .map(|line| Complaint { text: line.to_owned(), ..Complaint::default() })

@@ -149,7 +149,7 @@ mod tests {
             [
                 "`remote` in [publish] begins with `-`",
                 "`gh` in [publish] is empty",
-                "`branch` in [publish] cannot name branches: without `{id}` two bundles would have the same",
+                "`branch` in [publish] cannot name branches: without `{id}` two bundles would share a branch",
                 "`comment_cmd` in [publish] has no effect without `comments = \"command\"`",
                 "`timeout_secs` in [publish] must be at least 1",
             ]

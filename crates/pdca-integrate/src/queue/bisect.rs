@@ -394,8 +394,8 @@ impl Integration<'_> {
         let quarantined = pardon(&mut ruling, &self.rules);
         for row in &quarantined {
             let (of, why) = (subject(test, candidate), excuse(row, &self.rules));
-            let text = format!("{row} is red over {of} and {why}");
-            (self.cx.notify)(Notice::Warning { code: WarningCode::FlakyRow, text });
+            let warning = format!("{row} is red over {of} and {why}");
+            (self.cx.notify)(Notice::Warning { code: WarningCode::FlakyRow, text: warning });
             let (row, tree) = (row.clone(), tree.to_string());
             self.done.quarantined.push(Quarantined { row, tree });
         }

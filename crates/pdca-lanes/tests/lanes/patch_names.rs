@@ -51,7 +51,8 @@ fn files() -> impl Strategy<Value = Vec<(String, Edit)>> {
 fn begin(repo: &Repo, files: &[(String, Edit)]) {
     for (at, (name, edit)) in files.iter().enumerate() {
         if !matches!(edit, Edit::Add | Edit::Empty) {
-            let lines: String = (0..20).map(|line| format!("{at} {line}\n")).collect();
+            let lines: Vec<String> = (0..20).map(|line| format!("{at} {line}\n")).collect();
+            let lines = lines.concat();
             repo.write(name, lines);
         }
     }

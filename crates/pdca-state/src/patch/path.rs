@@ -55,7 +55,7 @@ pub fn leaves(path: &[u8], target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
         return true;
     }
-    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
+    let mut depth = path.split(|byte| *byte == b'/').count() - 1;
     let mut down = false;
     for part in target.split(|byte| matches!(byte, b'/' | b'\\')) {
         match part {
