@@ -119,7 +119,8 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
         return Some(format!("{from} uses {to}, which only {} may", users.join(", ")));
     }
     let (here, there) = (place(from)?, place(to)?);
-    if to == "pdca-cli" {
+    // The schemas of the documents are written from the types, which belong to the command line.
+    if to == "pdca-cli" && from != "xtask" {
         return Some(format!("{from} depends on pdca-cli, which nothing may"));
     }
     match (here, there) {
@@ -193,6 +194,7 @@ mod tests {
 
     #[test]
     fn nothing_depends_on_the_command_line_or_on_the_tasks() {
+        assert_eq!(findings(&[("xtask", "pdca-cli", None)]), Vec::<String>::new());
         let wrong = [
             ("pdca-e2e", "pdca-cli", Some(Kind::Dev)),
             ("pdca-driver", "pdca-cli", None),
