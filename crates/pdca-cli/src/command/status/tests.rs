@@ -101,6 +101,7 @@ fn scripts_get_the_documented_fields() {
       "conflicts_with": [],
       "dir": "[TMP]/ws/results/issue_6",
       "disposition": null,
+      "doing": null,
       "error": {
         "file": "[TMP]/ws/results/issue_6/brief.md",
         "line": 1,
