@@ -7,7 +7,9 @@ const REVIEWER: &str =
 
 /// A scene with one more leaf, which is a script.
 fn with(role: &str, script: &str) -> Scene {
-    let scene = Scene::with_leaves("echo done > greeting.txt", REVIEWER, &leaf(role));
+    // Act looks at many bundles, so its call has no id.
+    let leaf = leaf(role).replace(", \"{id}\"", if role == "act" { "" } else { ", \"{id}\"" });
+    let scene = Scene::with_leaves("echo done > greeting.txt", REVIEWER, &leaf);
     scene.workspace.write(format!("leaves/{role}.sh"), script);
     scene
 }
@@ -83,4 +85,74 @@ fn a_leaf_that_is_not_configured_is_named_before_anything_is_made() {
     let ran = scene.pdca(&["new", "7", "--plan"]).expect(2);
     assert!(ran.err.contains("[leaves.planner]"), "{}", ran.err);
     assert!(!scene.workspace.has("results/issue_7"));
+}
+
+/// An entry with one finding, as an act leaf writes it.
+const ENTRY: &str = r#"
+test "$(ls "$PDCA_BUNDLE" 2>/dev/null | tr '\n' ' ')" = "act-log.md entry-started.md index.json " || exit 5
+grep -q '"id": "7"' "$PDCA_BUNDLE/index.json" || exit 6
+cat > "$PDCA_OUTPUT" <<'END'
+# Act review — 1999-01-01 — cycles considered: 99
+
+## What the cycles' records exposed
+
+- 7 was built once
+
+## Process deltas
+
+- none
+
+## How effectiveness will be judged
+
+- Signal: the greeting was never read
+END
+"#;
+
+#[test]
+fn an_entry_of_the_act_leaf_waits_as_a_draft_and_is_recorded_under_our_heading() {
+    let scene = with("act", ENTRY);
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    scene.pdca(&["signoff", "7", "accept"]).expect(0);
+    let ran = scene.pdca(&["act", "review"]).expect(3);
+    assert!(
+        ran.out.contains("next: edit it if need be, then pdca act review --record"),
+        "{}",
+        ran.out
+    );
+    assert!(!scene.workspace.has("process/act-log.md"));
+    // The draft is the person's to edit; the leaf is not called again.
+    scene.workspace.write("leaves/act.sh", "exit 9");
+    let draft = scene.workspace.read(".pdca/act-entry.md").replace("built once", "built twice");
+    scene.workspace.write(".pdca/act-entry.md", draft);
+    scene.pdca(&["act", "review", "--record"]).expect(0);
+    let log = scene.workspace.read("process/act-log.md");
+    assert!(
+        log.contains(
+            "cycles considered: 7\n\n## What the cycles' records exposed\n\n- 7 was built twice"
+        ),
+        "{log}"
+    );
+    assert!(!log.contains("1999"), "{log}");
+    assert!(!scene.workspace.has(".pdca/act-entry.md"));
+    scene.pdca(&["act", "review"]).expect(4);
+    let listed = scene.pdca(&["act", "resolve"]).expect(0);
+    assert!(
+        listed.out.contains("1  no cycle ended since  the greeting was never read"),
+        "{}",
+        listed.out
+    );
+}
+
+#[test]
+fn an_entry_without_its_sections_is_kept_and_its_fault_is_named() {
+    let scene = with("act", r#"echo 'All is well.' > "$PDCA_OUTPUT""#);
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    scene.pdca(&["signoff", "7", "discontinue", "--note", "no"]).expect(0);
+    let ran = scene.pdca(&["act", "review", "--record"]).expect(2);
+    assert!(ran.err.contains("no section `## What the cycles' records exposed`"), "{}", ran.err);
+    assert!(scene.workspace.read(".pdca/act-entry.md").contains("All is well."));
+    assert!(!scene.workspace.has("process/act-log.md"));
 }

@@ -11,7 +11,7 @@ use crate::records;
 /// Limits of a directory. A baseline consists of texts for people, so these are generous.
 const MAX_FILES: usize = 2_000;
 const MAX_DEPTH: usize = 8;
-const MAX_LEN: u64 = 16 << 20;
+pub(crate) const MAX_LEN: u64 = 16 << 20;
 
 /// The digest of a file that cannot be read.
 const UNREADABLE: &str = "unreadable";
@@ -35,10 +35,11 @@ pub enum Source {
         name: String,
         path: Utf8PathBuf,
     },
-    /// A part of a file, as text.
-    Text {
+    /// A table of a TOML file. Comments and the order of keys do not count.
+    Table {
         name: String,
-        text: String,
+        path: Utf8PathBuf,
+        key: String,
     },
 }
 
@@ -75,8 +76,8 @@ impl Baseline {
             match source {
                 Source::Directory { name, path } => taken.add_directory(name, path, &mut problems),
                 Source::File { name, path } => taken.add_file(name, path, &mut problems),
-                Source::Text { name, text } => {
-                    taken.files.insert(name.clone(), sha256_hex(text.as_bytes()));
+                Source::Table { name, path, key } => {
+                    taken.add_table(name, path, key, &mut problems);
                 }
             }
         }
@@ -124,6 +125,25 @@ impl Baseline {
         }
     }
 
+    fn add_table(&mut self, name: &str, path: &Utf8Path, key: &str, problems: &mut Vec<String>) {
+        let digest = match files::read_bounded(path, MAX_LEN) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => match table(&bytes, key) {
+                Ok(None) => return,
+                Ok(Some(value)) => sha256_hex(value.to_string().as_bytes()),
+                Err(error) => {
+                    problems.push(format!("{path} is not TOML: {}", error.message()));
+                    UNREADABLE.to_owned()
+                }
+            },
+            Err(error) => {
+                problems.push(error.to_string());
+                UNREADABLE.to_owned()
+            }
+        };
+        self.files.insert(name.to_owned(), digest);
+    }
+
     fn add_directory(&mut self, name: &str, path: &Utf8Path, problems: &mut Vec<String>) {
         let mut open = vec![(name.to_owned(), path.to_owned(), 0)];
         let mut count = 0;
@@ -158,6 +178,12 @@ impl Baseline {
     }
 }
 
+/// Returns a table of a TOML file, if the file has it.
+pub(crate) fn table(bytes: &[u8], key: &str) -> Result<Option<toml::Value>, toml::de::Error> {
+    let mut tables: toml::Table = String::from_utf8_lossy(bytes).parse()?;
+    Ok(tables.remove(key))
+}
+
 impl FromIterator<(String, String)> for Baseline {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(iter: I) -> Self {
         Self { files: iter.into_iter().collect() }
@@ -176,10 +202,14 @@ mod tests {
     use crate::testing::Scene;
 
     fn sources(scene: &Scene) -> [Source; 2] {
-        let path = scene.path().join("process");
+        let file = scene.write("pdca.toml", "[gates]\nparallel = true\n");
         [
-            Source::Directory { name: "process".to_owned(), path },
-            Source::Text { name: "pdca.toml [gates]".to_owned(), text: "x".to_owned() },
+            Source::Directory { name: "process".to_owned(), path: scene.path().join("process") },
+            Source::Table {
+                name: "pdca.toml [gates]".to_owned(),
+                path: file,
+                key: "gates".to_owned(),
+            },
         ]
     }
 

@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, LoadError, SignoffOutcome,
-    State, Summary, files, named_paths,
+    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, GateRow, LoadError,
+    SignoffOutcome, State, Summary, files, named_paths,
 };
 use serde::{Serialize, Serializer};
 
@@ -37,6 +37,8 @@ pub struct Cycle {
     pub deltas: Vec<String>,
     /// The checks that failed in any attempt, without duplicates.
     pub failed_checks: Vec<String>,
+    /// The checks that failed and then passed over the same change, without duplicates.
+    pub flaky_checks: Vec<String>,
     /// The costs of the gates over all attempts.
     pub gates: GateCost,
     /// The declared paths compared with the changed ones.
@@ -115,7 +117,8 @@ impl Cycle {
             candidates: summary.section(10).map(bullets).unwrap_or_default(),
             iterations: snapshot.iterations,
             deltas: deltas(&attempts, &summary),
-            failed_checks: failed_checks(&reports),
+            failed_checks: checks(&reports, |row| row.result == GateResult::Fail),
+            flaky_checks: checks(&reports, |row| row.flaky),
             gates: reports
                 .iter()
                 .copied()
@@ -141,6 +144,7 @@ impl Cycle {
         said.extend(self.candidates.iter().map(|text| ("§10", text.clone())));
         said.extend(self.reasons().map(|text| ("§9", text.clone())));
         said.extend(self.failed_checks.iter().map(|check| ("gates", format!("{check} failed"))));
+        said.extend(self.flaky_checks.iter().map(|check| ("gates", format!("{check} is flaky"))));
         said
     }
 
@@ -260,10 +264,9 @@ fn deltas(attempts: &[Attempt], last: &Summary) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-fn failed_checks(reports: &[&GateReport]) -> Vec<String> {
-    let rows = reports.iter().flat_map(|report| &report.rows);
-    let failed = rows.filter(|row| row.result == GateResult::Fail);
-    let mut checks: Vec<String> = failed.map(|row| one_line(&row.check)).collect();
+fn checks(reports: &[&GateReport], wanted: impl Fn(&&GateRow) -> bool) -> Vec<String> {
+    let rows = reports.iter().flat_map(|report| &report.rows).filter(wanted);
+    let mut checks: Vec<String> = rows.map(|row| one_line(&row.check)).collect();
     checks.sort_unstable();
     checks.dedup();
     checks

@@ -86,8 +86,9 @@ pub fn index(bundles: &[Bundle], records: &Records, scope: IndexScope) -> Index 
 
 impl Index {
     fn compare(&mut self, records: &Records) {
-        let mut signals: Vec<_> = records.log.signals().cloned().collect();
-        signals.extend(records.ledger.applied());
+        // The log only grows, so signals keep their numbers if those of older ledgers come first.
+        let mut signals = records.ledger.applied();
+        signals.extend(records.log.signals().cloned());
         self.gates =
             self.cycles.iter().map(|cycle| cycle.gates).fold(GateCost::default(), GateCost::plus);
         self.patterns = pattern::recurring(&self.cycles);
@@ -97,7 +98,7 @@ impl Index {
         let covered = records.covered();
         let fresh: Vec<&Cycle> =
             self.cycles.iter().filter(|cycle| !covered.contains(&cycle.id)).collect();
-        self.signals = pattern::judged(signals, &fresh);
+        self.signals = pattern::judged(signals, &records.ledger.resolutions(), &fresh);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `act-ledger.json`: the state of the process at each review.
 //!
-//! A JSON list. Each review is an object with its heading and the digest of every file of the baseline. Older
-//! versions keep signals in the same list, which are read and kept unchanged.
+//! A JSON list. Each review is an object with its heading and the digest of every file of the baseline. Resolved
+//! signals are objects with a `status`; so are the signals of older versions, which are read and kept unchanged.
 
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::baseline::Baseline;
 use crate::log::Signal;
 use crate::reviewed::pretty;
+use crate::wording::normalise;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
@@ -29,6 +30,37 @@ pub struct LedgerReview {
     /// True if the baseline was taken later, by a command that completed an interrupted review.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+}
+
+/// A person's word that a watched signal needs no more watching.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Resolution {
+    /// The signal as the log states it.
+    pub raw: String,
+    /// The day from which on a recurrence counts as one.
+    #[serde(rename = "resolved_date")]
+    pub date: String,
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The `status` of a resolution.
+const RESOLVED: &str = "resolved";
+
+impl Resolution {
+    /// Returns whether it is about this signal, numbers and paths aside.
+    pub fn is_about(&self, signal: &Signal) -> bool {
+        normalise(&self.raw) == normalise(&signal.text)
+    }
+
+    fn item(&self) -> Result<Value, serde_json::Error> {
+        let mut item = serde_json::to_value(self)?;
+        item["signal"] = normalise(&self.raw).into();
+        item["status"] = RESOLVED.into();
+        Ok(item)
+    }
 }
 
 /// The reasons why a file is not a valid ledger.
@@ -91,6 +123,22 @@ impl Ledger {
         self.items.iter().filter_map(signal).collect()
     }
 
+    /// Returns the resolved signals in the order of recording.
+    pub fn resolutions(&self) -> Vec<Resolution> {
+        let is_one = |item: &&Value| item.get("status").and_then(Value::as_str) == Some(RESOLVED);
+        let read = |item: &Value| Resolution::deserialize(item).ok();
+        self.items.iter().filter(is_one).filter_map(read).collect()
+    }
+
+    /// Returns the file with these resolutions added.
+    pub fn with_resolved(&self, resolved: &[Resolution]) -> Result<Vec<u8>, serde_json::Error> {
+        let mut items = self.items.clone();
+        for resolution in resolved {
+            items.push(resolution.item()?);
+        }
+        Ok(pretty(&Value::Array(items)))
+    }
+
     /// Returns the file with these reviews added.
     pub fn with(&self, reviews: &[LedgerReview]) -> Result<Vec<u8>, serde_json::Error> {
         let mut items = self.items.clone();
@@ -129,6 +177,25 @@ mod tests {
         assert_eq!(again.reviews(), [review()]);
         assert!(again.has(&review().review));
         assert_eq!(again.items[..3], ledger.items[..]);
+    }
+
+    #[test]
+    fn a_resolution_is_read_again_beside_reviews() {
+        let ledger = Ledger::parse(&Ledger::default().with(&[review()]).unwrap()).unwrap();
+        let resolution = Resolution {
+            raw: "T3 took 40 s in issue_7".to_owned(),
+            date: "2026-11-17".to_owned(),
+            by: "Ada".to_owned(),
+            note: None,
+        };
+        let ledger =
+            Ledger::parse(&ledger.with_resolved(std::slice::from_ref(&resolution)).unwrap())
+                .unwrap();
+        assert_eq!(ledger.resolutions(), std::slice::from_ref(&resolution));
+        assert_eq!((ledger.reviews().len(), ledger.applied().len()), (1, 0));
+        let said = Signal::applied("t3 took 55 s in issue_9", "x", "");
+        assert!(resolution.is_about(&said));
+        assert!(!resolution.is_about(&Signal::applied("T1 took 55 s", "x", "")));
     }
 
     #[test]

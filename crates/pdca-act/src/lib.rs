@@ -25,10 +25,13 @@ mod wording;
 mod touches;
 
 mod baseline;
+mod entry;
+mod explain;
 mod ledger;
 mod log;
 mod records;
 mod reviewed;
+mod versions;
 
 mod cycle;
 mod index;
@@ -40,12 +43,15 @@ mod testing;
 
 pub use baseline::{Baseline, Change, Changes, Source};
 pub use cycle::{Cycle, GateCost, NeedsHuman, Signoff};
+pub use entry::{EntryError, adopt};
+pub use explain::{PartDiff, explain};
 pub use index::{Index, IndexScope, Unreadable, index};
-pub use ledger::{Ledger, LedgerError, LedgerReview};
+pub use ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 pub use log::{ActLog, LogEntry, Signal, append};
 pub use pattern::{BlamedField, Class, Fate, JudgedSignal, Pattern};
 pub use records::{LEDGER, LOG, REVIEWED, Records, RecordsError, Step};
 pub use reviewed::Reviewed;
 pub use scaffold::{ScaffoldPaths, scaffold};
 pub use touches::Touches;
+pub use versions::Versions;
 pub use wording::normalise;

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::wording::{bullets, clauses, normalise, weight};
 
-const HEADING: &str = "# Act review";
+pub(crate) const HEADING: &str = "# Act review";
 const CYCLES: &str = "cycles considered:";
-const JUDGED: &str = "## How effectiveness will be judged";
-const COMMENT: (&str, &str) = ("<!--", "-->");
+pub(crate) const JUDGED: &str = "## How effectiveness will be judged";
+pub(crate) const COMMENT: (&str, &str) = ("<!--", "-->");
 
 /// The prefix of a line that states its signal exactly.
 pub(crate) const SIGNAL: &str = "Signal:";

@@ -6,6 +6,7 @@ use pdca_state::{BundleId, Element, Label};
 use serde::Serialize;
 
 use crate::cycle::Cycle;
+use crate::ledger::Resolution;
 use crate::log::Signal;
 use crate::wording::{clauses, contains_words, normalise, weight};
 
@@ -53,8 +54,15 @@ pub struct BlamedField {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JudgedSignal {
+    /// Its number, counted from 1 over all reviews; later reviews do not change it.
+    pub number: usize,
     #[serde(flatten)]
     pub signal: Signal,
+    /// The number of cycles that it was looked for in.
+    pub considered: usize,
+    /// Present if a person closed it. Then only cycles that ended on a later day count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Resolution>,
     #[serde(flatten)]
     pub fate: Fate,
 }
@@ -216,33 +224,47 @@ fn names_field(text: &str, label: Label) -> bool {
 }
 
 /// Judges whether the signals of earlier reviews came back.
-pub(crate) fn judged(signals: Vec<Signal>, cycles: &[&Cycle]) -> Vec<JudgedSignal> {
-    let said: Vec<(&BundleId, Vec<String>)> = cycles
+pub(crate) fn judged(
+    signals: Vec<Signal>,
+    resolutions: &[Resolution],
+    cycles: &[&Cycle],
+) -> Vec<JudgedSignal> {
+    let said: Vec<(&Cycle, Vec<String>)> = cycles
         .iter()
         .map(|cycle| {
             let texts = cycle.said().iter().map(|(_, text)| normalise(text)).collect();
-            (&cycle.id, texts)
+            (*cycle, texts)
         })
         .collect();
-    let judge = |signal: Signal| {
+    let judge = |(index, signal): (usize, Signal)| {
+        // The last word counts, so that a signal can be closed again after it came back.
+        let resolved = resolutions.iter().rfind(|resolution| resolution.is_about(&signal)).cloned();
+        // A cycle of the same day may have ended before the person closed the signal.
+        let counts = |cycle: &Cycle| {
+            resolved.as_ref().is_none_or(|resolution| cycle.signoff.date > resolution.date)
+        };
         let shows = |texts: &[String]| {
             signal
                 .needles
                 .iter()
                 .any(|needle| texts.iter().any(|text| contains_words(text, needle)))
         };
-        let back: Vec<BundleId> =
-            said.iter().filter(|(_, texts)| shows(texts)).map(|(id, _)| (*id).clone()).collect();
+        let later: Vec<_> = said.iter().filter(|(cycle, _)| counts(cycle)).collect();
+        let back: Vec<BundleId> = later
+            .iter()
+            .filter(|(_, texts)| shows(texts))
+            .map(|(cycle, _)| cycle.id.clone())
+            .collect();
         let fate = if !back.is_empty() {
             Fate::Back { cycles: back }
-        } else if signal.exact && !signal.needles.is_empty() && !cycles.is_empty() {
+        } else if signal.exact && !signal.needles.is_empty() && !later.is_empty() {
             Fate::NotSeen
         } else {
             Fate::Unclear
         };
-        JudgedSignal { signal, fate }
+        JudgedSignal { number: index + 1, signal, considered: later.len(), resolved, fate }
     };
-    signals.into_iter().map(judge).collect()
+    signals.into_iter().enumerate().map(judge).collect()
 }
 
 #[cfg(test)]

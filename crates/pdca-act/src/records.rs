@@ -13,7 +13,7 @@ use pdca_state::BundleId;
 use pdca_state::files::{ReadError, read_bounded};
 
 use crate::baseline::Baseline;
-use crate::ledger::{Ledger, LedgerError, LedgerReview};
+use crate::ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 use crate::log::{ActLog, LogEntry, append};
 use crate::reviewed::Reviewed;
 
@@ -128,6 +128,11 @@ impl Records {
         }];
         steps.extend(self.last_steps(&reviews, &self.reviewed.with(ids, date))?);
         Ok(steps)
+    }
+
+    /// Returns the step that records resolved signals.
+    pub fn resolve(&self, resolved: &[Resolution]) -> Result<Step, RecordsError> {
+        Ok(Step { path: self.dir.join(LEDGER), bytes: self.ledger.with_resolved(resolved)? })
     }
 
     fn last_steps(

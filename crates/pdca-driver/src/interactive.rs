@@ -1,7 +1,8 @@
-//! Leaves that work together with a person: the planner fills in the brief, the sign-off leaf discusses a decision.
-//! Only a person starts them, never a step.
+//! Leaves that work together with a person: the planner fills in the brief, the sign-off leaf discusses a decision,
+//! Act looks at finished cycles. Only a person starts them, never a step.
 
-use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role, WallClock, call};
 use pdca_state::{Artifact, Bundle};
 
 use crate::leaf::Guarded;
@@ -32,19 +33,66 @@ pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, Beat
     }
 }
 
+/// Runs the Act leaf over the records of finished cycles, and returns the entry that it wrote.
+pub fn review_cycles(
+    cx: &Driver<'_>,
+    records: Vec<(Utf8PathBuf, Vec<u8>)>,
+) -> Result<Vec<u8>, BeatError> {
+    let role = Role::Act;
+    let job = cx.config.dirs.private().join("act");
+    let failed = |source: LeafError| leaf_failure(role, &job, source);
+    let Some(config) = cx.config.leaves.of(role) else {
+        return Err(failed(LeafError::NoProgram { role }));
+    };
+    let inputs = Inputs::for_act(records).map_err(|error| failed(error.into()))?;
+    let jobs = cx.config.jobs();
+    jobs.remove(&job).map_err(BeatError::Own)?;
+    let kept = cx.config.kept();
+    let children = cx.config.locks().children();
+    let request = Call {
+        facts: cx.facts(None),
+        force_stub: cx.config.force_stubs,
+        hold: Some(&children),
+        max_memory: cx.config.limits.leaf_memory,
+        breaker: Some(&cx.config.breaker),
+        clock: Some(WallClock { now: cx.config.clock, offset: cx.config.utc_offset }),
+        ..Call::new(config, &inputs, &job, own_places(cx, &kept))
+    };
+    let outcome = call(&request, &mut |_| {}, cx.cancel).map_err(failed)?;
+    let entry = outcome.get(Output::ActEntry).map(<[u8]>::to_vec);
+    let entry = entry.ok_or_else(|| failed(LeafError::NoProgram { role }))?;
+    jobs.remove(&job).map_err(BeatError::Own)?;
+    Ok(entry)
+}
+
+fn leaf_failure(role: Role, log: &Utf8Path, source: LeafError) -> BeatError {
+    if matches!(source, LeafError::Cancelled) {
+        return BeatError::Interrupted;
+    }
+    BeatError::Leaf { role: role.as_str(), log: log.to_owned(), source: Box::new(source) }
+}
+
+/// Returns the places of a call that has no checkout.
+fn own_places<'a>(cx: &'a Driver<'_>, kept: &'a [Utf8PathBuf]) -> CallPaths<'a> {
+    CallPaths {
+        workspace: &cx.config.dirs.root,
+        bundle_root: cx.config.dirs.bundles.path(),
+        worktree: None,
+        tmp: None,
+        fix: None,
+        primary: None,
+        kept,
+        hidden: &[],
+    }
+}
+
 /// Calls one of them, without reusing the result of an earlier call: the person asks anew each time.
 pub(crate) fn consult(
     cx: &Driver<'_>,
     bundle: &Bundle,
     role: Role,
 ) -> Result<LeafOutcome, BeatError> {
-    let failed = |source: LeafError| {
-        if matches!(source, LeafError::Cancelled) {
-            return BeatError::Interrupted;
-        }
-        let log = bundle.dir().to_owned();
-        BeatError::Leaf { role: role.as_str(), log, source: Box::new(source) }
-    };
+    let failed = |source: LeafError| leaf_failure(role, bundle.dir(), source);
     let Some(config) = cx.config.leaves.of(role) else {
         return Err(failed(LeafError::NoProgram { role }));
     };
@@ -53,20 +101,10 @@ pub(crate) fn consult(
     let job = jobs.of(bundle.id()).join(role.as_str());
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
-    let places = CallPaths {
-        workspace: &cx.config.dirs.root,
-        bundle_root: cx.config.dirs.bundles.path(),
-        worktree: None,
-        tmp: None,
-        fix: None,
-        primary: None,
-        kept: &kept,
-        hidden: &[],
-    };
     let request = Call {
         facts: cx.facts(None),
         force_stub: cx.config.force_stubs,
-        ..Call::new(config, &inputs, &job, places)
+        ..Call::new(config, &inputs, &job, own_places(cx, &kept))
     };
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
     let outcome = answer.map_err(failed)?;

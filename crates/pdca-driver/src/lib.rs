@@ -84,7 +84,7 @@ pub use config::{
 };
 pub use drift::{Drifted, is_drift_outdated};
 pub use failures::{BeatFailure, BeatFailures};
-pub use interactive::{plan, propose};
+pub use interactive::{plan, propose, review_cycles};
 pub use job::Jobs;
 pub use landed::landed_of;
 pub use lane_env::LaneEnv;

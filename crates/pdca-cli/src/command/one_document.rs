@@ -44,6 +44,8 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("verify", &[&[], &["none.json"]]),
     ("act index", &[&[]]),
     ("act log", &[&[], &["--date", "never"]]),
+    ("act review", &[&[]]),
+    ("act resolve", &[&[], &["7"]]),
     ("act diff", &[&[]]),
     ("act-index", &[&[]]),
     ("act-log", &[&[]]),

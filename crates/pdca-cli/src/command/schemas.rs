@@ -20,6 +20,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<act::diff::BaselineDiff>(),
         one::<act::index::ActIndex>(),
         one::<act::log::LogEntry>(),
+        one::<act::resolve::WatchedSignals>(),
+        one::<act::review::Reviewed>(),
         one::<cleanup::CleanupReport>(),
         one::<config_show::ConfigReport>(),
         one::<config_show::Trusted>(),

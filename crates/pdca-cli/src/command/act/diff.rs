@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use pdca_act::{Baseline, Changes, LedgerReview, Records};
+use pdca_act::{Baseline, Changes, LedgerReview, PartDiff, Records, Versions, explain};
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use super::{baseline, counted, ids};
+use super::{counted, ids, sources};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
@@ -14,14 +14,20 @@ use crate::style::printable;
 
 /// Show the changes in the process since the last review, and at each one before
 ///
-/// Compares the templates, the process directory, the prompts of leaves and the tables [driver], [gates] and [leaves]
-/// of `pdca.toml` with their digests at the last recorded review. It tells which of them changed; git tells how.
+/// Compares the templates, the process directory, prompts and agent files, and the tables [driver], [gates] and [leaves]
+/// of `pdca.toml` with their digests at the last recorded review. How a part changed is shown as a diff against its
+/// text of that time, which is looked up in git; edits that are not committed yet are included and marked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   pdca act diff
+  pdca act diff --names        # which parts, not how
   pdca act diff --json | jq -r '.since_last_review.changed[].file'")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Show only which parts changed
+    #[arg(long)]
+    names: bool,
+}
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -29,6 +35,8 @@ pub(in crate::command) struct BaselineDiff {
     /// The review compared with, if one was recorded.
     last_review: Option<Past>,
     since_last_review: Option<Changes>,
+    /// How each of them changed.
+    parts: Vec<PartDiff>,
     /// Every recorded review, oldest first, with the changes since the one before it.
     history: Vec<Past>,
     /// The present process, which the next record would store.
@@ -46,18 +54,28 @@ struct Past {
     changes: Option<Changes>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let records = Records::load(&workspace.process_dir)?;
-    let (now, mut problems) = baseline(workspace)?;
+    let sources = sources(workspace);
+    let (now, mut problems) = Baseline::collect(&sources);
     problems.extend(
         records.ledger_error.as_ref().map(|error| format!("the ledger counts as empty: {error}")),
     );
     let reviews = records.ledger.reviews();
     let history = history(&reviews);
+    let changes = reviews.last().map(|last| now.changes_since(&last.baseline));
+    let parts = match &changes {
+        Some(changes) if !args.names && !changes.is_empty() => {
+            let versions = Versions::open(&workspace.root);
+            explain(changes, &sources, &workspace.root, versions.as_ref())
+        }
+        Some(_) | None => Vec::new(),
+    };
     Ok(Response::done(BaselineDiff {
         last_review: history.last().cloned(),
-        since_last_review: reviews.last().map(|last| now.changes_since(&last.baseline)),
+        since_last_review: changes,
+        parts,
         history,
         now,
         problems,
@@ -113,7 +131,11 @@ fn show(cx: &Context<'_>, document: &BaselineDiff, out: &mut dyn Write) -> Resul
             writeln!(out, "  {word}  {file}  {}", cx.out.faint(digests.join(" → ")))?;
         }
     }
-    writeln!(out, "history")?;
+    for part in &document.parts {
+        show_part(cx, part, out)?;
+    }
+    let gap = if document.parts.is_empty() { "" } else { "\n" };
+    writeln!(out, "{gap}history")?;
     for past in &document.history {
         let what = match &past.changes {
             None => format!("first baseline, {}", counted(past.files, "part", "parts")),
@@ -121,6 +143,29 @@ fn show(cx: &Context<'_>, document: &BaselineDiff, out: &mut dyn Write) -> Resul
         };
         let late = if past.late { " (baseline taken late)" } else { "" };
         writeln!(out, "  {}  cycles {}: {what}{late}", printable(&past.date), ids(&past.cycles))?;
+    }
+    Ok(())
+}
+
+fn show_part(cx: &Context<'_>, part: &PartDiff, out: &mut dyn Write) -> Result<(), Failure> {
+    let mark = if part.uncommitted { " (not committed)" } else { "" };
+    writeln!(out, "\n{}{mark}", cx.out.strong(printable(&part.file)))?;
+    let Some(diff) = &part.diff else {
+        writeln!(
+            out,
+            "  its text at the review was never committed, so only the digests are known"
+        )?;
+        return Ok(());
+    };
+    // The header repeats the name.
+    for line in diff.lines().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ "))
+    {
+        let text = printable(line);
+        match line.as_bytes().first() {
+            Some(b'+') => writeln!(out, "  {}", cx.out.good(text))?,
+            Some(b'-') => writeln!(out, "  {}", cx.out.bad(text))?,
+            Some(_) | None => writeln!(out, "  {text}")?,
+        }
     }
     Ok(())
 }
@@ -183,7 +228,7 @@ mod tests {
         desk.run(&["act", "log", "--record"]);
         desk.workspace.config("# a comment is no change\n[driver]\nlanes = 2\n");
         desk.workspace.write("templates/more.md", "x\n");
-        insta::assert_snapshot!(desk.run(&["act-diff"]), @"
+        insta::assert_snapshot!(desk.run(&["act-diff", "--names"]), @"
         since the review of 2026-11-16: 1 changed, 1 added, 2 removed
           changed  pdca.toml [driver]  5da5e4af → 5cbebaf3
           added    templates/more.md  73cb3858
@@ -193,6 +238,59 @@ mod tests {
           2026-11-01  cycles 36: first baseline, 5 parts
           2026-11-16  cycles 41: 1 changed
         ");
+    }
+
+    #[test]
+    fn a_part_is_shown_as_a_diff_against_its_text_of_the_review() {
+        let desk = desk();
+        let repo = pdca_testkit::Repo::at(desk.workspace.path());
+        repo.commit("the process");
+        desk.complete("36");
+        desk.run(&["act", "log", "--record", "--date", "2026-11-01"]);
+        desk.workspace.write("process/rules.md", "be kind\nbe quick\n");
+        repo.commit("quicker");
+        desk.workspace.write("AGENTS.md", "ask first\n");
+        desk.workspace.config(
+            "# a comment\n[driver]\nlanes = 3\n[leaves.act]\nprompt_file = \"agents/act.md\"\n",
+        );
+        insta::assert_snapshot!(desk.run(&["act", "diff"]), @"
+        since the review of 2026-11-01: 2 changed, 1 added
+          changed  pdca.toml [driver]  5da5e4af → a1f6659e
+          changed  process/rules.md  9933b688 → 8c9355a7
+          added    AGENTS.md  cbdd501b
+
+        pdca.toml [driver] (not committed)
+          @@ -1,2 +1,2 @@
+           [driver]
+          -lanes = 1
+          +lanes = 3
+
+        process/rules.md
+          @@ -1 +1,2 @@
+           be kind
+          +be quick
+
+        AGENTS.md (not committed)
+          @@ -0,0 +1 @@
+          +ask first
+
+        history
+          2026-11-01  cycles 36: first baseline, 5 parts
+        ");
+    }
+
+    #[test]
+    fn a_text_that_was_never_committed_is_said_to_be_unknown() {
+        let desk = desk();
+        let repo = pdca_testkit::Repo::at(desk.workspace.path());
+        repo.commit("the process");
+        desk.workspace.write("process/rules.md", "a draft\n");
+        desk.complete("36");
+        desk.run(&["act", "log", "--record"]);
+        desk.workspace.write("process/rules.md", "be kind\n");
+        let run = desk.run(&["act", "diff"]);
+        let part = "\nprocess/rules.md\n  its text at the review was never committed";
+        assert!(run.out.contains(part), "{run}");
     }
 
     #[test]

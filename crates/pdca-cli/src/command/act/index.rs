@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Cycle, Fate, GateCost, Index, IndexScope, Records, Touches};
+use pdca_act::{Cycle, GateCost, Index, IndexScope, Records, Touches};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -143,11 +143,7 @@ impl Page<'_, '_> {
         let signals = if index.cycles.is_empty() { &[][..] } else { &index.signals };
         self.title("signals of earlier reviews", signals.len())?;
         for judged in signals {
-            let fate = match &judged.fate {
-                Fate::Back { cycles } => format!("BACK in {}", self.some(cycles)),
-                Fate::NotSeen => "not seen".to_owned(),
-                Fate::Unclear => "judge it yourself".to_owned(),
-            };
+            let fate = super::resolve::fate(judged);
             let text = format!("{fate}: {} ({})", judged.signal.text, judged.signal.since);
             self.line("  ", &text)?;
         }
@@ -289,8 +285,8 @@ mod tests {
           2× T5 Judgment in 2 cycles
 
         signals of earlier reviews
-          BACK in 36, 41: the network was out of reach (2026-11-01)
-          not seen: the moon is green (2026-11-01)
+          BACK in 36, 41 (2 of 2 cycles): the network was out of reach (2026-11-01)
+          not seen in 2 cycles: the moon is green (2026-11-01)
           judge it yourself: Watch the next cycles. (2026-11-01)
 
         next: pdca act log
@@ -334,7 +330,7 @@ mod tests {
           "text": "t5 judgment the network was out of reach of run n"
         }
         "#);
-        insta::assert_snapshot!(serde_json::to_string(&json["signals"]).unwrap(), @r#"[{"cycles":["36","41"],"fate":"back","since":"2026-11-01","text":"the network was out of reach"},{"fate":"not-seen","since":"2026-11-01","text":"the moon is green"},{"fate":"unclear","since":"2026-11-01","text":"Watch the next cycles."}]"#);
+        insta::assert_snapshot!(serde_json::to_string(&json["signals"]).unwrap(), @r#"[{"considered":2,"cycles":["36","41"],"fate":"back","number":1,"since":"2026-11-01","text":"the network was out of reach"},{"considered":2,"fate":"not-seen","number":2,"since":"2026-11-01","text":"the moon is green"},{"considered":2,"fate":"unclear","number":3,"since":"2026-11-01","text":"Watch the next cycles."}]"#);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_act::{Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
+use pdca_act::{Baseline, Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
@@ -53,25 +53,15 @@ pub(in crate::command) struct LogEntry {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
-    let date = date(args, cx)?;
+    let date = date(args.date.as_deref(), cx)?;
     let writes = (args.record || cx.globals.yes) && !cx.globals.dry_run;
     let dir = &workspace.process_dir;
     let _alone = if writes { Some(lock(dir)?) } else { None };
-    let mut records = Records::load(dir)?;
-    let (now, problems) = baseline(workspace)?;
+    let (now, problems) = baseline(workspace);
     for problem in problems {
         cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&problem)))?;
     }
-    let mut finished = Vec::new();
-    if writes {
-        records = records.require_writable()?;
-        finished = records.unfinished().iter().map(|entry| entry.date.clone()).collect();
-        apply(&records.finish(&now, &date)?)?;
-        for date in &finished {
-            cx.note(err, &format!("finished the interrupted record of {}", printable(date)))?;
-        }
-        records = Records::load(dir)?;
-    }
+    let (records, finished) = load(cx, &now, &date, writes, err)?;
     let index = pdca_act::index(&bundles(workspace)?, &records, IndexScope::SinceLastReview);
     let cycles: Vec<BundleId> = index.cycles.iter().map(|cycle| cycle.id.clone()).collect();
     let entry = (!cycles.is_empty()).then(|| entry(workspace, &index, &date));
@@ -85,6 +75,29 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
     let log = dir.join(LOG);
     Ok(Response::new(LogEntry { date, cycles, entry, recorded, finished, log }, exit))
+}
+
+/// Loads the records; a caller that writes first finishes interrupted ones, whose dates are returned.
+pub(super) fn load(
+    cx: &Context<'_>,
+    now: &Baseline,
+    date: &str,
+    writes: bool,
+    err: &mut dyn Write,
+) -> Result<(Records, Vec<String>), Failure> {
+    let dir = &cx.workspace()?.process_dir;
+    let records = Records::load(dir)?;
+    if !writes {
+        return Ok((records, Vec::new()));
+    }
+    let records = records.require_writable()?;
+    let finished: Vec<String> =
+        records.unfinished().iter().map(|entry| entry.date.clone()).collect();
+    apply(&records.finish(now, date)?)?;
+    for date in &finished {
+        cx.note(err, &format!("finished the interrupted record of {}", printable(date)))?;
+    }
+    Ok((Records::load(dir)?, finished))
 }
 
 impl Report for LogEntry {
@@ -102,8 +115,8 @@ impl Report for LogEntry {
     }
 }
 
-fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
-    let Some(given) = &args.date else { return Ok(cx.ambient.today()) };
+pub(super) fn date(given: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
+    let Some(given) = given else { return Ok(cx.ambient.today()) };
     match given.parse::<jiff::civil::Date>() {
         Ok(date) => Ok(date.to_string()),
         Err(_) => {
@@ -114,7 +127,7 @@ fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
 }
 
 /// Locks out a second recorder while this one reads, appends and replaces.
-fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
+pub(super) fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
             .at(Place::file(dir))
@@ -133,7 +146,7 @@ fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     }
 }
 
-fn apply(steps: &[Step]) -> Result<(), Failure> {
+pub(super) fn apply(steps: &[Step]) -> Result<(), Failure> {
     for step in steps {
         files::replace(&step.path, &step.bytes).map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)
@@ -145,7 +158,7 @@ fn apply(steps: &[Step]) -> Result<(), Failure> {
 }
 
 /// Renders the entry, with the configured names of the parts of the process.
-fn entry(workspace: &Workspace, index: &Index, date: &str) -> String {
+pub(super) fn entry(workspace: &Workspace, index: &Index, date: &str) -> String {
     let agents = prompts(workspace);
     let template = workspace.config.paths.templates_dir.join("brief.md.tpl");
     let places = ScaffoldPaths { template: template.as_str(), config: FILE, agents: &agents };
