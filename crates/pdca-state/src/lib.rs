@@ -54,6 +54,7 @@ pub mod files;
 mod root;
 mod snapshot;
 mod survey;
+pub mod text;
 mod title;
 
 mod archive;

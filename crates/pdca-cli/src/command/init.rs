@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
-use crate::workspace::{FILE, start_dir};
+use crate::workspace::FILE;
 
 /// The brief that `new` fills in if the workspace has no template.
 pub(crate) const BRIEF_TEMPLATE: &str = include_str!("init/brief.md.tpl");
@@ -72,7 +72,7 @@ struct Item {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let dir = start_dir(&cx.globals, cx.ambient)?;
+    let dir = cx.globals.start_dir(cx.ambient)?;
     let found = match &args.target {
         Some(target) => {
             let path = target_path(&dir, target, cx)?;
