@@ -9,7 +9,7 @@ use pdca_state::{
 };
 
 use crate::{
-    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, foreign_commits,
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, descends_from, foreign_commits,
     present_in, refs_below, seals_named, sightings, staging_branch,
 };
 
@@ -210,7 +210,7 @@ impl TargetBranch {
     ) -> Result<Self, TargetBranchError> {
         let name = || target.name.clone();
         let failed = |source| TargetBranchError::Store { target: name(), source };
-        let store = workspace.store(&target).map_err(failed)?;
+        let store = workspace.store_to_read(&target).map_err(failed)?;
         let branch = if let Some(branch) = branch {
             branch.to_owned()
         } else {
@@ -308,7 +308,7 @@ impl Staging {
         let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
         let Some(at) = at else { return Ok(staging) };
         staging.foreign = foreign_commits(store, tip, at)?;
-        if staging.foreign.is_empty() && contains(store, at, tip)? {
+        if staging.foreign.is_empty() && descends_from(store, at, tip)? {
             let wanted: BTreeSet<String> = changes
                 .iter()
                 .filter(|change| matches!(change.standing, ChangeState::Sealed(_)))
