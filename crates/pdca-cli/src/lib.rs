@@ -26,8 +26,6 @@ pub mod failure;
 mod faults;
 pub mod json;
 mod log;
-pub mod meeting;
-pub mod overview;
 mod progress;
 pub mod report;
 mod session;

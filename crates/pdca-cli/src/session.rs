@@ -20,7 +20,8 @@ use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pdca_state::BundleId;
+use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_state::{BundleId, RootError};
 
 use crate::ambient;
 use crate::context::Context;
@@ -46,6 +47,27 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         utc_offset: ambient::utc_offset,
     };
     Ok(pdca_config::driver_config(cx.workspace()?, cx.ambient.environment(), machine)?)
+}
+
+/// Reads every bundle of the workspace.
+pub(crate) fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+    read_workspace(cx, WorkspaceSnapshot::load)
+}
+
+/// Like [`snapshot`], with running drivers, accepted changes and blocks.
+pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+    read_workspace(cx, WorkspaceSnapshot::load_at_work)
+}
+
+fn read_workspace(
+    cx: &Context<'_>,
+    read: fn(Source<'_>) -> Result<WorkspaceSnapshot, RootError>,
+) -> Result<WorkspaceSnapshot, Failure> {
+    let workspace = cx.workspace()?;
+    // An invalid configuration leaves out what only the driver's configuration leads to.
+    let config = site(cx).ok();
+    let awaits = workspace.config.schedule.dependants.into();
+    Ok(read(Source { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
 }
 
 /// Refuses to start if the program of a gate or a leaf is missing.

@@ -81,7 +81,8 @@ impl Workspace {
             flags: options.flags,
             compat: options.compat,
         };
-        let Loaded { mut config, sources, warnings, user_file } = crate::load(request, environment)?;
+        let Loaded { mut config, sources, warnings, user_file } =
+            crate::load(request, environment)?;
         if options.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
             // Older instances run their gates in the directory of `pdca.toml`.
             config.gates.cwd = pdca_gates::Cwd::Workspace;

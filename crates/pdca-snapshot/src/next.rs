@@ -1,37 +1,25 @@
-//! Bare `pdca`: the status, and the next command.
+//! The next command: of the workspace, of a bundle, of a blocked one.
 
 use camino::Utf8Path;
 use pdca_driver::Staleness;
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::meeting::Branch;
-use crate::overview::{Entry, Overview, Standing};
-use crate::report::Response;
-use crate::style::shell;
+use pdca_state::text::{one_line, shell};
 
-use super::status::StatusReport;
+use crate::{BranchSummary, Entry, Standing, WorkspaceSnapshot};
 
 /// The next command, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Next {
-    pub(crate) command: String,
-    pub(crate) why: String,
-}
-
-pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
-    Ok(Response::done(StatusReport::load(cx, true)?))
+pub struct Next {
+    pub command: String,
+    pub why: String,
 }
 
 /// Chooses the most useful command: work that runs by itself first, then decisions.
-pub(crate) fn next(cx: &Context<'_>, overview: &Overview) -> Next {
-    let next = choose(overview, &cx.ambient.cwd);
-    Next { command: cx.typed(&next.command), ..next }
-}
-
-fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
+///
+/// Paths in it are relative to `cwd`.
+pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
     let with = |state: State| {
         overview
             .entries
@@ -57,7 +45,7 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
         .entries
         .iter()
         .filter(|entry| {
-            overview.meeting.stale(&entry.id).is_some_and(|stale| stale.waits_for.is_none())
+            overview.landing.stale(&entry.id).is_some_and(|stale| stale.waits_for.is_none())
         })
         .collect();
     match stale.as_slice() {
@@ -86,7 +74,7 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
         return next;
     }
     if let Some(driver) = overview.work.driver.as_ref().or(overview.work.integration.as_ref()) {
-        let why = format!("{} is at work", crate::style::one_line(driver, 40));
+        let why = format!("{} is at work", one_line(driver, 40));
         return tell("pdca status --watch".to_owned(), why);
     }
     if let Some(entry) = with(State::Unplanned).first() {
@@ -112,32 +100,37 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
 
 /// Chooses the next command for accepted changes that have not landed: those that need no person
 /// first.
-fn land(overview: &Overview) -> Option<Next> {
-    let branches = &overview.meeting.branches;
+fn land(overview: &WorkspaceSnapshot) -> Option<Next> {
+    let branches = &overview.landing.branches;
     let has = |word: &'static str| {
-        let has = move |branch: &&Branch| branch.counts.iter().any(|(name, _)| *name == word);
+        let has =
+            move |branch: &&BranchSummary| branch.counts.iter().any(|(name, _)| *name == word);
         branches.iter().find(has)
     };
     let branch = has("sealed")
         .or_else(|| has("staged"))
         .or_else(|| branches.iter().find(|branch| branch.next.is_some()))?;
     let (command, why) = branch.next.clone()?;
-    Some(Next { command, why: crate::style::one_line(&why, 80) })
+    Some(Next { command, why: one_line(&why, 80) })
 }
 
 /// Returns the next command for one bundle; `None` if there is none, or a process works on it.
-pub(crate) fn of_bundle(cx: &Context<'_>, overview: &Overview, entry: &Entry) -> Option<String> {
+pub fn next_of_bundle(
+    overview: &WorkspaceSnapshot,
+    entry: &Entry,
+    cwd: &Utf8Path,
+) -> Option<String> {
     let id = &entry.id;
-    if let Some(stale) = overview.meeting.stale(id)
+    if let Some(stale) = overview.landing.stale(id)
         && overview.work.driver.is_none()
     {
-        return Some(cx.typed(&after_stale(id, stale)));
+        return Some(after_stale(id, stale));
     }
     let command = match entry.state() {
         None | Some(State::AwaitingSignoff) => format!("pdca status {id}"),
-        Some(State::Unplanned) => plan(entry, &cx.ambient.cwd).command,
+        Some(State::Unplanned) => plan(entry, cwd).command,
         Some(State::Resolved | State::Discontinued) => return None,
-        Some(State::Complete) => overview.meeting.mark(id)?.next.clone()?,
+        Some(State::Complete) => overview.landing.mark(id)?.next.clone()?,
         Some(State::Planned | State::Built | State::Checked | State::Iterate(_)) => {
             if overview.blocked.contains_key(id) {
                 format!("pdca unblock {id}")
@@ -146,15 +139,15 @@ pub(crate) fn of_bundle(cx: &Context<'_>, overview: &Overview, entry: &Entry) ->
             } else if entry.blocked_by.is_empty() {
                 format!("pdca run {id}")
             } else {
-                unblocking(overview, entry, &cx.ambient.cwd)
+                unblocking(overview, entry, cwd)
             }
         }
     };
-    Some(cx.typed(&command))
+    Some(command)
 }
 
 /// Returns the next command for a stale result: refold it, or continue its prerequisite first.
-pub(crate) fn after_stale(id: &BundleId, stale: &Staleness) -> String {
+pub fn after_stale(id: &BundleId, stale: &Staleness) -> String {
     match &stale.waits_for {
         Some(on) => format!("pdca why {on}"),
         None => format!("pdca run {id}"),
@@ -162,7 +155,7 @@ pub(crate) fn after_stale(id: &BundleId, stale: &Staleness) -> String {
 }
 
 /// Returns the next command for the first unmet dependency of a bundle, followed transitively.
-pub(crate) fn unblocking(overview: &Overview, entry: &Entry, cwd: &Utf8Path) -> String {
+pub fn unblocking(overview: &WorkspaceSnapshot, entry: &Entry, cwd: &Utf8Path) -> String {
     let mut seen = vec![&entry.id];
     let mut at = entry;
     loop {
@@ -185,12 +178,13 @@ pub(crate) fn unblocking(overview: &Overview, entry: &Entry, cwd: &Utf8Path) -> 
             // Accepted, but it has to land first.
             (Standing::In(State::Complete), _) => return "pdca integrate".to_owned(),
             // Discontinued, or a dependency cycle: only an edit of the brief helps.
-            (Standing::In(_), _) => return edit(at, cwd),
+            (Standing::In(_), _) => return edit_brief(at, cwd),
         }
     }
 }
 
-pub(crate) fn edit(entry: &Entry, cwd: &Utf8Path) -> String {
+/// Returns the command that edits the brief of a bundle.
+pub fn edit_brief(entry: &Entry, cwd: &Utf8Path) -> String {
     let path = entry.dir.join(Artifact::Brief.file_name());
     let shown = path.strip_prefix(cwd).unwrap_or(&path);
     format!("$EDITOR {}", shell(shown.as_str()))
@@ -213,59 +207,5 @@ fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {
             command: format!("pdca new {}", entry.id),
             why: format!("{} has no brief", entry.id),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::testing::Desk;
-
-    fn next(desk: &Desk) -> String {
-        desk.run(&[]).out.lines().last().unwrap_or_default().to_owned()
-    }
-
-    #[test]
-    fn bare_pdca_shows_the_status_and_one_command() {
-        let desk = Desk::new();
-        desk.workspace.brief("36", &[]);
-        insta::assert_snapshot!(desk.run(&[]), @"
-        PLANNED           36  a-small-thing
-
-        next: pdca run 36   # 36 can go on
-        ");
-    }
-
-    #[test]
-    fn what_runs_by_itself_comes_before_what_waits_for_a_person() {
-        let desk = Desk::new();
-        insta::assert_snapshot!(next(&desk), @r#"next: pdca new <id> --title "…"   # there is no bundle yet"#);
-        desk.complete("1");
-        insta::assert_snapshot!(next(&desk), @r#"next: pdca new <id> --title "…"   # everything is done"#);
-        desk.workspace.brief("2", &[("Depends on", "99")]);
-        insta::assert_snapshot!(next(&desk), @"next: pdca why 2   # everything left is blocked");
-        desk.workspace.write("results/issue_3/notes.json", "{}");
-        insta::assert_snapshot!(next(&desk), @"next: pdca new 3   # 3 has no brief");
-        desk.workspace.write("results/issue_3/brief.md", "- **Slug:** <x>\n");
-        insta::assert_snapshot!(next(&desk), @"next: $EDITOR results/issue_3/brief.md   # the brief of 3 is a template still");
-        desk.awaiting("4", &[], "pass");
-        insta::assert_snapshot!(next(&desk), @"next: pdca status 4   # 4 waits for your sign-off");
-        desk.awaiting("5", &[], "pass");
-        insta::assert_snapshot!(next(&desk), @"next: pdca queue   # 2 bundles wait for your sign-off");
-        desk.workspace.brief("6", &[]);
-        insta::assert_snapshot!(next(&desk), @"next: pdca run 6   # 6 can go on");
-        desk.workspace.brief("7", &[]);
-        insta::assert_snapshot!(next(&desk), @"next: pdca batch   # 2 bundles can go on");
-    }
-
-    #[test]
-    fn outside_of_a_workspace_it_says_how_to_make_one() {
-        let mut desk = Desk::new();
-        desk.ambient.cwd = desk.workspace.around();
-        insta::assert_snapshot!(desk.run(&[]), @"
-        --- stderr
-        error: no pdca.toml in [TMP] or in a directory above it
-        hint: `pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work
-        --- exit 2
-        ");
     }
 }
