@@ -23,6 +23,7 @@ mod preset;
 mod problem;
 mod programs;
 mod rules;
+pub mod scaffold;
 mod trust;
 pub mod workspace;
 

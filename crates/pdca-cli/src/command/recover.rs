@@ -9,8 +9,8 @@ use pdca_journal::{Liveness, RecoveryAction, RunState};
 use pdca_snapshot::{FoundRow, RunRow};
 use serde::Serialize;
 
-use crate::command::runs::{found_line, run_lines};
 use crate::ambient;
+use crate::command::runs::{found_line, run_lines};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
