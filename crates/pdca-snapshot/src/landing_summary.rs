@@ -75,8 +75,8 @@ impl LandingSummary {
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let held = HeldBack::load(&site.queue());
-            let found_now = || TargetBranches::load(&site.queue()).unwrap_or_default();
-            let fronts = branches.unwrap_or_else(found_now).branches;
+            let fronts = branches.or_else(|| crate::read_branches(site, entries));
+            let fronts = fronts.unwrap_or_default().branches;
             let all: BTreeMap<&BundleId, &ChangeState> = fronts
                 .iter()
                 .flat_map(|front| &front.changes)

@@ -22,7 +22,7 @@ use pdca_state::{
     Stranger, survey_bundles,
 };
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{BeatFailure, WorkspaceConfig};
 use pdca_integrate::TargetBranches;
 
@@ -340,12 +340,23 @@ fn take_out_landed(
     let landed = if config.targets.is_empty() {
         accepted
     } else {
-        let Ok(found) = TargetBranches::load(&config.queue()) else { return };
+        let Some(found) = read_branches(config, entries) else { return };
         pdca_driver::landed_among(branches.insert(found), &accepted)
     };
     for entry in entries {
         entry.blocked_by.retain(|blocker| !landed.contains(&blocker.id));
     }
+}
+
+/// Reads the branches of the targets with the accepted changes. The bundles were looked at before, so those that are
+/// not accepted are not read again.
+fn read_branches(config: &WorkspaceConfig, entries: &[Entry]) -> Option<TargetBranches> {
+    let open: BTreeSet<&Utf8Path> = entries
+        .iter()
+        .filter(|entry| entry.state() != Some(State::Complete))
+        .map(|entry| entry.dir.as_path())
+        .collect();
+    TargetBranches::load_bundles(&config.queue(), |bundle| !open.contains(bundle.dir())).ok()
 }
 
 /// Shown in place of the state of an unreadable bundle.

@@ -36,6 +36,7 @@ mod failure;
 mod id;
 mod id_list;
 mod lines;
+pub mod parallel;
 
 mod brief;
 mod gates;

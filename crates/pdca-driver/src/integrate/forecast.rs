@@ -154,6 +154,10 @@ pub fn known_forecast(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
 ) -> Result<Vec<BranchForecast>, TargetBranchError> {
+    // Most workspaces know of no conflict, and need not read their bundles once more.
+    if load_memory(config).pairs.values().all(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
     forecast_among(config, only, &BTreeSet::new(), Scope::KNOWN)
 }
 
