@@ -5,6 +5,20 @@
 //! reported with its file and line, and all problems of a file at once. The types of the gates and the
 //! leaves live in the crates that use them.
 //!
+//! ```
+//! use pdca_config::{Environment, Layer, Request, Trust, load};
+//!
+//! let variables = [("PDCA_AUTHOR".into(), "Ada".into())].into();
+//! let environment = Environment { variables: &variables, cwd: "/workspace".into() };
+//! let flags = ["driver.lanes=2".to_owned()];
+//! let trust = Trust::default();
+//! let request = Request { file: None, flags: &flags, compat: false, trust: &trust };
+//! let loaded = load(request, environment)?;
+//! assert_eq!(loaded.config.project.author.as_deref(), Some("Ada"));
+//! assert_eq!(loaded.sources.of("driver.lanes").layer, Layer::Flag);
+//! # Ok::<(), pdca_config::ConfigError>(())
+//! ```
+//!
 //! # Invariants
 //! - Environment, current directory and clock are values of the caller; only config files and the record of trust are
 //!   read here.

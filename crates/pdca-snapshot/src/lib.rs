@@ -3,6 +3,18 @@
 //! A [`WorkspaceSnapshot`] is read once, in this process, and then only looked at: `status`, `queue`, `why` and bare
 //! `pdca` render the same values.
 //!
+//! ```
+//! use pdca_snapshot::{Source, WorkspaceSnapshot, next_of_workspace};
+//! use pdca_state::{Awaits, BundleRoot};
+//!
+//! let bundles = BundleRoot::new("/workspace/results");
+//! let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+//! let snapshot = WorkspaceSnapshot::load(source)?;
+//! let next = next_of_workspace(&snapshot, "/workspace".into());
+//! assert_eq!(next.why, "there is no bundle yet");
+//! # Ok::<(), pdca_state::RootError>(())
+//! ```
+//!
 //! # Invariants
 //! - No child process is started: files, locks, and objects and refs of the targets are read here.
 //! - Landed, staged and reverted are decided by the trailers that name a seal, never by ids, dates or branch names.
