@@ -52,6 +52,9 @@ struct StatusArgs {
     /// The number of bundles that `status` reads
     #[arg(long, default_value_t = 10_000)]
     bundles: u32,
+    /// The number of accepted changes, half of them landed, among as many other bundles
+    #[arg(long, default_value_t = 500)]
+    accepted: u32,
     /// The number of trivial bundles in the batch
     #[arg(long, default_value_t = 1_000)]
     batch: u32,
@@ -91,6 +94,7 @@ fn measure_status(args: &StatusArgs, root: &Utf8Path) -> Result<(), Stopped> {
         Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
     let mut lines = Vec::new();
     lines.extend(status(args, &binary, &scratch.join("status"))?);
+    lines.extend(accepted(args, &binary, &scratch.join("accepted"))?);
     lines.push(start_up(args, &binary, scratch)?);
     lines.extend(confine::measure(args.repeat * 5, scratch)?);
     lines.extend(batch(args, &binary, &scratch.join("batch"))?);
@@ -160,6 +164,48 @@ fn status(
         },
         memory("status: peak memory", peak),
     ])
+}
+
+/// Commands that look at accepted changes, beside a walk that asks for the metadata of the same files.
+fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+    let count = args.accepted;
+    eprintln!("sealing {count} changes");
+    let workspace = home.join("workspace");
+    let results = workspace.join("results");
+    fs_err::create_dir_all(&results)?;
+    let config = "[[targets]]\nname = \"app\"\npath = \"../target.git\"\nbranch = \"main\"\n";
+    fs_err::write(workspace.join("pdca.toml"), config)?;
+    let target = integrate::target::Target::new(home, 1_000, count as usize)?;
+    target.land(home, count as usize / 2)?;
+    for (number, sealed) in (0..).zip(&target.sealed) {
+        let patch = integrate::target::patch(number as usize);
+        bundles::write_sealed(&results, number, sealed, &patch)?;
+    }
+    bundles::write_planned(&results, count)?;
+    let mut lines = Vec::new();
+    let last = target.sealed.last().map(|sealed| sealed.id().to_string()).unwrap_or_default();
+    for command in [&["status"][..], &["queue"], &["why", &last]] {
+        eprintln!("{}", command.join(" "));
+        let (mut walks, mut runs) = (Vec::new(), Vec::new());
+        for round in 0..=args.repeat {
+            let walked = walk(&results)?;
+            let ran = pdca(binary, command, &workspace, Memory::NotSampled, &[0])?;
+            // The first round fills the page cache and is not counted.
+            if round > 0 {
+                walks.push(walked);
+                runs.push(ran.wall);
+            }
+        }
+        let floor = ms(median(&walks));
+        lines.push(Line {
+            what: format!("{} over {} bundles, {count} accepted", command[0], 2 * count),
+            unit: Unit::Milliseconds,
+            measured: ms(median(&runs)),
+            against: Some(Against { what: "plain walk with stat".to_owned(), measured: floor }),
+            aim: Some(3.0 * floor),
+        });
+    }
+    Ok(lines)
 }
 
 /// `pdca --help` beside `/bin/true`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -115,28 +115,22 @@ impl Ambient {
     }
 
     pub fn env(&self, name: &str) -> Option<&OsStr> {
-        self.env.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.environment().get(name)
     }
 
     /// Returns a variable as text; empty counts as unset.
     pub fn env_text(&self, name: &str) -> Option<&str> {
-        self.env(name).and_then(OsStr::to_str).filter(|value| !value.is_empty())
+        self.environment().text(name)
     }
 
-    /// Returns the user's config directory by the XDG rules.
-    pub fn config_home(&self) -> Option<Utf8PathBuf> {
-        self.env_text("XDG_CONFIG_HOME")
-            .map(Utf8PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .or_else(|| self.env_text("HOME").map(|home| Utf8Path::new(home).join(".config")))
+    /// Returns the part that a configuration depends on.
+    pub fn environment(&self) -> pdca_config::Environment<'_> {
+        pdca_config::Environment { variables: &self.env, cwd: &self.cwd }
     }
 
     /// Looks up a program on `PATH`.
     pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
-        std::env::split_paths(self.env("PATH")?)
-            .filter_map(|dir| Utf8PathBuf::from_path_buf(dir).ok())
-            .map(|dir| dir.join(name))
-            .find(|path| is_executable(path))
+        self.environment().find_program(name)
     }
 
     /// Returns the current time, in seconds since the epoch.
@@ -175,12 +169,6 @@ impl Ambient {
     }
 }
 
-fn is_executable(path: &Utf8Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs_err::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,19 +176,5 @@ mod tests {
     #[test]
     fn a_fixed_clock_says_a_fixed_date() {
         assert_eq!(Ambient::for_tests("/", &[]).today(), "2026-11-16");
-    }
-
-    #[test]
-    fn the_user_file_is_looked_for_by_the_xdg_rules() {
-        let home = |env: &[(&str, &str)]| {
-            Ambient::for_tests("/", env).config_home().map(Utf8PathBuf::into_string)
-        };
-        assert_eq!(home(&[("HOME", "/h")]).as_deref(), Some("/h/.config"));
-        assert_eq!(home(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]).as_deref(), Some("/x"));
-        assert_eq!(
-            home(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "relative")]).as_deref(),
-            Some("/h/.config")
-        );
-        assert_eq!(home(&[]), None);
     }
 }

@@ -26,6 +26,7 @@ mod reopen;
 mod replay;
 mod resolve;
 mod run;
+mod runs;
 #[cfg(feature = "schema")]
 mod schemas;
 mod signoff;

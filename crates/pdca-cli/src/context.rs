@@ -1,5 +1,8 @@
 //! The context of a command: environment, global flags, workspace.
 
+#[cfg(test)]
+mod config_tests;
+
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::Write;
@@ -11,7 +14,7 @@ use crate::ambient::{Ambient, Stream};
 use crate::failure::Failure;
 use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
-use crate::workspace::Workspace;
+use crate::workspace::{self, LoadOptions, Workspace};
 
 /// The flags every command takes.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -78,6 +81,22 @@ impl Globals {
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format.unwrap_or_default() }
     }
+
+    /// Returns the directory to work in: the current one, or `-C DIR`.
+    pub fn start_dir(&self, ambient: &Ambient) -> Result<Utf8PathBuf, Failure> {
+        Ok(workspace::start_dir(self.directory.as_deref(), &ambient.cwd)?)
+    }
+
+    /// Loads the workspace around that directory.
+    pub fn load_workspace(&self, ambient: &Ambient) -> Result<Workspace, Failure> {
+        let options = LoadOptions {
+            directory: self.directory.as_deref(),
+            compat: self.compat,
+            trust_user_config: self.trust_user_config,
+            flags: &self.config,
+        };
+        Ok(Workspace::load(options, ambient.environment())?)
+    }
 }
 
 /// A bundle id as typed: `36`, `#36`, `issue_36`, `PROJ-12`.
@@ -134,14 +153,14 @@ impl<'a> Context<'a> {
 
     /// Returns the workspace around the current directory, loaded on first use.
     pub fn workspace(&self) -> Result<&Workspace, Failure> {
-        let loaded = self.workspace.get_or_init(|| Workspace::load(&self.globals, self.ambient));
+        let loaded = self.workspace.get_or_init(|| self.globals.load_workspace(self.ambient));
         loaded.as_ref().map_err(Clone::clone)
     }
 
     /// Returns the bundle with this id, which must exist.
     pub fn require_bundle(&self, id: &IdArg) -> Result<Bundle, Failure> {
         let id = id.parse()?;
-        self.workspace()?.require_bundle(&id)
+        Ok(self.workspace()?.require_bundle(&id)?)
     }
 
     /// Returns the bundles with these ids, in that order, each once; all of them must exist.

@@ -5,82 +5,16 @@
 
 mod from_libraries;
 
+pub use pdca_config::{Place, Problem};
+
 pub(crate) use from_libraries::install_git;
 
 use std::io::{self, Write};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use crate::exit::Exit;
 use crate::style::{Palette, printable};
-
-/// A position in a file, counted from 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub file: Utf8PathBuf,
-    pub line: Option<usize>,
-    /// In characters.
-    pub column: Option<usize>,
-}
-
-impl Place {
-    /// Refers to the whole file.
-    pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
-        Place { file: file.into(), line: None, column: None }
-    }
-
-    /// Refers to a line.
-    pub fn line(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
-        Place { line: Some(line), ..Place::file(file) }
-    }
-
-    /// Renders `file:line:column`, the file relative to `base`.
-    pub fn show(&self, base: &Utf8Path) -> String {
-        let file = self.file.strip_prefix(base).unwrap_or(&self.file);
-        let mut text = printable(file.as_str()).into_owned();
-        for number in [self.line, self.column].into_iter().flatten() {
-            text.push(':');
-            text.push_str(&number.to_string());
-        }
-        text
-    }
-}
-
-/// One problem.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// A lowercase fragment.
-    pub what: String,
-    pub place: Option<Place>,
-    /// Further facts, one per line.
-    pub details: Vec<String>,
-    /// The remedy, as a command if there is one.
-    pub hint: Option<String>,
-}
-
-impl Problem {
-    pub fn new(what: impl Into<String>) -> Self {
-        Problem { what: what.into(), place: None, details: Vec::new(), hint: None }
-    }
-
-    #[must_use]
-    pub fn at(mut self, place: Place) -> Self {
-        self.place = Some(place);
-        self
-    }
-
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    #[must_use]
-    pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.details.push(detail.into());
-        self
-    }
-}
 
 /// The JSON form of a [`Failure`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

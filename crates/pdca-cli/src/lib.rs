@@ -14,26 +14,22 @@
 //! ```
 //!
 //! # Invariants
-//! - This is the only crate that prints, reads config files, the environment and the clock, and picks exit codes.
+//! - This is the only crate that prints, reads the environment and the clock, and picks exit codes.
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
 pub mod ambient;
 mod command;
-pub mod config;
 pub mod context;
 pub mod exit;
 pub mod failure;
 mod faults;
 pub mod json;
 mod log;
-pub mod meeting;
-pub mod overview;
 mod progress;
 pub mod report;
 mod session;
 pub mod style;
-pub mod workspace;
 
 #[cfg(test)]
 mod testing;
@@ -44,6 +40,7 @@ use std::process::ExitCode;
 
 pub use ambient::Ambient;
 pub use exit::Exit;
+pub use pdca_config::{self as config, workspace};
 
 use context::Context;
 use failure::Failure;

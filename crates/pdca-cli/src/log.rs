@@ -80,7 +80,7 @@ fn open(
     ambient: &Ambient,
     err: &mut dyn Write,
 ) -> Result<Option<File>, Failure> {
-    let Some(found) = workspace::find(&workspace::start_dir(globals, ambient)?) else {
+    let Some(found) = workspace::find(&globals.start_dir(ambient)?) else {
         writeln!(
             err,
             "note: no log is written: there is no workspace here; `{VARIABLE}=debug` prints it"

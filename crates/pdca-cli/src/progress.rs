@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_events::{Event, EventKind, Halt, Scope, Step};
+use pdca_events::{Activity, Event, EventKind, Halt, Scope, Step};
 use pdca_journal::RecoveryAction;
 use pdca_state::Reentry;
 
@@ -112,18 +112,18 @@ impl Progress {
     fn note(&mut self, event: &Event) {
         let Some(screen) = &mut self.live else { return };
         let at = (event.lane, name(&event.scope));
-        match Now::of(&event.kind) {
-            Now::Begins(text) => {
+        match Activity::of(&event.kind) {
+            Activity::Begins(text) => {
                 let live = Live { text, sign: String::new(), since: Instant::now() };
                 screen.lines.insert(at, live);
             }
-            Now::Shows(line) => {
+            Activity::Shows(line) => {
                 if let Some(live) = screen.lines.get_mut(&at) {
                     live.sign.clone_from(line);
                 }
             }
-            Now::Ends => drop(screen.lines.remove(&at)),
-            Now::GoesOn => {}
+            Activity::Ends => drop(screen.lines.remove(&at)),
+            Activity::GoesOn => {}
         }
     }
 
@@ -288,51 +288,6 @@ impl Progress {
     }
 }
 
-/// The effect of an event on the current activity of a bundle.
-pub(crate) enum Now<'e> {
-    /// An activity begins.
-    Begins(String),
-    /// A sign of life.
-    Shows(&'e String),
-    /// The activity ends.
-    Ends,
-    /// The activity goes on.
-    GoesOn,
-}
-
-impl<'e> Now<'e> {
-    pub(crate) fn of(kind: &'e EventKind) -> Self {
-        match kind {
-            EventKind::Dispatched { .. } => Self::Begins("starts".to_owned()),
-            EventKind::Began { step, .. } => Self::Begins(word(*step).to_owned()),
-            EventKind::GateBegan { rule_id, k, n } => {
-                Self::Begins(format!("gate {k}/{n} {rule_id}"))
-            }
-            EventKind::LeafBegan { role, attempt: 1 } => Self::Begins(role.clone()),
-            EventKind::LeafBegan { role, attempt } => {
-                Self::Begins(format!("{role}, attempt {attempt}"))
-            }
-            EventKind::Alive { line, .. } => Self::Shows(line),
-            EventKind::Halted { .. } | EventKind::Failed { .. } => Self::Ends,
-            EventKind::Held { .. }
-            | EventKind::Freed { .. }
-            | EventKind::Reopened
-            | EventKind::Recovered { .. }
-            | EventKind::Drifted { .. }
-            | EventKind::Finished { .. }
-            | EventKind::Checkout { .. }
-            | EventKind::Hydrated { .. }
-            | EventKind::Rescued { .. }
-            | EventKind::GateEnded { .. }
-            | EventKind::LeafThrottled { .. }
-            | EventKind::LeafEnded { .. }
-            | EventKind::Warning { .. }
-            | EventKind::Integration { .. }
-            | EventKind::Notice { .. } => Self::GoesOn,
-        }
-    }
-}
-
 /// Returns the name at the beginning of a line.
 fn name(scope: &Scope) -> String {
     match scope {
@@ -365,19 +320,6 @@ fn drifted(outside: &[String]) -> String {
     let more = outside.len().saturating_sub(first.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", first.join(", "))
-}
-
-fn word(step: Step) -> &'static str {
-    match step {
-        Step::Halt(_) => "halt",
-        Step::Close => "close",
-        Step::Build => "build",
-        Step::Gate => "gates",
-        Step::Review => "review",
-        Step::Assemble => "assemble",
-        Step::SendBack => "send back",
-        Step::Archive(_) => "archive",
-    }
 }
 
 fn done_word(step: Step) -> &'static str {

@@ -9,229 +9,80 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::thread;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
-use pdca_driver::{
-    Author, Batch, Begun, Dates, Driver, Errand, Fit, LaneCount, LaneSettings, Pause, Run,
-    RunLimits, TargetSpec, WorkspaceConfig, WorkspaceDirs,
-};
+use pdca_driver::{Batch, Begun, Driver, Fit, LaneCount, Pause, Run, WorkspaceConfig};
 use pdca_events::{Event, Scope, Stream};
-use pdca_gates::{GateContext, Purpose, preflight};
-use pdca_leaves::{Called, Mode, ROLES, Role, RoleSpec};
-use pdca_process::{Cancel, Supervisor};
+use pdca_leaves::Role;
+use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pdca_state::BundleId;
+use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_state::{BundleId, RootError};
 
 use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Problem};
+use crate::failure::Failure;
 use crate::progress::{self, Detail, Progress};
-use crate::workspace::Workspace;
 
 pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
 pub(crate) use programs::tell_changes;
 
 /// Builds the driver's configuration from a workspace.
 pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
-    let workspace: &Workspace = cx.workspace()?;
-    let config = &workspace.config;
-    let rows = config.gates.checks().map_err(|problems| {
-        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::usage(texts.join("; "))
-    })?;
-    let pid = std::process::id();
-    let site = WorkspaceConfig {
-        dirs: WorkspaceDirs {
-            root: workspace.root.clone(),
-            bundles: workspace.bundle_root.clone(),
-        },
-        configuration: configuration(cx, workspace),
-        rows,
-        gate_sandbox: config.gates.sandbox,
-        gates_may_write: config.gates.may_write.clone(),
-        gates_env_pass: config.gates.env_pass.clone(),
-        leaves: config.leaves.clone(),
-        force_stubs: force_stubs(cx)?,
-        targets: workspace
-            .targets
-            .iter()
-            .map(|target| TargetSpec {
-                name: target.name.clone(),
-                path: target.path.clone(),
-                repo: target.repo.clone(),
-                branch: target.branch.clone(),
-            })
-            .collect(),
-        default_branch: config.project.default_branch.clone(),
-        lanes: LaneSettings {
-            root: workspace.lanes_root.clone(),
-            kind: config.lanes.kind,
-            reset: config.lanes.reset,
-            cache: config.lanes.cache.iter().filter_map(|glob| cache_pattern(glob).ok()).collect(),
-            hydrate: config.lanes.hydrate.clone(),
-            ports: config.lanes.ports,
-        },
-        close_words: config.driver.close_dispositions.clone(),
-        schedule: config.schedule,
-        integrate: config.integrate.clone(),
-        gate_base: config.driver.gate_base,
-        search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
-        supervisor: Supervisor::default(),
+    let fixed_date = match cx.ambient.clock {
+        ambient::Clock::System => None,
+        ambient::Clock::Fixed(seconds) => Some(seconds),
+    };
+    let machine = pdca_config::Machine {
+        pid: std::process::id(),
         program: cx.ambient.program.clone(),
-        breaker: pdca_leaves::Breaker::default(),
-        utc_offset: ambient::utc_offset,
-        run: format!("{:x}-{pid}", cx.ambient.now()),
-        holder: format!("process {pid}"),
+        now: cx.ambient.now(),
         clock: || ambient::moment().wall.as_second(),
-        errand: Errand::default(),
-        config_digest: pdca_state::sha256_hex(&serde_json::to_vec(config).unwrap_or_default()),
-        author: author(cx)?,
-        dates: dates(cx)?,
-        iterate_from: config.driver.iterate_from,
-        limits: RunLimits {
-            max_duration: Duration::from_secs(config.driver.max_duration_secs),
-            max_leaf_calls: config.driver.max_leaf_calls,
-            max_attempts: config.driver.max_attempts,
-            max_auto_iters: config.driver.max_auto_iters,
-            min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
-            lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
-            leaf_memory: config
-                .driver
-                .leaf_memory_mb
-                .filter(|mib| *mib > 0)
-                .map(|mib| mib.saturating_mul(1 << 20)),
-        },
+        fixed_date,
+        utc_offset: ambient::utc_offset,
     };
-    require_open(&site, workspace)?;
-    Ok(site)
+    Ok(pdca_config::driver_config(cx.workspace()?, cx.ambient.environment(), machine)?)
 }
 
-/// Refuses a closed path in `may_write`: if it were silently ignored, it would look open.
-fn require_open(site: &WorkspaceConfig, workspace: &Workspace) -> Result<(), Failure> {
-    let Some(path) = site.closed_to_gates() else { return Ok(()) };
-    let failure =
-        Failure::usage(format!("`may_write` in [gates] names `{path}`, which stays closed"))
-            .hint("take it out: bundles, lanes and .pdca are written by the driver alone");
-    Err(match workspace.sources.place("gates.may_write") {
-        Some(place) => failure.at(place),
-        None => failure,
-    })
+/// Reads every bundle of the workspace.
+pub(crate) fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+    read_workspace(cx, WorkspaceSnapshot::load)
 }
 
-/// Returns our configuration outside the workspace, which the sandbox has to close separately.
-fn configuration(cx: &Context<'_>, workspace: &Workspace) -> Vec<Utf8PathBuf> {
-    let user = cx.ambient.config_home().map(|home| home.join("pdca"));
-    let places = [user, Some(workspace.templates_dir.clone()), Some(workspace.process_dir.clone())];
-    places.into_iter().flatten().filter(|path| !path.starts_with(&workspace.root)).collect()
+/// Like [`snapshot`], with running drivers, accepted changes and blocks.
+pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+    read_workspace(cx, WorkspaceSnapshot::load_at_work)
 }
 
-/// Parses an entry of `cache` in `[lanes]`.
-pub(crate) fn cache_pattern(glob: &str) -> Result<pdca_dag::Pattern, pdca_dag::PatternError> {
-    pdca_dag::Pattern::parse(glob, pdca_dag::Case::Sensitive)
-}
-
-/// Returns the author of the driver's commits: `author` of `[leaves.builder]`, else of `[project]` if it
-/// has an address. A name alone is for sign-offs; then git's user is the author.
-fn author(cx: &Context<'_>) -> Result<Option<Author>, Failure> {
+fn read_workspace(
+    cx: &Context<'_>,
+    read: fn(Source<'_>) -> Result<WorkspaceSnapshot, RootError>,
+) -> Result<WorkspaceSnapshot, Failure> {
     let workspace = cx.workspace()?;
-    let config = &workspace.config;
-    let builder = config.leaves.builder.author.as_deref();
-    if let Some(text) = builder {
-        let author = text.parse::<Author>().map_err(|error| {
-            let failure = Failure::from_error(Exit::Usage, &error)
-                .hint("write `author = \"Name <address>\"` in [leaves.builder]");
-            match workspace.sources.place("leaves.builder.author") {
-                Some(place) => failure.at(place),
-                None => failure,
-            }
-        })?;
-        return Ok(Some(author));
-    }
-    Ok(config.project.author.as_deref().and_then(|text| text.parse().ok()))
+    // An invalid configuration leaves out what only the driver's configuration leads to.
+    let config = site(cx).ok();
+    let awaits = workspace.config.schedule.dependants.into();
+    Ok(read(Source { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
 }
 
-/// Returns the source of commit dates: the clock, or `SOURCE_DATE_EPOCH`, as reproducible builds set it.
-fn dates(cx: &Context<'_>) -> Result<Dates, Failure> {
-    match (cx.ambient.env_text("SOURCE_DATE_EPOCH"), &cx.ambient.clock) {
-        (None, ambient::Clock::System) => Ok(Dates::Clock(|| ambient::moment().wall.as_second())),
-        (None, ambient::Clock::Fixed(seconds)) => Ok(Dates::Fixed(*seconds)),
-        (Some(text), _) => text.parse().map(Dates::Fixed).map_err(|_| {
-            Failure::usage(format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds"))
-                .hint("set it to seconds since 1970, or unset it")
-        }),
-    }
-}
-
-/// Refuses to start if the program of a gate or a leaf is missing, because each bundle would fail on it in the middle of
-/// the run.
+/// Refuses to start if the program of a gate or a leaf is missing.
 pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
-    let workspace = cx.workspace()?;
-    let at = |problem: Problem, key: &str| match workspace.sources.place(key) {
-        Some(place) => problem.at(place),
-        None => problem,
-    };
-    let jobs = site.dirs.private().join("jobs");
-    let mut scene = GateContext::new(Purpose::Bundle, &site.dirs.root, &jobs);
-    scene.search_path = site.search_path.as_deref();
-    let mut problems = Vec::new();
-    for unready in preflight(&site.rows, &scene) {
-        let row = site.rows.as_slice().iter().position(|row| row.id == unready.rule_id);
-        let problem = Problem::new(format!("gate `{}`: {}", unready.rule_id, unready.fault))
-            .hint("install it, or mend the row; `pdca doctor` looks at all of them");
-        problems.push(at(problem, &format!("gates.checks[{}].cmd", row.unwrap_or_default())));
-    }
-    let leaves = &workspace.config.leaves;
-    for RoleSpec { role, name, .. } in
-        ROLES.iter().filter(|spec| spec.called == Called::InEveryCycle)
-    {
-        // A missing adviser does not stop a run; `pdca doctor` reports it.
-        let Some(leaf) = leaves.of(*role) else { continue };
-        let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
-        let Some(program) = program else { continue };
-        if !site.force_stubs && !has_program(cx, &site.dirs.root, program) {
-            let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
-                .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
-            problems.push(at(problem, &format!("leaves.{name}.argv")));
-        }
-    }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Usage, problems)) }
+    Ok(pdca_config::require_programs(cx.workspace()?, site, cx.ambient.environment())?)
 }
 
-/// Returns whether a program exists: on `PATH`, or in the workspace if it is a path. A
-/// placeholder is not known yet, and counts as existing.
+/// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
 pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
-    if program.contains('{') {
-        return true;
-    }
-    if program.contains('/') {
-        return workspace.join(program).is_file();
-    }
-    cx.ambient.find_program(program).is_some()
+    pdca_config::has_program(cx.ambient.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name.
 pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
-    let leaf = cx.workspace()?.config.leaves.of(role);
-    if leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(cx)? {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("no {role} is configured"))
-        .hint(format!("set `mode = \"command\"` and `argv` of [leaves.{role}] in pdca.toml")))
-}
-
-fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
-    match cx.ambient.env_text("PDCA_LEAVES_MODE") {
-        None | Some("command" | "config") => Ok(false),
-        Some("stub") => Ok(true),
-        Some(other) => Err(Failure::usage(format!("PDCA_LEAVES_MODE is `{other}`"))
-            .hint("set it to `stub` to use no outside program, or unset it")),
-    }
+    Ok(pdca_config::require_leaf(cx.workspace()?, role, cx.ambient.environment())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.

@@ -1,9 +1,9 @@
-//! Colours, symbols and text that is safe to print.
+//! Colours and symbols.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
+pub use pdca_state::text::{one_line, printable, shell};
 
 use crate::ambient::{Ambient, Stream};
 
@@ -104,47 +104,6 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
     }
 }
 
-/// Escapes control characters, including escape sequences, so that text from a file is safe to print.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_unsafe) {
-        Cow::Owned(
-            text.chars()
-                .map(|c| if is_unsafe(c) { c.escape_unicode().to_string() } else { c.to_string() })
-                .collect(),
-        )
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-/// Returns the first line of `text`, printable, cut to `max` characters with an ellipsis.
-pub fn one_line(text: &str, max: usize) -> String {
-    let line = printable(text.lines().next().unwrap_or_default().trim()).into_owned();
-    if line.chars().count() <= max {
-        return line;
-    }
-    let mut cut: String = line.chars().take(max.saturating_sub(1)).collect();
-    cut.truncate(cut.trim_end().len());
-    cut.push('…');
-    cut
-}
-
-/// Quotes a word for a shell, if needed.
-pub fn shell(word: &str) -> Cow<'_, str> {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        Cow::Borrowed(word)
-    } else {
-        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
-    }
-}
-
-/// Returns whether a character is a control character, or an invisible one that changes the reading direction.
-fn is_unsafe(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,17 +121,5 @@ mod tests {
         assert!(!decided(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], ColorWhen::Auto));
         assert!(decided(&[("NO_COLOR", "1")], ColorWhen::Always));
         assert!(!decided(&[("CLICOLOR_FORCE", "1")], ColorWhen::Never));
-    }
-
-    #[test]
-    fn an_escape_sequence_in_a_brief_never_reaches_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
-        assert_eq!(printable("plain"), "plain");
-    }
-
-    #[test]
-    fn a_long_line_is_cut_with_an_ellipsis() {
-        assert_eq!(one_line("one two three\nfour", 8), "one two…");
-        assert_eq!(one_line("short", 8), "short");
     }
 }

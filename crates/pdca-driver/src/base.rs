@@ -208,7 +208,7 @@ fn foundation_now(
         Slot::Occupied(known) => known.into_mut(),
         Slot::Vacant(slot) => {
             let at = TargetTip { spec: &spec, branch: &found.branch, tip };
-            slot.insert(landscape(config, &config.store(&spec)?, at, None)?)
+            slot.insert(landscape(config, &config.store_to_read(&spec)?, at, None)?)
         }
     };
     landscape

@@ -37,7 +37,7 @@ pub(crate) use base::{gate_bases, leave_red_bases};
 pub use conflict::apply_resolution::{adopt, resolving};
 pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
 pub use conflict::resolve::{ResolveError, has_resolver, resolve};
-pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, quick_forecast};
+pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, known_forecast};
 pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
     Accepted, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome, ConflictRecord,

@@ -16,7 +16,14 @@ pub fn landed_of(config: &WorkspaceConfig, accepted: &BTreeSet<BundleId>) -> BTr
     if accepted.is_empty() || config.targets.is_empty() {
         return accepted.clone();
     }
-    let Ok(found) = TargetBranches::load(&config.queue()) else { return BTreeSet::new() };
+    match TargetBranches::load(&config.queue()) {
+        Ok(found) => landed_among(&found, accepted),
+        Err(_) => BTreeSet::new(),
+    }
+}
+
+/// Like [`landed_of`], for branches that were read before.
+pub fn landed_among(found: &TargetBranches, accepted: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
     let mut landed = accepted.clone();
     for id in found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids) {
         landed.remove(id);

@@ -86,7 +86,7 @@ pub use drift::{Drifted, is_drift_outdated};
 pub use failures::{BeatFailure, BeatFailures};
 pub use interactive::{plan, propose, review_cycles};
 pub use job::Jobs;
-pub use landed::landed_of;
+pub use landed::{landed_among, landed_of};
 pub use lane_env::LaneEnv;
 pub use lane_owner::{LaneOwner, LaneOwners};
 pub use local_executor::LocalExecutor;

@@ -251,7 +251,7 @@ pub fn stale_results(config: &WorkspaceConfig) -> BTreeMap<BundleId, Staleness> 
     let mut found = BTreeMap::new();
     for ((target, branch), ids) in fronts {
         let Some(spec) = config.spec_of(&target) else { continue };
-        let Ok(store) = config.store(spec) else { continue };
+        let Ok(store) = config.store_to_read(spec) else { continue };
         let Ok(landscape) = landscape_of(config, &store, spec, &branch) else { continue };
         for id in ids {
             if let Some(stale) = landscape.stale(&id) {

@@ -23,12 +23,14 @@
 //! - A field is added, never renamed or removed under the same schema number, and a reader ignores fields
 //!   it does not know.
 
+mod activity;
 mod event;
 mod kind;
 mod log;
 mod stream;
 mod warning;
 
+pub use activity::Activity;
 pub use event::{Event, SCHEMA, Scope};
 pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, Step, millis};
 pub use log::{FILE, Line, Reader};

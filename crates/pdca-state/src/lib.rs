@@ -36,6 +36,7 @@ mod failure;
 mod id;
 mod id_list;
 mod lines;
+pub mod parallel;
 
 mod brief;
 mod gates;
@@ -54,6 +55,7 @@ pub mod files;
 mod root;
 mod snapshot;
 mod survey;
+pub mod text;
 mod title;
 
 mod archive;

@@ -5,7 +5,6 @@
 //! the directories.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::Utf8PathBuf;
 
@@ -17,6 +16,7 @@ use crate::gates::{GateReport, Overall};
 use crate::id::BundleId;
 use crate::id_list::IdList;
 use crate::notes;
+use crate::parallel::map_chunks;
 use crate::root::{BundleRoot, RootError};
 use crate::snapshot::{Coverage, brief_fact, coverage};
 use crate::state::{BriefFact, State};
@@ -72,37 +72,11 @@ pub fn survey(root: &BundleRoot) -> Result<Vec<SurveyRow>, RootError> {
 
 /// Surveys these bundles and keeps their order.
 pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
-    /// Bundles per unit of work; fewer are not worth another thread.
-    const CHUNK: usize = 64;
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let workers = cores.min(bundles.len().div_ceil(CHUNK));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let (mut bytes, mut seen) = (Vec::with_capacity(1 << 16), Vec::new());
-        loop {
-            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let Some(chunk) =
-                bundles.get(start..bundles.len().min(start + CHUNK)).filter(|c| !c.is_empty())
-            else {
-                return seen;
-            };
-            let glances: Vec<_> =
-                chunk.iter().map(|bundle| bundle.glance_with(&mut bytes)).collect();
-            seen.push((start, glances));
-        }
-    };
-    let mut seen = std::thread::scope(|scope| {
-        // If the system grants no thread, this one does all the work.
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..workers).filter_map(start).collect();
-        let mut seen = work();
-        for other in others {
-            seen.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        seen
+    const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
+    let results = map_chunks(bundles, CHUNK, |chunk| {
+        let mut bytes = Vec::with_capacity(1 << 16);
+        chunk.iter().map(|bundle| bundle.glance_with(&mut bytes)).collect()
     });
-    seen.sort_unstable_by_key(|(start, _)| *start);
-    let results = seen.into_iter().flat_map(|(_, glances)| glances);
     bundles
         .iter()
         .zip(results)

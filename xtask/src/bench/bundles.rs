@@ -42,6 +42,22 @@ pub(super) fn write_planned(root: &Utf8Path, count: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes the bundle of a sealed change.
+pub(super) fn write_sealed(
+    root: &Utf8Path,
+    number: u32,
+    sealed: &pdca_integrate::Sealed,
+    patch: &str,
+) -> io::Result<()> {
+    let directory = root.join(sealed.id().dir_name());
+    fs_err::create_dir_all(&directory)?;
+    for (artifact, text) in texts(number, State::Complete) {
+        let text = if artifact == Artifact::Patch { patch.to_owned() } else { text };
+        fs_err::write(directory.join(artifact.file_name()), text)?;
+    }
+    fs_err::write(directory.join(Artifact::Seal.file_name()), sealed.to_json())
+}
+
 fn write_bundle(root: &Utf8Path, number: u32, state: State) -> io::Result<()> {
     let directory = root.join(format!("issue_{}", 10_000 + number));
     fs_err::create_dir_all(&directory)?;

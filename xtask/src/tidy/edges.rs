@@ -74,7 +74,8 @@ pub(super) fn place(name: &str) -> Option<Place> {
         }
         "pdca-exec" | "pdca-integrate" => Place::Level(3),
         "pdca-driver" => Place::Level(4),
-        "pdca-cli" => Place::Level(5),
+        "pdca-config" | "pdca-snapshot" => Place::Level(5),
+        "pdca-cli" => Place::Level(6),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,
         _ => return None,

@@ -114,7 +114,7 @@ impl Ids {
     fn workspace(&self) -> Option<Workspace> {
         let globals =
             Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
-        Workspace::load(&globals, &self.ambient).ok()
+        globals.load_workspace(&self.ambient).ok()
     }
 
     fn slots(&self, typed: &OsStr) -> Vec<CompletionCandidate> {

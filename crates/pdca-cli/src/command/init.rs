@@ -1,30 +1,19 @@
 //! `pdca init`: creates a workspace.
 
-mod agents;
-mod detect;
-mod guard;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use pdca_leaves::{ROLES, Role};
-use pdca_state::files;
+use camino::Utf8PathBuf;
+use pdca_config::scaffold::{
+    self, AgentPair, Chosen, Found, NewFile, parse_builder, parse_reviewer, settings,
+};
 use serde::Serialize;
 
-use self::agents::{AgentPair, Chosen};
-use self::detect::{Found, GateRow};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
-use crate::workspace::{FILE, start_dir};
-
-/// The brief that `new` fills in if the workspace has no template.
-pub(crate) const BRIEF_TEMPLATE: &str = include_str!("init/brief.md.tpl");
-const CONFIG_TEMPLATE: &str = include_str!("init/pdca.toml.tpl");
-const ACT_LOG: &str = include_str!("init/act-log.md");
-const WORKFLOW: &str = include_str!("init/workflow.yml");
+use crate::workspace::FILE;
 
 /// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
@@ -48,10 +37,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     target: Option<Utf8PathBuf>,
     /// The agent that builds: claude, codex, gemini, opencode, aider, or none
-    #[arg(long, value_name = "AGENT", value_parser = agents::parse_builder)]
+    #[arg(long, value_name = "AGENT", value_parser = parse_builder)]
     builder: Option<Chosen>,
     /// The agent that reviews; one of another family judges more independently
-    #[arg(long, value_name = "AGENT", value_parser = agents::parse_reviewer)]
+    #[arg(long, value_name = "AGENT", value_parser = parse_reviewer)]
     reviewer: Option<Chosen>,
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
@@ -63,34 +52,26 @@ fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
     name.parse().map_err(|error: pdca_guard::CallError| format!("{error}; known are {known}"))
 }
 
-/// One file to write.
-struct Item {
-    path: Utf8PathBuf,
-    text: String,
-    /// The file exists and gets another line.
-    appends: bool,
-}
-
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let dir = start_dir(&cx.globals, cx.ambient)?;
+    let dir = cx.globals.start_dir(cx.ambient)?;
     let found = match &args.target {
         Some(target) => {
-            let path = target_path(&dir, target, cx)?;
-            let of_target = detect::detect(&dir.join(&path), cx.ambient);
+            let path = scaffold::target_path(&dir, target, &cx.ambient.cwd)?;
+            let of_target = scaffold::detect(&dir.join(&path), cx.ambient.environment());
             Found { repository: Some(path), ..of_target }
         }
-        None => detect::detect(&dir, cx.ambient),
+        None => scaffold::detect(&dir, cx.ambient.environment()),
     };
     let pair = AgentPair::choose(&found.agents, args.builder, args.reviewer);
-    let mut notes = pair.notes(cx.ambient);
+    let mut notes = pair.notes(cx.ambient.environment());
     let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
     let guarded: BTreeSet<&str> =
         guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
-    let items = plan(&dir, &found, pair, &guarded, &mut notes)?;
+    let items = scaffold::plan(&dir, &found, pair, &guarded, &mut notes)?;
     for note in &notes {
         writeln!(err, "note: {note}")?;
     }
-    let file = |item: &Item| File {
+    let file = |item: &NewFile| File {
         path: item.path.strip_prefix(&dir).unwrap_or(&item.path).to_owned(),
         appends: item.appends,
     };
@@ -129,7 +110,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         }
     }
     for item in &items {
-        write_item(item)?;
+        item.write().map_err(|error| {
+            Failure::from_error(Exit::Unexpected, &error)
+                .at(Place::file(&*item.path))
+                .hint("make the directory writable")
+        })?;
     }
     report.written = true;
     Ok(Response::done(report))
@@ -226,164 +211,6 @@ impl Report for InitReport {
         }
         Ok(())
     }
-}
-
-/// Returns the files that do not exist yet.
-fn plan(
-    dir: &Utf8Path,
-    found: &Found,
-    pair: AgentPair,
-    guarded: &BTreeSet<&str>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Item>, Failure> {
-    for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
-        if exists(&config) && !config.is_file() {
-            return Err(Failure::usage("there is something else where the config belongs")
-                .at(Place::file(config))
-                .hint("move it away; `pdca init` writes a file there"));
-        }
-    }
-    let mut files = vec![
-        ("templates/brief.md.tpl", BRIEF_TEMPLATE.to_owned()),
-        ("process/act-log.md", ACT_LOG.to_owned()),
-    ];
-    // The config may also be in .config.
-    if !exists(&dir.join(".config").join(FILE)) {
-        files.insert(0, (FILE, config_text(dir, found, pair)));
-    }
-    if found.repository.as_deref() == Some(Utf8Path::new(".")) {
-        files.push((".github/workflows/pdca.yml", WORKFLOW.to_owned()));
-    }
-    let mut items: Vec<Item> = files
-        .into_iter()
-        .map(|(path, text)| Item { path: dir.join(path), text, appends: false })
-        .filter(|item| !exists(&item.path))
-        .collect();
-    items.extend(guard::items(dir, guarded, notes)?);
-    // Beside its target the workspace may be in no repository; then the file does no harm.
-    if found.repository.is_some() {
-        items.extend(ignore_item(&dir.join(".gitignore"))?);
-    }
-    Ok(items)
-}
-
-fn exists(path: &Utf8Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
-
-/// Returns the `.gitignore` with `.pdca/`, which holds the driver's own files.
-fn ignore_item(path: &Utf8Path) -> Result<Option<Item>, Failure> {
-    const LINE: &str = ".pdca/";
-    if !exists(path) {
-        return Ok(Some(Item { path: path.to_owned(), text: format!("{LINE}\n"), appends: false }));
-    }
-    let bytes = fs_err::read(path)?;
-    let Ok(mut text) = String::from_utf8(bytes) else { return Ok(None) };
-    if text.lines().any(|line| matches!(line.trim(), ".pdca" | ".pdca/" | "/.pdca" | "/.pdca/")) {
-        return Ok(None);
-    }
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(LINE);
-    text.push('\n');
-    Ok(Some(Item { path: path.to_owned(), text, appends: true }))
-}
-
-fn write_item(item: &Item) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::from_error(Exit::Unexpected, &error)
-            .at(Place::file(&*item.path))
-            .hint("make the directory writable")
-    };
-    if let Some(parent) = item.path.parent() {
-        fs_err::create_dir_all(parent).map_err(failed)?;
-    }
-    files::replace(&item.path, item.text.as_bytes()).map_err(failed)
-}
-
-fn config_text(dir: &Utf8Path, found: &Found, pair: AgentPair) -> String {
-    let name = dir.file_name().unwrap_or("workspace");
-    // The directory's name comes last, because it is the only text here that could contain a placeholder.
-    CONFIG_TEMPLATE
-        .replace("{targets}\n", &targets_text(found.repository.as_deref()))
-        .replace("{gates}\n", &gates_text(&found.gates))
-        .replace("{leaves}\n", &pair.config_text())
-        .replace("{cache}\n", &cache_text(&found.caches))
-        .replace("{roles}", &roles_text())
-        .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
-        .replace("{name}", &quoted(name))
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-fn targets_text(repository: Option<&Utf8Path>) -> String {
-    let (mark, path) = match repository {
-        Some(path) => ("", path),
-        None => ("#", Utf8Path::new("../repo")),
-    };
-    format!(
-        "{mark}[[targets]]\n{mark}path = {}\n#name = \"repo\"\n#repo = \"owner/repo\"\n#branch = \"main\"\n\n",
-        quoted(path.as_str())
-    )
-}
-
-fn gates_text(rows: &[GateRow]) -> String {
-    let row = |row: &GateRow| {
-        format!(
-            "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\n",
-            quoted(row.id),
-            quoted(row.tier),
-            quoted(row.label),
-            quoted(row.cmd),
-            row.gating
-        )
-    };
-    rows.iter().map(row).collect::<String>() + "\n"
-}
-
-/// Renders the proposed caches; a comment if there are none.
-fn cache_text(caches: &[&str]) -> String {
-    let list: Vec<String> = caches.iter().map(|cache| quoted(cache)).collect();
-    let comment = if caches.is_empty() { "#" } else { "" };
-    format!("{comment}cache = [{}]\n", list.join(", "))
-}
-
-/// Lists the roles that have a table of their own.
-fn roles_text() -> String {
-    let single = ROLES.iter().filter(|spec| spec.role != Role::Adviser);
-    single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the path of a target as `pdca.toml` names it, and refuses one that is no repository.
-fn target_path(dir: &Utf8Path, given: &Utf8Path, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
-    let full = cx.ambient.cwd.join(given);
-    if !exists(&full.join(".git")) {
-        return Err(Failure::usage(format!("`{given}` is no git repository with a checkout"))
-            .at(Place::file(full))
-            .hint("`--target` names the top directory of a repository"));
-    }
-    // A relative path in the file is relative to the workspace.
-    if given.is_absolute() || *dir == cx.ambient.cwd { Ok(given.to_owned()) } else { Ok(full) }
-}
-
-/// Returns the lines of a configuration that say something.
-fn settings(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-    let mut shown: Vec<&str> = Vec::new();
-    for line in lines {
-        // A table in which nothing is set says nothing.
-        if line.starts_with('[') && shown.last().is_some_and(|last| last.starts_with('[')) {
-            shown.pop();
-        }
-        shown.push(line);
-    }
-    if shown.last().is_some_and(|last| last.starts_with('[')) {
-        shown.pop();
-    }
-    shown.join("\n")
 }
 
 #[cfg(test)]

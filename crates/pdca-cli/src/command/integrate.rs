@@ -2,8 +2,8 @@
 
 mod explain;
 mod order;
+pub(super) mod output;
 pub(super) mod stats;
-pub(super) mod told;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -31,7 +31,7 @@ use crate::session;
 
 pub(crate) use explain::{standing as unknown, unsealable};
 use order::{Unlanded, arranged};
-use told::{BranchReport, IntegrateReport};
+use output::{BranchReport, IntegrateReport};
 
 /// Gate accepted changes together and land the green ones
 ///
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         IntegrateReport { settings, dry_run, branches, resolved: resolving.items, returned };
     let failure = worst(failures);
     if failure.is_none() && ended.is_empty() {
-        told::nothing(cx, &fronts, err)?;
+        output::nothing(cx, &fronts, err)?;
         return Ok(Response::new(report, Exit::NothingToDo));
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         })?
     } else {
         let template = text_of(&workspace.templates_dir.join("brief.md.tpl"))?;
-        let template = template.as_deref().unwrap_or(super::init::BRIEF_TEMPLATE);
+        let template = template.as_deref().unwrap_or(pdca_config::scaffold::BRIEF_TEMPLATE);
         fill(template, id.as_ref(), args.title.as_deref())
     };
     let carried = if exists { bundle.read(Artifact::CarryForward)? } else { None };

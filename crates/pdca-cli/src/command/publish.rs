@@ -1,7 +1,7 @@
 //! `pdca publish`: publishes accepted changes on a forge.
 
 mod explain;
-pub(super) mod told;
+pub(super) mod output;
 
 use std::io::Write;
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         }
     }
     let exit = exit_of(&ended);
-    Ok(Response::new(told::PublishReport { dry_run, ended }, exit))
+    Ok(Response::new(output::PublishReport { dry_run, ended }, exit))
 }
 
 /// Returns the most severe exit code.

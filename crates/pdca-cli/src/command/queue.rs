@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::Overview;
 use crate::report::{Report, Response, Table};
 use crate::style::one_line;
 
@@ -53,14 +52,14 @@ pub(super) struct Queue {
 }
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let overview = Overview::load_at_work(cx)?;
+    let overview = crate::session::snapshot_at_work(cx)?;
     let waiting =
         overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
     // `status` reports a bundle that became unreadable since the survey.
     let mut items: Vec<Item> =
         waiting.filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten()).collect();
     for item in &mut items {
-        item.forecast_conflicts = overview.meeting.conflicts(&item.id).to_vec();
+        item.forecast_conflicts = overview.landing.conflicts(&item.id).to_vec();
     }
     items.sort_by(|a, b| a.needs_human.cmp(&b.needs_human).then_with(|| a.id.cmp(&b.id)));
     Ok(Response::done(Queue { items }))

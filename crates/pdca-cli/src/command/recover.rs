@@ -6,13 +6,14 @@ use std::io::Write;
 
 use pdca_driver::{Begun, Run, RunStatus, WorkspaceConfig, has_work, run_statuses_in_lanes};
 use pdca_journal::{Liveness, RecoveryAction, RunState};
+use pdca_snapshot::{FoundRow, RunRow};
 use serde::Serialize;
 
 use crate::ambient;
+use crate::command::runs::{found_line, run_lines};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::overview::runs::{FoundRow, RunRow};
 use crate::report::{Report, Response};
 use crate::session;
 
@@ -153,11 +154,11 @@ impl Recovery {
     }
 
     fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for line in self.run.lines(cx) {
+        for line in run_lines(&self.run, cx) {
             writeln!(out, "{line}")?;
         }
         for bundle in &self.bundles {
-            writeln!(out, "{}", bundle.line())?;
+            writeln!(out, "{}", found_line(bundle))?;
         }
         let p = cx.out;
         let said = match (self.action, self.done) {

@@ -1,6 +1,6 @@
 //! `pdca resolve`: runs the resolver on changes that conflict with their branch.
 
-pub(super) mod told;
+pub(super) mod output;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -15,7 +15,7 @@ use pdca_integrate::dry_run_resolution;
 use pdca_leaves::Role;
 use pdca_state::{BundleId, State};
 
-pub(super) use told::{Row, lines, rows};
+pub(super) use output::{Row, lines, rows};
 
 use super::integrate::unknown;
 use super::plan::rejected;
@@ -105,8 +105,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if items.is_empty() {
         cx.note(err, "nothing that is accepted conflicts with its branch")?;
     }
-    let exit = told::exit(&items);
-    let report = told::ResolveReport { dry_run: cx.globals.dry_run, items };
+    let exit = output::exit(&items);
+    let report = output::ResolveReport { dry_run: cx.globals.dry_run, items };
     Ok(Response::new(report, exit).failed(failure))
 }
 

@@ -384,8 +384,8 @@ fn require_unfinished(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failur
 
 /// Warns about bundles whose dependency can no longer be met.
 fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Result<(), Failure> {
-    let overview = crate::overview::Overview::load(cx)?;
-    let needs = |entry: &&crate::overview::Entry| {
+    let overview = crate::session::snapshot(cx)?;
+    let needs = |entry: &&pdca_snapshot::Entry| {
         entry.blocked_by.iter().any(|blocker| blocker.id == *bundle.id())
     };
     let ids: Vec<&str> =

@@ -10,20 +10,22 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
+use pdca_snapshot::{
+    Blocker, BranchSummary, Doing, Entry, HeldBy, Next, RunRow, UNREADABLE, WorkspaceSnapshot, ago,
+    timestamp,
+};
 use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State, chain};
 use serde::Serialize;
 
 use crate::context::{Context, Globals, IdArg};
 use crate::failure::{Failure, shorter};
-use crate::meeting::Branch;
-use crate::overview::runs::RunRow;
-use crate::overview::{Blocker, Doing, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
 use crate::progress::span;
 use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
 use crate::style::{ColorWhen, Painted, one_line, printable};
 
 use super::plan::words;
+use super::runs::run_lines;
 
 /// Show the state of every bundle, or everything about one
 ///
@@ -155,10 +157,10 @@ struct BadRow {
 }
 
 impl Row {
-    pub(super) fn of(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> Self {
-        let (work, meeting) = (&overview.work, &overview.meeting);
+    pub(super) fn of(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> Self {
+        let (work, landing) = (&overview.work, &overview.landing);
         let at_work = work.on(&entry.id);
-        let mark = meeting.mark(&entry.id);
+        let mark = landing.mark(&entry.id);
         let empty = Row {
             id: entry.id.clone(),
             dir: entry.dir.clone(),
@@ -181,8 +183,8 @@ impl Row {
             failed: entry.failed.clone(),
             integration: mark.map(|mark| mark.word),
             integration_detail: mark.and_then(|mark| mark.text.clone()),
-            stale: meeting.stale(&entry.id).map(|stale| stale.why.clone()),
-            forecast_conflicts: meeting.conflicts(&entry.id).to_vec(),
+            stale: landing.stale(&entry.id).map(|stale| stale.why.clone()),
+            forecast_conflicts: landing.conflicts(&entry.id).to_vec(),
             next: super::next::of_bundle(cx, overview, entry),
             error: None,
         };
@@ -212,19 +214,8 @@ impl Row {
 
 impl BadRow {
     fn of(error: &LoadError) -> Self {
-        BadRow { message: message(error), file: error.path().to_string(), line: error.line() }
+        BadRow { message: chain(error), file: error.path().to_string(), line: error.line() }
     }
-}
-
-fn message(error: &LoadError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 fn since(dir: &Utf8Path) -> Option<String> {
@@ -243,9 +234,9 @@ pub(super) struct StatusReport {
     targets: Vec<BranchRow>,
     bundles: Vec<Row>,
     strangers: Vec<Odd>,
-    next: super::next::Next,
+    next: Next,
     #[serde(skip)]
-    overview: Overview,
+    overview: WorkspaceSnapshot,
     /// Prints the next command for people.
     #[serde(skip)]
     with_next: bool,
@@ -263,7 +254,7 @@ struct BranchRow {
 }
 
 impl BranchRow {
-    fn of(cx: &Context<'_>, branch: &Branch) -> Self {
+    fn of(cx: &Context<'_>, branch: &BranchSummary) -> Self {
         let (next, why) = branch.next.clone().unzip();
         Self {
             target: branch.target.clone(),
@@ -284,24 +275,24 @@ struct Odd {
 
 impl StatusReport {
     pub(super) fn load(cx: &Context<'_>, with_next: bool) -> Result<Self, Failure> {
-        let overview = Overview::load_at_work(cx)?;
+        let mut overview = session::snapshot_at_work(cx)?;
         let odd = |stranger: &'_ pdca_state::Stranger| Odd {
             name: stranger.name.clone(),
             why: stranger.why.to_string(),
         };
-        let branches = overview.meeting.branches.iter();
+        let branches = overview.landing.branches.iter();
         let row = |entry: &Entry| Row::of(cx, entry, &overview);
         // The next command of a bundle is searched over all its dependencies, which is slow, so only JSON has it.
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
-        let (runs, unread) = runs(cx);
+        let next = super::next::next(cx, &overview);
         Ok(Self {
-            runs,
-            unread,
+            runs: std::mem::take(&mut overview.runs),
+            unread: std::mem::take(&mut overview.unread),
             targets: branches.map(|branch| BranchRow::of(cx, branch)).collect(),
             bundles,
             strangers: overview.strangers.iter().map(odd).collect(),
-            next: super::next::next(cx, &overview),
+            next,
             overview,
             with_next,
         })
@@ -312,7 +303,7 @@ impl Report for StatusReport {
     const KIND: &'static str = "status";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for line in self.runs.iter().flat_map(|run| run.lines(cx)) {
+        for line in self.runs.iter().flat_map(|run| run_lines(run, cx)) {
             writeln!(out, "{line}")?;
         }
         for why in &self.unread {
@@ -335,7 +326,7 @@ impl Report for StatusReport {
             let state = entry.state().map_or(UNREADABLE, State::as_str).to_owned();
             let (slug, remarks) = match &entry.glance {
                 Ok(glance) => (glance.slug.clone(), remarks(&plain, entry, &self.overview)),
-                Err(error) => (None, message(error)),
+                Err(error) => (None, chain(error)),
             };
             table.row([state, entry.id.to_string(), slug.unwrap_or_default(), remarks]);
         }
@@ -343,7 +334,11 @@ impl Report for StatusReport {
     }
 }
 
-fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Result<(), Failure> {
+fn show_all(
+    cx: &Context<'_>,
+    overview: &WorkspaceSnapshot,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if overview.entries.is_empty() {
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
     }
@@ -363,7 +358,7 @@ fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Resul
         let state = paint(cx.out, entry.state(), format!("{state:<16}"));
         match &entry.glance {
             Err(error) => {
-                let what = shorter(&message(error), &cx.ambient.cwd);
+                let what = shorter(&chain(error), &cx.ambient.cwd);
                 writeln!(out, "{state}  {:<ids$}  {}", entry.id, printable(&what))?;
             }
             Ok(glance) => {
@@ -395,8 +390,8 @@ fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Resul
             cx.out.faint(format!("{} bundles: {}", overview.entries.len(), counts.join(", ")))
         )?;
     }
-    if overview.meeting.branches.len() > 1 {
-        for branch in &overview.meeting.branches {
+    if overview.landing.branches.len() > 1 {
+        for branch in &overview.landing.branches {
             let counts: Vec<String> =
                 branch.counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
             let name = format!("{} {}", branch.target, branch.name);
@@ -410,23 +405,8 @@ fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// Returns the active runs, and errors of reading some. Errors never hide the bundles.
-fn runs(cx: &Context<'_>) -> (Vec<RunRow>, Vec<String>) {
-    let Ok(site) = session::site(cx) else { return Default::default() };
-    let (mut rows, mut unread) = (Vec::new(), Vec::new());
-    match pdca_driver::run_statuses(&site) {
-        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of(run, &site))),
-        Err(error) => unread.push(chain(&error)),
-    }
-    match pdca_driver::integrations(&site) {
-        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of_integration(run, &site))),
-        Err(error) => unread.push(chain(&error)),
-    }
-    (rows, unread)
-}
-
 /// Returns the remarks about a bundle besides its state.
-fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
+fn remarks(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> String {
     let work = &overview.work;
     let palette = cx.out;
     let mut remarks: Vec<String> = Vec::new();
@@ -476,17 +456,17 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
     if !rivals.is_empty() && !glance.state.is_terminal() {
         remarks.push(format!("[not beside: {}]", rivals.join(", ")));
     }
-    if let Some(stale) = overview.meeting.stale(&entry.id) {
+    if let Some(stale) = overview.landing.stale(&entry.id) {
         remarks.push(palette.warn(format!("[stale: {}]", printable(&stale.why))).to_string());
     }
-    if let Some(mark) = overview.meeting.mark(&entry.id) {
+    if let Some(mark) = overview.landing.mark(&entry.id) {
         let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
         let text = format!("[{}{}]", mark.word, printable(&text));
         let is_good = matches!(mark.word, "landed" | "sealed");
         let painted = if is_good { palette.good(text) } else { palette.warn(text) };
         remarks.push(painted.to_string());
     }
-    let conflicts = overview.meeting.conflicts(&entry.id);
+    let conflicts = overview.landing.conflicts(&entry.id);
     if !conflicts.is_empty() {
         let ids: Vec<&str> = conflicts.iter().map(AsRef::as_ref).collect();
         remarks.push(palette.warn(format!("[will conflict: {}]", ids.join(", "))).to_string());

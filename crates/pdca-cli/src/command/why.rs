@@ -6,13 +6,12 @@ use std::io::Write;
 
 use pdca_driver::BeatFailure;
 use pdca_integrate::blocked_conflicts;
+use pdca_snapshot::{Entry, Standing, WorkspaceSnapshot, blocked_bundles};
 use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
-use crate::overview::runs::blocked_bundles;
-use crate::overview::{Entry, Overview, Standing};
 use crate::report::{Report, Response};
 use crate::style::printable;
 
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let snapshot = bundle.load()?;
     let overview = match snapshot.state {
         // Only accepted bundles have facts outside the bundles.
-        State::Complete => Overview::load_at_work(cx)?,
+        State::Complete => crate::session::snapshot_at_work(cx)?,
         State::Unplanned
         | State::Resolved
         | State::Planned
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         | State::Checked
         | State::AwaitingSignoff
         | State::Iterate(_)
-        | State::Discontinued => Overview::load(cx)?,
+        | State::Discontinued => crate::session::snapshot(cx)?,
     };
     let entry = overview.get(bundle.id());
     let mut reasons = Explanation {
@@ -99,7 +98,7 @@ fn explain(
     cx: &Context<'_>,
     bundle: &Bundle,
     snapshot: &Snapshot,
-    overview: &Overview,
+    overview: &WorkspaceSnapshot,
     entry: Option<&Entry>,
     to: &mut Explanation,
 ) -> Result<(), Failure> {
@@ -155,11 +154,11 @@ fn explain(
             } else if scheduled.has_driver() {
                 None
             } else if let Some(entry) = blocked {
-                Some(super::next::unblocking(overview, entry, &cx.ambient.cwd))
+                Some(pdca_snapshot::unblocking(overview, entry, &cx.ambient.cwd))
             } else if scheduled.may_start() {
                 Some(format!("pdca run {id}"))
             } else if scheduled.is_left_alone() {
-                entry.map(|entry| super::next::edit(entry, &cx.ambient.cwd))
+                entry.map(|entry| pdca_snapshot::edit_brief(entry, &cx.ambient.cwd))
             } else {
                 None
             };
@@ -168,10 +167,10 @@ fn explain(
         }
         State::AwaitingSignoff => {
             awaiting(cx, bundle, snapshot, &mut say)?;
-            match overview.meeting.stale(id) {
+            match overview.landing.stale(id) {
                 Some(stale) => {
                     say(format!("stale: {}", stale.why));
-                    Some(super::next::after_stale(id, stale))
+                    Some(pdca_snapshot::after_stale(id, stale))
                 }
                 None => Some(format!("pdca status {id}")),
             }
@@ -204,21 +203,21 @@ fn explain(
 /// Describes the state of an accepted change, and returns the next command.
 fn accepted(
     cx: &Context<'_>,
-    overview: &Overview,
+    overview: &WorkspaceSnapshot,
     id: &BundleId,
     say: &mut dyn FnMut(String),
 ) -> Option<String> {
-    let Some(mark) = overview.meeting.mark(id) else {
+    let Some(mark) = overview.landing.mark(id) else {
         // With nothing sealed, the branches were not read.
         let site = crate::session::site(cx).ok().filter(|site| !site.targets.is_empty())?;
         let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
         let is_open = overview.get(id).and_then(Entry::state) == Some(State::Complete);
-        return (has_change && is_open).then(|| crate::meeting::after_unsealed(&bundle));
+        return (has_change && is_open).then(|| pdca_snapshot::after_unsealed(&bundle));
     };
     let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
     say(format!("{}{text}", mark.word));
-    for line in mark.held.iter().flat_map(|held| crate::meeting::evidence(cx, held)) {
+    for line in mark.held.iter().flat_map(|held| super::integrate::output::evidence(cx, held)) {
         say(line);
     }
     if mark.word != "blocked_conflict" {
@@ -271,7 +270,12 @@ fn work_left(snapshot: &Snapshot) -> String {
     }
 }
 
-fn blockers(overview: &Overview, entry: &Entry, scheduled: &Schedule, say: &mut dyn FnMut(String)) {
+fn blockers(
+    overview: &WorkspaceSnapshot,
+    entry: &Entry,
+    scheduled: &Schedule,
+    say: &mut dyn FnMut(String),
+) {
     for blocker in &entry.blocked_by {
         let id = &blocker.id;
         let at = scheduled.place(id);

@@ -1,11 +1,28 @@
 //! Converts library errors, adding remedy and exit code.
 
+use pdca_config::ConfigError;
+use pdca_config::scaffold::ScaffoldError;
 use pdca_process::{GitError, OLDEST_GIT};
 use pdca_state::files::ReadError;
 use pdca_state::{ArchiveError, CreateError, IdError, LoadError, RootError, WriteError};
 
 use super::{Failure, Place};
 use crate::exit::Exit;
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::of(Exit::Usage, error.problems)
+    }
+}
+
+impl From<ScaffoldError> for Failure {
+    fn from(error: ScaffoldError) -> Self {
+        match error {
+            ScaffoldError::Config(error) => error.into(),
+            ScaffoldError::Read(error) => error.into(),
+        }
+    }
+}
 
 impl From<IdError> for Failure {
     fn from(error: IdError) -> Self {

@@ -22,7 +22,7 @@ use super::patch_scope::PatchScope;
 
 /// The largest size of the cache, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// The most new pairs that a quick forecast asks git about. The rest is left to the next one,
+/// The most new pairs that the forecast of one bundle asks git about. The rest is left to the next one,
 /// or to `pdca forecast`, which has no limit.
 const IN_PASSING: usize = 2_000;
 /// The most pairs in the cache.
@@ -122,6 +122,15 @@ struct Scope<'s> {
     about: Option<&'s BundleId>,
     /// The most pairs to ask git about, in addition to cached ones.
     most: usize,
+    /// Whether commits that do not exist yet are made of patches, for which git is started.
+    makes_commits: bool,
+}
+
+impl Scope<'_> {
+    /// All pairs.
+    const ALL: Self = Self { about: None, most: usize::MAX, makes_commits: true };
+    /// The pairs that are cached.
+    const KNOWN: Self = Self { about: None, most: 0, makes_commits: false };
 }
 
 /// The cache: commits by base and patch, and conflicts by pair of commits.
@@ -136,15 +145,20 @@ pub fn forecast(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
 ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-    forecast_among(config, only, Scope { about: None, most: usize::MAX })
+    forecast_among(config, only, &landed(config, only)?, Scope::ALL)
 }
 
-/// Like [`forecast`], but limits the number of new pairs.
-pub fn quick_forecast(
+/// Like [`forecast`], but returns only pairs that were compared before, and asks git about none. No bundle of `only`
+/// may have landed.
+pub fn known_forecast(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
 ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-    forecast_among(config, only, Scope { about: None, most: IN_PASSING })
+    // Most workspaces know of no conflict, and need not read their bundles once more.
+    if load_memory(config).pairs.values().all(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    forecast_among(config, only, &BTreeSet::new(), Scope::KNOWN)
 }
 
 /// Returns the pairs of a bundle that was just checked with other built ones.
@@ -164,20 +178,21 @@ pub fn forecast_of(
         .into_iter()
         .filter(|other| other.path(Artifact::Patch).exists())
         .collect();
-    let own = built.iter().find(|other| other.id() == bundle).map(scope);
+    let own = built.iter().find(|other| other.id() == bundle).map(patch_scope);
     let Some(own) = own else { return Ok(Vec::new()) };
     // Most patches affect disjoint paths, which is known without asking git.
-    let near = built.iter().filter(|other| scope(other).may_overlap(&own));
+    let near = built.iter().filter(|other| patch_scope(other).may_overlap(&own));
     let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
     if !near.iter().any(|other| other != bundle) {
         return Ok(Vec::new());
     }
     let only = near.into_iter().chain([bundle.clone()]).collect();
-    let forecasts = forecast_among(config, &only, Scope { about: Some(bundle), most: IN_PASSING })?;
+    let scope = Scope { about: Some(bundle), most: IN_PASSING, ..Scope::ALL };
+    let forecasts = forecast_among(config, &only, &landed(config, &only)?, scope)?;
     Ok(forecasts.into_iter().flat_map(|forecast| forecast.pairs).collect())
 }
 
-fn scope(bundle: &Bundle) -> PatchScope {
+fn patch_scope(bundle: &Bundle) -> PatchScope {
     // An unreadable patch is reported when the bundle is run.
     PatchScope::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
 }
@@ -186,19 +201,21 @@ fn scope(bundle: &Bundle) -> PatchScope {
 fn forecast_among(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
+    landed: &BTreeSet<BundleId>,
     scope: Scope<'_>,
 ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-    let landed = landed(config, only)?;
     let mut memory = load_memory(config);
     let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
     for bundle in config.dirs.bundles.list()? {
-        let is_wanted = only.is_empty() || only.contains(bundle.id());
+        if !only.is_empty() && !only.contains(bundle.id()) {
+            continue;
+        }
         let Ok(snapshot) = bundle.load() else { continue };
         let has_patch = snapshot.artifacts.contains(Artifact::Patch);
         let is_over = matches!(snapshot.state, State::Resolved | State::Discontinued)
             || snapshot.state == State::Complete && !has_patch
             || landed.contains(bundle.id());
-        let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
+        let Some(brief) = snapshot.authored_brief().filter(|_| !is_over) else {
             continue;
         };
         // A brief with an unknown target is reported when the bundle is built.
@@ -211,10 +228,10 @@ fn forecast_among(
     let mut found = Vec::new();
     for ((_, branch), Place { target, bundles }) in forecasts {
         let failed = |source| TargetBranchError::Store { target: target.name.clone(), source };
-        let store = config.store(&target).map_err(failed)?;
+        let store = config.store_to_read(&target).map_err(failed)?;
         let items: Vec<ForecastItem> = bundles
             .iter()
-            .map(|(bundle, snapshot)| item(config, &store, bundle, snapshot, &mut memory))
+            .map(|(bundle, snapshot)| item(config, &store, bundle, snapshot, scope, &mut memory))
             .collect();
         let pairs = unclear_pairs(&store, &config.integrate, &items, scope, &mut memory);
         found.push(BranchForecast {
@@ -225,7 +242,9 @@ fn forecast_among(
             pairs,
         });
     }
-    store_memory(config, &memory);
+    if scope.makes_commits {
+        store_memory(config, memory);
+    }
     Ok(found)
 }
 
@@ -245,20 +264,21 @@ fn item(
     store: &Store,
     bundle: &Bundle,
     snapshot: &Snapshot,
+    scope: Scope<'_>,
     memory: &mut Memory,
 ) -> ForecastItem {
     let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
     let brief = snapshot.authored_brief();
     let globs = brief.map(pdca_state::Brief::touches).unwrap_or_default();
     let touches = globs.iter().filter_map(parse).collect();
-    let head = head_of(config, store, bundle, snapshot, memory);
+    let head = head_of(config, store, bundle, snapshot, scope, memory);
     let level = match (head, snapshot.state) {
         (Some(_), State::Complete) => Level::Seals,
         (Some(_), _) => Level::Heads,
         (None, _) => Level::Declared,
     };
     let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
-    let scope = head.map(|_| scope(bundle));
+    let scope = head.map(|_| patch_scope(bundle));
     // A record that cannot be read only makes the forecast too careful.
     let attempt = config.attempts().load(bundle.id()).ok().flatten();
     let stands_on = attempt.filter(|_| head.is_some()).map(|attempt| attempt.stands_on);
@@ -272,6 +292,7 @@ fn head_of(
     store: &Store,
     bundle: &Bundle,
     snapshot: &Snapshot,
+    scope: Scope<'_>,
     memory: &mut Memory,
 ) -> Option<ObjectId> {
     // Prefer the commit that Do left.
@@ -287,6 +308,9 @@ fn head_of(
     // Nothing refers to the commit, so gc may have removed it; then it is made again.
     if let Some(known) = known.filter(|known| store.tree_of(*known).is_ok()) {
         return Some(known);
+    }
+    if !scope.makes_commits {
+        return None;
     }
     let made = store.rebuild(&Ingredients {
         base,
@@ -310,14 +334,21 @@ fn load_memory(config: &WorkspaceConfig) -> Memory {
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Writes the cache if possible; losing it only costs time.
-fn store_memory(config: &WorkspaceConfig, memory: &Memory) {
-    let Ok(text) = serde_json::to_vec(memory) else { return };
-    let path = memory_file(config);
-    let known = files::read_bounded(&path, LARGEST).ok().flatten();
-    let is_news = known.as_ref() != Some(&text);
-    if is_news && memory.pairs.len() < MOST && config.dirs.private().is_dir() {
-        drop(files::replace_unsynced(&path, &text));
+/// Writes the cache if possible, with what other workers added meanwhile; losing it only costs time.
+fn store_memory(config: &WorkspaceConfig, mut memory: Memory) {
+    let known = load_memory(config);
+    if memory.heads.keys().all(|key| known.heads.contains_key(key))
+        && memory.pairs.keys().all(|key| known.pairs.contains_key(key))
+    {
+        return;
+    }
+    memory.heads.extend(known.heads);
+    memory.pairs.extend(known.pairs);
+    if memory.pairs.len() < MOST
+        && config.dirs.private().is_dir()
+        && let Ok(text) = serde_json::to_vec(&memory)
+    {
+        drop(files::replace_unsynced(memory_file(config), &text));
     }
 }
 
@@ -454,7 +485,7 @@ mod tests {
             item("2", "b", &[("1", "a")]),
             item("3", "c", &[("1", "a"), ("2", "f")]),
         ];
-        let scope = Scope { about: None, most: usize::MAX };
+        let scope = Scope::ALL;
         let asked: Vec<_> =
             pairs(&items, scope).map(|(a, b)| (a.id.as_str(), b.id.as_str())).collect();
         assert_eq!(asked, [("2", "3")]);

@@ -120,6 +120,11 @@ impl WorkspaceConfig {
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         self.queue().store(target)
     }
+
+    /// Opens the repository of a target to look at it: git is not started before something is merged or written.
+    pub fn store_to_read(&self, target: &TargetSpec) -> Result<Store, StoreError> {
+        self.queue().store_to_read(target)
+    }
 }
 
 /// Seals a bundle that is about to be accepted. The caller holds the bundle.

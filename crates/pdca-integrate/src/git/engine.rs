@@ -287,17 +287,17 @@ impl<'a> Engine<'a> {
         let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
         self.asked += count;
         self.asked_git += count;
-        let said = if self.store.merges_trees() {
-            self.run_trees(questions)
-        } else {
-            self.run_commits(questions)
+        let said = match self.store.merges_trees() {
+            Ok(true) => self.run_trees(questions),
+            Ok(false) => self.run_commits(questions),
+            Err(error) => Err(error),
         };
         said.unwrap_or_else(|error| (Vec::new(), pdca_state::chain(&error)))
     }
 
     fn run_trees(&self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
         let lines: String = questions.iter().map(Question::line).collect();
-        let mut tool = self.store.git().tool(&ARGS, &self.drivers.settings()).stdin(lines);
+        let mut tool = self.store.git()?.tool(&ARGS, &self.drivers.settings()).stdin(lines);
         if let Some(tree) = self.attributes {
             tool = tool.env("GIT_ATTR_SOURCE", tree.to_string());
         }
@@ -311,7 +311,7 @@ impl<'a> Engine<'a> {
         let stand_ins = StandIns::write(store, questions)?;
         let lines: String = (0..).zip(questions).map(|(at, q)| stand_ins.line(at, q)).collect();
         let mut tool = store
-            .git()
+            .git()?
             .tool(&ARGS, &self.drivers.settings())
             .stdin(lines)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", stand_ins.alternates());

@@ -295,7 +295,7 @@ pub fn base_drift(
     }
     let range = format!("{base}...{now}");
     let args = ["rev-list", "--count", "--left-right", range.as_str(), "--"];
-    let said = store.git().must("count commits", &args, Vec::new())?;
+    let said = store.git()?.must("count commits", &args, Vec::new())?;
     let said = String::from_utf8_lossy(&said).into_owned();
     let mut counts = said.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(lost)), Some(Ok(commits))) = (counts.next(), counts.next()) else {

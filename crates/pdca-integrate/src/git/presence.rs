@@ -106,6 +106,22 @@ pub fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, 
     proof::contains(store, tip, commit)
 }
 
+/// Returns true if `commit` is `tip` or an ancestor of it, like [`contains`], but reads the objects itself.
+///
+/// Only for what is shown: a landing is decided by what git says.
+pub fn descends_from(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
+    store.require_commit(tip)?;
+    store.require_commit(commit)?;
+    if tip == commit {
+        return Ok(true);
+    }
+    let failed = |source| StoreError::objects("compare histories", source);
+    let repo = store.repo();
+    // Of several common ancestors none is the commit itself: an ancestor of the tip is the only one.
+    let base = repo.merge_bases_many(tip, &[commit]).map_err(failed)?;
+    Ok(base.iter().any(|base| base.detach() == commit))
+}
+
 /// A part of a history, read once.
 struct History {
     /// Children before their parents.
@@ -249,7 +265,7 @@ fn brings(
         match &claim.digest {
             Some(named) if named == digest => return Ok(true),
             None if record.schema == 1 => {
-                if !proof::contains(store, record.base, commit.id)? {
+                if !descends_from(store, record.base, commit.id)? {
                     return Ok(true);
                 }
             }

@@ -71,7 +71,8 @@ impl Store {
 
     fn patched_tree(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         let name = format!("{}-{}", change.base, sha256_hex(change.patch));
-        let index = self.git().room().join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
+        let room = self.git()?.room();
+        let index = room.join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
         let made = self.patch_index(change, index.as_str());
         match fs::remove_file(&index) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -83,7 +84,7 @@ impl Store {
 
     fn patch_index(&self, change: &Ingredients<'_>, index: &str) -> Result<ObjectId, RebuildError> {
         let git = |args: &[&str], stdin: &[u8]| {
-            let tool = self.git().tool(args, &[]).env("GIT_INDEX_FILE", index);
+            let tool = self.git()?.tool(args, &[]).env("GIT_INDEX_FILE", index);
             run(&tool.stdin(stdin.to_vec()))
         };
         let failed = |doing, said: &crate::git::command::Said| StoreError::Git {

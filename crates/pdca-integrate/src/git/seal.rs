@@ -485,7 +485,7 @@ fn footprint(
 fn require_complete(store: &Store, record: &SealRecord) -> Result<(), StoreError> {
     let revisions = format!("{}\n^{}\n", record.head, record.base);
     let args = ["rev-list", "--objects", "--quiet", "--stdin"];
-    store.git().must("find every object of the change", &args, revisions.into_bytes()).map(drop)
+    store.git()?.must("find every object of the change", &args, revisions.into_bytes()).map(drop)
 }
 
 fn write_tag(store: &Store, record: &SealRecord) -> Result<ObjectId, StoreError> {

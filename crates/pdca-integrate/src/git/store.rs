@@ -2,7 +2,7 @@
 
 use std::{
     ops::Deref,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,11 +22,18 @@ use crate::{
 pub struct Store {
     path: Utf8PathBuf,
     common_dir: Utf8PathBuf,
-    git: Git,
-    installed: InstalledGit,
+    room: Utf8PathBuf,
+    tooling: OnceLock<Tooling>,
     repo: gix::ThreadSafeRepository,
     /// Unused handles with their caches.
     idle: Mutex<Vec<gix::Repository>>,
+}
+
+/// The git command line for a store. Objects and refs are read without it.
+#[derive(Debug, Clone)]
+struct Tooling {
+    git: Git,
+    installed: InstalledGit,
 }
 
 /// The size, in bytes, of each handle's object cache. A fold reads the same commits and directories repeatedly.
@@ -69,22 +76,43 @@ impl Store {
         room: &Utf8Path,
         git: InstalledGit,
     ) -> Result<Self, StoreError> {
+        // Before the repository is opened: a git that is too old is the first thing to mend.
         let installed = git.new_enough()?;
+        let store = Self::open_to_read(path, room)?;
+        store.prepare(installed)?;
+        Ok(store)
+    }
+
+    /// Opens the repository like [`open`](Self::open), but neither starts git nor creates `room` before a merge or a
+    /// write needs them.
+    pub fn open_to_read(path: &Utf8Path, room: &Utf8Path) -> Result<Self, StoreError> {
         let repo = open_repository(path)?;
         let common_dir = utf8(&repo.to_thread_local(), path)?;
-        let hash = repo.to_thread_local().object_hash();
-        let program = installed.program.clone();
-        let git = Git::prepare(program, room, &common_dir.join("objects"), hash)?;
-        let idle = Mutex::default();
-        Ok(Self { path: path.to_owned(), common_dir, git, installed, repo, idle })
+        let (path, room) = (path.to_owned(), room.to_owned());
+        let (tooling, idle) = (OnceLock::new(), Mutex::default());
+        Ok(Self { path, common_dir, room, tooling, repo, idle })
     }
 
     /// Opens the same repository again, without any caches.
     pub(crate) fn reopen(&self) -> Result<Self, StoreError> {
         let repo = open_repository(&self.path)?;
         let (path, common_dir) = (self.path.clone(), self.common_dir.clone());
-        let (git, installed) = (self.git.clone(), self.installed.clone());
-        Ok(Self { path, common_dir, git, installed, repo, idle: Mutex::default() })
+        let (room, tooling) = (self.room.clone(), self.tooling.clone());
+        Ok(Self { path, common_dir, room, tooling, repo, idle: Mutex::default() })
+    }
+
+    fn prepare(&self, installed: InstalledGit) -> Result<&Tooling, StoreError> {
+        let hash = self.repo.to_thread_local().object_hash();
+        let objects = self.common_dir.join("objects");
+        let git = Git::prepare(installed.program.clone(), &self.room, &objects, hash)?;
+        Ok(self.tooling.get_or_init(|| Tooling { git, installed }))
+    }
+
+    fn tooling(&self) -> Result<&Tooling, StoreError> {
+        match self.tooling.get() {
+            Some(known) => Ok(known),
+            None => self.prepare(InstalledGit::require()?),
+        }
     }
 
     /// Returns the path that the repository was opened with.
@@ -97,14 +125,14 @@ impl Store {
         &self.common_dir
     }
 
-    /// Returns the output of `git --version`.
+    /// Returns the output of `git --version`; empty if no usable git is found, which the next use of it reports.
     pub fn git_version(&self) -> &str {
-        &self.installed.said
+        self.tooling().map_or("", |tooling| &tooling.installed.said)
     }
 
     /// Returns true if `git merge-tree` accepts three trees, and attributes from a tree.
-    pub(crate) fn merges_trees(&self) -> bool {
-        self.installed.is_at_least(2, 45)
+    pub(crate) fn merges_trees(&self) -> Result<bool, StoreError> {
+        Ok(self.tooling()?.installed.is_at_least(2, 45))
     }
 
     /// Reads the commit of a ref from disk, or returns `None` if the ref does not exist.
@@ -142,13 +170,14 @@ impl Store {
         let other = open_repository(from)?.to_thread_local();
         let objects = utf8(&other, from)?.join("objects");
         let wanted = format!("{head}\n^{base}\n");
-        let pack = self.git.with_objects(&objects).must(
+        let git = self.git()?;
+        let pack = git.with_objects(&objects).must(
             "pack the commits",
             &["pack-objects", "--revs", "--stdout", "--quiet"],
             wanted.into_bytes(),
         )?;
         let args = ["index-pack", "--stdin", "--strict"];
-        self.git.must("take in the commits", &args, pack)?;
+        git.must("take in the commits", &args, pack)?;
         self.require_commit(head)
     }
 
@@ -242,8 +271,8 @@ impl Store {
         Handle { repo: Some(repo), idle: &self.idle }
     }
 
-    pub(crate) fn git(&self) -> &Git {
-        &self.git
+    pub(crate) fn git(&self) -> Result<&Git, StoreError> {
+        Ok(&self.tooling()?.git)
     }
 }
 

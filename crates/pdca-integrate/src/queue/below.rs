@@ -37,7 +37,7 @@ pub fn landed_below<'a>(
     let count: usize = landings.iter().map(length).sum::<usize>() + 1;
     let count = format!("--max-count={count}");
     let args = ["rev-list", "--first-parent", &count, "--end-of-options", &tip.to_string(), "--"];
-    let said = store.git().must("list the commits below a tip", &args, Vec::new())?;
+    let said = store.git()?.must("list the commits below a tip", &args, Vec::new())?;
     let form = || StoreError::Form { what: "git's list of commits".to_owned() };
     let line = said.lines().map(|line| ObjectId::from_hex(line).map_err(|_| form()));
     let line = line.collect::<Result<Vec<ObjectId>, StoreError>>()?;

@@ -2,14 +2,16 @@
 //! the seal. The state is derived from seals and ancestry in git, never from ids or dates.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
+use pdca_state::parallel::map_chunks;
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, LoadError, RootError, Snapshot, State, Summary,
     require_accepted, sha256_hex,
 };
 
 use crate::{
-    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, foreign_commits,
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, descends_from, foreign_commits,
     present_in, refs_below, seals_named, sightings, staging_branch,
 };
 
@@ -122,6 +124,9 @@ pub enum TargetBranchError {
     Store { target: String, source: StoreError },
 }
 
+/// The number of bundles that one thread reads at a time.
+const CHUNK: NonZero<usize> = NonZero::new(16).expect("because it is not zero");
+
 /// The name of a target, and the branch if one is named.
 type Place = (String, Option<String>);
 
@@ -150,11 +155,24 @@ impl TargetBranches {
         workspace: &QueueWorkspace,
         is_wanted: impl Fn(&BundleId) -> bool,
     ) -> Result<Self, RootError> {
+        Self::load_bundles(workspace, |bundle| is_wanted(bundle.id()))
+    }
+
+    /// Like [`load_some`](Self::load_some), where two bundles of one id are told apart.
+    pub fn load_bundles(
+        workspace: &QueueWorkspace,
+        is_wanted: impl Fn(&Bundle) -> bool,
+    ) -> Result<Self, RootError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
         let (mut unplaceable, mut open) = (Vec::new(), BTreeSet::new());
-        for bundle in accepted(workspace)?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
-            match place_of(workspace, &bundle) {
+        let mut wanted = accepted(workspace)?;
+        wanted.retain(|bundle| is_wanted(bundle));
+        let found = map_chunks(&wanted, CHUNK, |chunk| {
+            chunk.iter().map(|bundle| place_of(workspace, bundle)).collect()
+        });
+        for (bundle, placed) in wanted.into_iter().zip(found) {
+            match placed {
                 Ok(Some((target, branch, snapshot))) => {
                     let name = target.name.clone();
                     specs.insert(name.clone(), target);
@@ -210,7 +228,7 @@ impl TargetBranch {
     ) -> Result<Self, TargetBranchError> {
         let name = || target.name.clone();
         let failed = |source| TargetBranchError::Store { target: name(), source };
-        let store = workspace.store(&target).map_err(failed)?;
+        let store = workspace.store_to_read(&target).map_err(failed)?;
         let branch = if let Some(branch) = branch {
             branch.to_owned()
         } else {
@@ -230,9 +248,12 @@ impl TargetBranch {
         let Some((reference, tip)) = found else {
             return Err(TargetBranchError::NoBranch { target: name(), branch });
         };
+        let standings = map_chunks(&bundles, CHUNK, |chunk| {
+            chunk.iter().map(|(bundle, _)| standing(&store, bundle)).collect()
+        });
         let mut changes = Vec::new();
-        for (bundle, snapshot) in bundles {
-            let standing = standing(&store, &bundle)?;
+        for ((bundle, snapshot), standing) in bundles.into_iter().zip(standings) {
+            let standing = standing?;
             let brief = snapshot.authored_brief();
             let depends_on = brief.map(Brief::depends_on).unwrap_or_default();
             let depends_on = depends_on.among(&|id| workspace.is_bundle(id)).ids;
@@ -308,7 +329,7 @@ impl Staging {
         let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
         let Some(at) = at else { return Ok(staging) };
         staging.foreign = foreign_commits(store, tip, at)?;
-        if staging.foreign.is_empty() && contains(store, at, tip)? {
+        if staging.foreign.is_empty() && descends_from(store, at, tip)? {
             let wanted: BTreeSet<String> = changes
                 .iter()
                 .filter(|change| matches!(change.standing, ChangeState::Sealed(_)))

@@ -84,6 +84,12 @@ impl QueueWorkspace {
         Store::open(&target.path, &self.dirs.private().join("git").join(&target.name))
     }
 
+    /// Opens the repository of a target to look at it: git is not started before something is merged or written.
+    pub fn store_to_read(&self, target: &TargetSpec) -> Result<Store, StoreError> {
+        let room = self.dirs.private().join("git").join(&target.name);
+        Store::open_to_read(&target.path, &room)
+    }
+
     /// Returns true if a bundle with this id exists, put away or not.
     pub fn is_bundle(&self, id: &BundleId) -> bool {
         self.dirs.bundles.bundle(id).dir().is_dir()

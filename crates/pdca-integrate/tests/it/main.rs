@@ -24,3 +24,5 @@ mod scene;
 mod seals;
 #[cfg(test)]
 mod slice;
+#[cfg(test)]
+mod states;

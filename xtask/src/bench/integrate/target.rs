@@ -29,14 +29,7 @@ impl Target {
     ) -> Result<Self, Stopped> {
         let repo = home.join("target.git");
         program::output("git", &["init", "--quiet", "--bare", repo.as_str()], home)?;
-        let stream = home.join("stream");
-        fs_err::write(&stream, history(files, changes))?;
-        let status = program::command("git", &["fast-import", "--quiet"], &repo)
-            .stdin(Stdio::from(fs_err::File::open(&stream)?.into_parts().0))
-            .status()?;
-        if !status.success() {
-            return Err("git fast-import failed".into());
-        }
+        import(&repo, &home.join("stream"), &history(files, changes))?;
         let store = Store::open(&repo, &home.join("room"))?;
         let base = store.commit_at("refs/heads/main")?.ok_or("there is no main")?;
         let run: Run = "bench".parse()?;
@@ -45,13 +38,14 @@ impl Target {
         let mut sealed = Vec::new();
         for number in 0..changes {
             let head = store.commit_at(&format!("refs/heads/c{number}"))?.ok_or("no change")?;
-            let digest = pdca_state::sha256_hex(b"");
+            let patch = patch(number);
+            let digest = pdca_state::sha256_hex(patch.as_bytes());
             let accepted = Acceptance {
                 run: &run,
                 id: &format!("c{number}").parse()?,
                 base,
                 head,
-                patch: b"",
+                patch: patch.as_bytes(),
                 reviewed_head: head,
                 reviewed_patch: &digest,
                 gate_digest: "none",
@@ -69,6 +63,33 @@ impl Target {
         let seal_time = start.elapsed() / u32::try_from(changes.max(1))?;
         Ok(Self { store, base, sealed, seal_time })
     }
+
+    /// Lands the first changes on `main`: one commit each, which names the seal.
+    pub(in crate::bench) fn land(&self, home: &Utf8Path, count: usize) -> Result<(), Stopped> {
+        let mut parts = Vec::new();
+        for sealed in self.sealed.iter().take(count) {
+            let text = format!("{}\n\nPdca-Sealed: {0} {}\n", sealed.id(), sealed.digest());
+            let from = if parts.is_empty() { "from refs/heads/main^0\n" } else { "" };
+            parts.push(format!("commit refs/heads/main\n{WHO}\n{}{from}\n", data(&text)));
+        }
+        parts.push("done\n".to_owned());
+        import(self.store.path(), &home.join("landings"), &parts.concat())
+    }
+}
+
+/// Returns the `patch.diff` of a change, of a file that no other change has.
+pub(in crate::bench) fn patch(number: usize) -> String {
+    format!("--- a/part_{number}.rs\n+++ b/part_{number}.rs\n@@ -1 +1 @@\n-0\n+{number}\n")
+}
+
+const WHO: &str = "committer Bench <bench@localhost> 1000000000 +0000";
+
+fn import(repo: &Utf8Path, stream: &Utf8Path, text: &str) -> Result<(), Stopped> {
+    fs_err::write(stream, text)?;
+    let status = program::command("git", &["fast-import", "--quiet"], repo)
+        .stdin(Stdio::from(fs_err::File::open(stream)?.into_parts().0))
+        .status()?;
+    if status.success() { Ok(()) } else { Err("git fast-import failed".into()) }
 }
 
 fn name(file: usize) -> String {
@@ -96,7 +117,7 @@ fn data(text: &str) -> String {
 
 /// Returns the input of `git fast-import`.
 fn history(files: usize, changes: usize) -> String {
-    let who = "committer Bench <bench@localhost> 1000000000 +0000";
+    let who = WHO;
     let file = |number: usize, change| {
         format!("M 100644 inline {}\n{}", name(number), data(&content(number, change)))
     };

@@ -6,6 +6,7 @@ use pdca_driver::integrate::{NextAction, TargetBranches};
 use pdca_driver::{RunStatus, WorkspaceConfig, integrations};
 use pdca_integrate::end_integration;
 use pdca_journal::Liveness;
+use pdca_snapshot::RunRow;
 use pdca_state::BundleId;
 
 use super::Recovery;
@@ -13,7 +14,6 @@ use crate::ambient;
 use crate::command::integrate::ending;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::runs::RunRow;
 use crate::session;
 use crate::style::printable;
 

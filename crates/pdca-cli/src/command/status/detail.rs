@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use pdca_publish::{PublishRecord, PullState};
+use pdca_snapshot::{WorkspaceSnapshot, ago};
 use pdca_state::{
     Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
     Snapshot, State, Summary,
@@ -13,7 +14,6 @@ use crate::command::plan::words;
 use crate::command::queue::{open_texts, standing_index};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::{Overview, ago};
 use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
 
@@ -81,7 +81,7 @@ struct ProblemRow {
 /// Reports everything about one bundle.
 pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failure> {
     let snapshot = bundle.load()?;
-    let overview = Overview::load_at_work(cx)?;
+    let overview = crate::session::snapshot_at_work(cx)?;
     let pattern = cx.workspace()?.config.tracker.issue_url_pattern.as_ref();
     let url = pattern.map(|pattern| pattern.replace("{id}", snapshot.id.as_ref()));
     let Some(entry) = overview.get(&snapshot.id) else {
@@ -100,7 +100,7 @@ pub(in crate::command) struct BundleReport {
     url: Option<String>,
     published: Option<Published>,
     snapshot: Snapshot,
-    overview: Overview,
+    overview: WorkspaceSnapshot,
 }
 
 impl Serialize for BundleReport {
@@ -191,7 +191,7 @@ fn document(report: &BundleReport) -> Document<'_> {
 fn heading(
     cx: &Context<'_>,
     snapshot: &Snapshot,
-    overview: &Overview,
+    overview: &WorkspaceSnapshot,
     url: Option<&str>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -218,7 +218,7 @@ fn heading(
     for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
         writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;
     }
-    if let Some(mark) = overview.meeting.mark(&snapshot.id) {
+    if let Some(mark) = overview.landing.mark(&snapshot.id) {
         let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
         writeln!(out, "  together   {}{}", mark.word, printable(&text))?;
     }

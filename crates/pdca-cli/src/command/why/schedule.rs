@@ -7,6 +7,7 @@ use pdca_dag::{
     Why,
 };
 use pdca_driver::{AtWork, Batch, WorkspaceConfig};
+use pdca_snapshot::{WorkspaceSnapshot, ago, timestamp};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use crate::command::plan::rejection::{explained, place};
 use crate::command::plan::{Kept, words};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::{Overview, ago, timestamp};
 use crate::session;
 
 /// The most idle rivals that are named.
@@ -92,7 +92,7 @@ impl Schedule {
     pub(super) fn load(
         cx: &Context<'_>,
         id: &BundleId,
-        overview: &Overview,
+        overview: &WorkspaceSnapshot,
     ) -> Result<Self, Failure> {
         let site = session::site(cx)?;
         let batch = Batch::of_all(&site)?;
@@ -251,7 +251,7 @@ impl<'a> Works<'a> {
         Self { cx, at, driver }
     }
 
-    fn explain(&self, plan: &Plan, id: &BundleId, overview: &Overview) -> Schedule {
+    fn explain(&self, plan: &Plan, id: &BundleId, overview: &WorkspaceSnapshot) -> Schedule {
         let frontier = self.replay(plan);
         let Some(why) = frontier.why(id) else { return Schedule::default() };
         let mut schedule = Schedule { status: name(&why), ..Schedule::default() };
@@ -366,7 +366,13 @@ impl<'a> Works<'a> {
     }
 
     /// Describes idle rivals with work left, beside which it will not run either.
-    fn others(&self, plan: &Plan, id: &BundleId, overview: &Overview, why: &Why) -> Vec<String> {
+    fn others(
+        &self,
+        plan: &Plan,
+        id: &BundleId,
+        overview: &WorkspaceSnapshot,
+        why: &Why,
+    ) -> Vec<String> {
         let is_left = match why {
             Why::Ready { .. } | Why::Waits { .. } | Why::Held { .. } | Why::Yields { .. } => true,
             Why::InFlight | Why::Halted | Why::Failed | Why::Complete | Why::Ended => false,

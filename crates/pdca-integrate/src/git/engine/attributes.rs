@@ -96,7 +96,7 @@ fn lay_out(store: &Store, files: &[(BString, ObjectId)]) -> Result<Utf8PathBuf, 
         text.extend_from_slice(path);
         text.extend_from_slice(format!("\0{id}\0").as_bytes());
     }
-    let all = store.git().room().join("attributes");
+    let all = store.git()?.room().join("attributes");
     let dir = all.join(sha256_hex(&text));
     if dir.is_dir() {
         return Ok(dir);

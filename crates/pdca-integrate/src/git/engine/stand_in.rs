@@ -42,7 +42,7 @@ struct Pair {
 impl StandIns {
     /// Writes the stand-ins for these questions.
     pub(super) fn write(store: &Store, questions: &[Question]) -> Result<Self, StoreError> {
-        let objects = Scratch::new(&store.git().room().join("stand-ins"))?;
+        let objects = Scratch::new(&store.git()?.room().join("stand-ins"))?;
         let hash = store.repo().object_hash();
         let loose = gix::odb::loose::Store::at(objects.path().as_std_path(), hash);
         let mut pairs = Vec::with_capacity(questions.len());

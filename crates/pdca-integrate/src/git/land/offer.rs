@@ -112,7 +112,7 @@ pub fn offer(
     let what = format!("{new}:{reference}");
     let args =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
-    let said = run(&tool(store, &args))?;
+    let said = run(&tool(store, &args)?)?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => OfferOutcome::Pushed,
         RemoteTip::At(at) if Some(at) != old => OfferOutcome::Foreign { at },

@@ -81,7 +81,7 @@ pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result
         return Ok(true);
     }
     let (commit, tip) = (commit.to_string(), tip.to_string());
-    let said = run(&store.git().tool(&["merge-base", "--is-ancestor", &commit, &tip], &[]))?;
+    let said = run(&store.git()?.tool(&["merge-base", "--is-ancestor", &commit, &tip], &[]))?;
     match said.code {
         0 => Ok(true),
         1 => Ok(false),

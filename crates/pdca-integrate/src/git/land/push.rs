@@ -92,7 +92,7 @@ pub fn push(
     let what = format!("{new}:{reference}");
     let args =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
-    let said = run(&tool(store, &args))?;
+    let said = run(&tool(store, &args)?)?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => PushOutcome::Pushed,
         RemoteTip::At(at) if at == old => refusal(&said, &reference),
@@ -116,7 +116,7 @@ pub fn push_seals(
     let address = address(store, to.remote)?;
     let mut args = vec!["push", "--porcelain", "--no-verify", "--no-follow-tags", "--", &address];
     args.extend(whats.iter().map(String::as_str));
-    let said = run(&tool(store, &args))?;
+    let said = run(&tool(store, &args)?)?;
     Ok((said.code != 0).then(|| said.stderr.trim().to_owned()))
 }
 

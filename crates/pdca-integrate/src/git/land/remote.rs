@@ -84,7 +84,7 @@ impl Destination<'_> {
 /// Returns the push address of a remote. All questions go to this address and not to the remote's name, because
 /// with a name git would also move the user's remote-tracking refs.
 pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> {
-    let said = run(&tool(store, &["remote", "get-url", "--push", "--all", "--", remote]))?;
+    let said = run(&tool(store, &["remote", "get-url", "--push", "--all", "--", remote])?)?;
     if said.code != 0 {
         // No remote has that name, so it is an address itself.
         return Ok(remote.to_owned());
@@ -102,7 +102,7 @@ pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushE
     of.require_names()?;
     let reference = format!("refs/heads/{}", of.branch);
     let address = address(store, of.remote)?;
-    let said = run(&tool(store, &["ls-remote", "--refs", "--", &address, &reference]))?;
+    let said = run(&tool(store, &["ls-remote", "--refs", "--", &address, &reference])?)?;
     if said.code != 0 {
         return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
     }
@@ -143,7 +143,7 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         &address,
         &reference,
     ];
-    let said = run(&tool(store, &args))?;
+    let said = run(&tool(store, &args)?)?;
     if said.code != 0 {
         return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
     }
@@ -183,10 +183,10 @@ pub fn sightings(store: &Store, branch: &str) -> Result<Vec<(String, ObjectId)>,
 
 /// Returns git in the target's own repository, because remotes are defined by the user's configuration. An
 /// address may be a path relative to the top of the checkout.
-pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
+pub(super) fn tool(store: &Store, args: &[&str]) -> Result<Tool, StoreError> {
     let git_dir = store.common_dir();
     let top = git_dir.parent().filter(|_| git_dir.file_name() == Some(".git"));
-    Tool::new(store.git().program())
+    let tool = Tool::new(store.git()?.program())
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
         .args(args)
         .cwd(top.unwrap_or(git_dir))
@@ -196,5 +196,6 @@ pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
         .env("SSH_ASKPASS", "")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env("LC_ALL", "C")
-        .timeout(PATIENCE)
+        .timeout(PATIENCE);
+    Ok(tool)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::failure::{Place, Problem};
+use crate::problem::{Place, Problem};
 
 /// The largest config file that is read, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;

@@ -2,33 +2,33 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::ambient::Ambient;
+use crate::Environment;
 
 /// A proposed `[[gates.checks]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GateRow {
-    pub(super) id: &'static str,
-    pub(super) tier: &'static str,
-    pub(super) label: &'static str,
-    pub(super) cmd: &'static str,
-    pub(super) gating: bool,
+pub struct GateRow {
+    pub id: &'static str,
+    pub tier: &'static str,
+    pub label: &'static str,
+    pub cmd: &'static str,
+    pub gating: bool,
 }
 
 /// The detected tools, with the rows they propose.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) tools: Vec<&'static str>,
-    pub(super) gates: Vec<GateRow>,
+pub struct Found {
+    pub tools: Vec<&'static str>,
+    pub gates: Vec<GateRow>,
     /// The agents on `PATH`, the preferred one first.
-    pub(super) agents: Vec<&'static str>,
+    pub agents: Vec<&'static str>,
     /// Directories of the tools that are worth keeping from one change to the next.
-    pub(super) caches: Vec<&'static str>,
+    pub caches: Vec<&'static str>,
     /// The repository that contains the directory, as a relative path.
-    pub(super) repository: Option<Utf8PathBuf>,
+    pub repository: Option<Utf8PathBuf>,
 }
 
 /// Inspects a directory and `PATH`.
-pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
+pub fn detect(dir: &Utf8Path, environment: Environment<'_>) -> Found {
     let mut found = Found { repository: repository(dir), ..Found::default() };
     let has = |name: &str| dir.join(name).is_file();
     if has("Cargo.toml") {
@@ -90,7 +90,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
     }
     found.agents = ["claude", "codex", "gemini", "opencode", "aider"]
         .into_iter()
-        .filter(|name| ambient.find_program(name).is_some())
+        .filter(|name| environment.find_program(name).is_some())
         .collect();
     found
 }
@@ -134,6 +134,8 @@ fn make_target(dir: &Utf8Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn tools(files: &[(&str, &str)]) -> (Vec<&'static str>, Vec<&'static str>) {
@@ -142,7 +144,7 @@ mod tests {
         for (name, text) in files {
             fs_err::write(dir.join(name), text).unwrap();
         }
-        let found = detect(dir, &Ambient::for_tests("/", &[]));
+        let found = detect(dir, Environment { variables: &BTreeMap::new(), cwd: "/".into() });
         (found.tools, found.gates.iter().map(|row| row.id).collect())
     }
 

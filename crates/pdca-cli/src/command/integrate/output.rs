@@ -9,6 +9,7 @@ use pdca_driver::integrate::{
     TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
+use pdca_snapshot::{after_held, merge_command};
 use pdca_state::BundleId;
 use serde::{Serialize, Serializer};
 
@@ -16,7 +17,6 @@ use super::super::resolve::{self, Item, Row};
 use super::super::signoff::ReturnedRow;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::meeting::{after_held, merge};
 use crate::report::Report;
 
 /// The results of all branches.
@@ -70,7 +70,8 @@ impl BranchReport {
         done: Integrated,
     ) -> Self {
         let staging = done.references.first().filter(|_| settings.land.stages());
-        let merge = staging.map(|name| merge(front, name.trim_start_matches("refs/heads/")));
+        let merge =
+            staging.map(|name| merge_command(front, name.trim_start_matches("refs/heads/")));
         let next = done.held.iter().map(|held| cx.typed(&after_held(site, held))).collect();
         Self::new(front, BranchOutcome::Done { done, merge, next })
     }
@@ -105,7 +106,7 @@ impl BranchReport {
             | ChangeState::Drifted { .. } => None,
         });
         let staged: Vec<_> = staged.collect();
-        let merge = staged.first().map(|(_, branch)| merge(front, branch));
+        let merge = staged.first().map(|(_, branch)| merge_command(front, branch));
         Self::new(front, BranchOutcome::Waits { tip: front.tip, staged, merge })
     }
 }
@@ -175,7 +176,7 @@ impl BranchReport {
         }
         for held in &done.held {
             writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
-            for line in crate::meeting::evidence(cx, held) {
+            for line in evidence(cx, held) {
                 writeln!(out, "        {}", p.faint(line))?;
             }
         }
@@ -537,4 +538,25 @@ pub(super) fn nothing(
         "everything that is accepted has landed"
     };
     cx.note(err, text)
+}
+
+/// Returns the evidence of a held change, one line each: further failing tests,
+/// the logs, and the commands that reproduce them.
+pub(crate) fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for row in &held.red {
+        if row.failing.is_empty() {
+            lines.push(format!("{}: {}", row.row, crate::style::printable(&row.said)));
+        } else if held.red.len() > 1 || row.failing.len() > 3 {
+            let more = match row.failing_more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!("{} fails: {}{more}", row.row, row.failing.join(", ")));
+        }
+    }
+    lines.extend(held.logs.iter().map(|log| format!("log: {}", cx.show(log))));
+    let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
+    lines.extend(commands.map(|command| format!("reproduce: {command}")));
+    lines
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::layer::join;
-use crate::failure::{Failure, Problem};
+use crate::problem::Problem;
 
 /// The trust in the user's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Trust {
     }
 
     /// Records a text of the user's file as trusted.
-    pub fn record(workspace: &Utf8Path, text: &str) -> Result<Utf8PathBuf, Failure> {
+    pub fn record(workspace: &Utf8Path, text: &str) -> std::io::Result<Utf8PathBuf> {
         let file = file(workspace);
         let record = Record { user_config: Some(sha256_hex(text.as_bytes())) };
         let mut json = serde_json::to_vec_pretty(&record)?;

@@ -4,7 +4,7 @@ use pdca_leaves::{Preset, ROLES, Role};
 use toml::{Table, Value};
 
 use super::layer::join;
-use crate::failure::{Place, Problem};
+use crate::problem::{Place, Problem};
 
 /// What came of it.
 #[derive(Debug, Default)]

@@ -1,30 +1,64 @@
-//! All bundles of a workspace, with their states and blockers.
+//! One view of a workspace: bundles, runs, lanes, queue and accepted changes.
+//!
+//! A [`WorkspaceSnapshot`] is read once, in this process, and then only looked at: `status`, `queue`, `why` and bare
+//! `pdca` render the same values.
+//!
+//! ```
+//! use pdca_snapshot::{Source, WorkspaceSnapshot, next_of_workspace};
+//! use pdca_state::{Awaits, BundleRoot};
+//!
+//! let bundles = BundleRoot::new("/workspace/results");
+//! let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+//! let snapshot = WorkspaceSnapshot::load(source)?;
+//! let next = next_of_workspace(&snapshot, "/workspace".into());
+//! assert_eq!(next.why, "there is no bundle yet");
+//! # Ok::<(), pdca_state::RootError>(())
+//! ```
+//!
+//! # Invariants
+//! - No child process is started: files, locks, and objects and refs of the targets are read here.
+//! - Landed, staged and reverted are decided by the trailers that name a seal, never by ids, dates or branch names.
+//! - Errors never hide the rest: what cannot be read is an entry with its error, or is left out.
+//! - Nothing is changed, and nothing is printed.
 
 mod activity;
-pub(crate) mod runs;
+mod landing_summary;
+mod next;
+mod runs;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pdca_state::{
-    Awaits, Bundle, BundleId, Coverage, Glance, LoadError, Overall, RootError, State, Stranger,
-    survey_bundles,
+    Awaits, Bundle, BundleId, BundleRoot, Coverage, Glance, LoadError, Overall, RootError, State,
+    Stranger, survey_bundles,
 };
 
-use camino::Utf8PathBuf;
-use pdca_driver::BeatFailure;
-
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::meeting::Meeting;
-use crate::session;
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_driver::{BeatFailure, WorkspaceConfig};
+use pdca_integrate::TargetBranches;
 
 pub use activity::Doing;
+pub use landing_summary::{
+    BranchSummary, ChangeMark, LandingSummary, after_held, after_unsealed, merge_command,
+};
+pub use next::{Next, after_stale, edit_brief, next_of_bundle, next_of_workspace, unblocking};
+pub use runs::{BlockRow, DriverRow, FoundRow, RunRow, blocked_bundles};
 pub use work::{HeldBy, Work, ago, timestamp};
+
+/// The parts of a workspace that a snapshot reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub bundles: &'a BundleRoot,
+    /// The state that a dependency must reach if its declaration does not say.
+    pub awaits: Awaits,
+    /// The driver's configuration; without it runs, locks and targets are left out.
+    pub config: Option<&'a WorkspaceConfig>,
+}
 
 /// Every active bundle of a workspace.
 #[derive(Debug)]
-pub struct Overview {
+pub struct WorkspaceSnapshot {
     /// Unreadable ones first, then by state, those that need a person before the others, then by id.
     pub entries: Vec<Entry>,
     /// Entries that are named like a bundle and are none.
@@ -32,9 +66,13 @@ pub struct Overview {
     /// The running drivers; empty unless loaded with [`Self::load_at_work`].
     pub work: Work,
     /// The states of accepted changes; empty unless loaded with [`Self::load_at_work`].
-    pub meeting: Meeting,
+    pub landing: LandingSummary,
     /// The bundles that wait to be unblocked, with name and evidence; empty unless loaded with [`Self::load_at_work`].
     pub blocked: BTreeMap<BundleId, (String, String)>,
+    /// The active runs and integrations; empty unless loaded with [`Self::load_at_work`].
+    pub runs: Vec<RunRow>,
+    /// The errors of reading runs, one line each.
+    pub unread: Vec<String>,
 }
 
 /// One bundle of the list.
@@ -106,21 +144,42 @@ impl Entry {
     }
 }
 
-impl Overview {
+impl WorkspaceSnapshot {
     /// Loads every bundle. An unreadable bundle is an entry with an error; a missing bundle root is empty.
-    pub fn load(cx: &Context<'_>) -> Result<Self, Failure> {
-        let workspace = cx.workspace()?;
-        let root = &workspace.bundle_root;
+    pub fn load(source: Source<'_>) -> Result<Self, RootError> {
+        Self::load_with(source, &mut None)
+    }
+
+    /// Like [`Self::load`], with running drivers, accepted changes and blocks.
+    pub fn load_at_work(source: Source<'_>) -> Result<Self, RootError> {
+        let mut branches = None;
+        let mut snapshot = Self::load_with(source, &mut branches)?;
+        if let Some(config) = source.config {
+            snapshot.work = Work::load(config, &snapshot.entries);
+            snapshot.landing = LandingSummary::load(config, &snapshot.entries, branches);
+            snapshot.blocked = blocked_bundles(config);
+            (snapshot.runs, snapshot.unread) = runs::all(config);
+        }
+        Ok(snapshot)
+    }
+
+    /// Loads every bundle; `branches` keeps what was read of the targets.
+    fn load_with(
+        source: Source<'_>,
+        branches: &mut Option<TargetBranches>,
+    ) -> Result<Self, RootError> {
+        let root = source.bundles;
+        let empty = WorkspaceSnapshot {
+            entries: Vec::new(),
+            strangers: Vec::new(),
+            work: Work::default(),
+            landing: LandingSummary::default(),
+            blocked: BTreeMap::new(),
+            runs: Vec::new(),
+            unread: Vec::new(),
+        };
         let listing = match root.scan() {
-            Err(RootError::Missing { .. }) => {
-                return Ok(Overview {
-                    entries: Vec::new(),
-                    strangers: Vec::new(),
-                    work: Work::default(),
-                    meeting: Meeting::default(),
-                    blocked: BTreeMap::new(),
-                });
-            }
+            Err(RootError::Missing { .. }) => return Ok(empty),
             listing => listing?,
         };
         let rows = survey_bundles(&listing.bundles);
@@ -155,14 +214,14 @@ impl Overview {
             .chain(&root.list_completed()?)
             .map(|bundle| bundle.id().clone())
             .collect();
-        let usual = Awaits::from(workspace.config.schedule.dependants);
         let mut entries: Vec<Entry> = rows
             .into_iter()
             .map(|row| {
                 let declared = Declared::of(&row.result, &names);
                 let mut blocked_by = Vec::new();
                 for id in declared.depends_on {
-                    let awaits = if declared.landed.contains(&id) { Awaits::Landed } else { usual };
+                    let awaits =
+                        if declared.landed.contains(&id) { Awaits::Landed } else { source.awaits };
                     let standing = standing_of(&id);
                     let is_met = match (standing, awaits) {
                         (Standing::In(State::Complete), Awaits::Built | Awaits::Accepted) => true,
@@ -184,31 +243,17 @@ impl Overview {
                 }
             })
             .collect();
-        take_out_landed(cx, &mut entries);
-        if let Ok(site) = session::site(cx) {
+        if let Some(config) = source.config {
+            take_out_landed(config, &mut entries, branches);
             for entry in &mut entries {
                 let (Ok(glance), Ok(bundle)) = (&entry.glance, Bundle::at(&*entry.dir)) else {
                     continue;
                 };
-                entry.failed = pdca_driver::BeatFailures::of(&site).find(&bundle, glance);
+                entry.failed = pdca_driver::BeatFailures::of(config).find(&bundle, glance);
             }
         }
         entries.sort_by_key(|entry| rank(entry.state()));
-        let strangers = listing.strangers;
-        let (work, meeting) = (Work::default(), Meeting::default());
-        Ok(Overview { entries, strangers, work, meeting, blocked: BTreeMap::new() })
-    }
-
-    /// Like [`Self::load`], with running drivers, accepted changes and blocks. An invalid configuration leaves those
-    /// out.
-    pub fn load_at_work(cx: &Context<'_>) -> Result<Self, Failure> {
-        let mut overview = Self::load(cx)?;
-        if let Ok(site) = session::site(cx) {
-            overview.work = Work::load(&site, &overview.entries);
-            overview.meeting = Meeting::load(&site, &overview.entries);
-            overview.blocked = runs::blocked_bundles(&site);
-        }
-        Ok(overview)
+        Ok(WorkspaceSnapshot { entries, strangers: listing.strangers, ..empty })
     }
 
     pub fn get(&self, id: &BundleId) -> Option<&Entry> {
@@ -289,9 +334,12 @@ fn is_green(glance: &Glance) -> bool {
         && glance.coverage != Coverage::Changed
 }
 
-/// Removes blockers that have landed. Git is asked only if something waits for
-/// a landing.
-fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
+/// Removes blockers that have landed. The targets are read only if something waits for a landing.
+fn take_out_landed(
+    config: &WorkspaceConfig,
+    entries: &mut [Entry],
+    branches: &mut Option<TargetBranches>,
+) {
     let is_accepted = |blocker: &&Blocker| blocker.standing == Standing::In(State::Complete);
     let accepted: BTreeSet<BundleId> = entries
         .iter()
@@ -301,11 +349,26 @@ fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
     if accepted.is_empty() {
         return;
     }
-    let Ok(site) = session::site(cx) else { return };
-    let landed = pdca_driver::landed_of(&site, &accepted);
+    let landed = if config.targets.is_empty() {
+        accepted
+    } else {
+        let Some(found) = read_branches(config, entries) else { return };
+        pdca_driver::landed_among(branches.insert(found), &accepted)
+    };
     for entry in entries {
         entry.blocked_by.retain(|blocker| !landed.contains(&blocker.id));
     }
+}
+
+/// Reads the branches of the targets with the accepted changes. The bundles were looked at before, so those that are
+/// not accepted are not read again.
+fn read_branches(config: &WorkspaceConfig, entries: &[Entry]) -> Option<TargetBranches> {
+    let open: BTreeSet<&Utf8Path> = entries
+        .iter()
+        .filter(|entry| entry.state() != Some(State::Complete))
+        .map(|entry| entry.dir.as_path())
+        .collect();
+    TargetBranches::load_bundles(&config.queue(), |bundle| !open.contains(bundle.dir())).ok()
 }
 
 /// Shown in place of the state of an unreadable bundle.

@@ -9,8 +9,7 @@ use camino::Utf8Path;
 use pdca_leaves::{CLAUDE_GUARD as CLAUDE, GEMINI_GUARD as GEMINI, OPENCODE_GUARD as OPENCODE};
 use serde_json::Value;
 
-use super::Item;
-use crate::failure::Failure;
+use super::NewFile;
 
 /// Returns the file of an agent below the workspace, with its contents.
 fn file(agent: &str) -> Option<(&'static str, &'static str)> {
@@ -28,12 +27,12 @@ pub(super) fn items(
     dir: &Utf8Path,
     agents: &BTreeSet<&str>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Item>, Failure> {
+) -> std::io::Result<Vec<NewFile>> {
     let mut items = Vec::new();
     for (path, text) in agents.iter().filter_map(|agent| file(agent)) {
         let full = dir.join(path);
         if !super::exists(&full) {
-            items.push(Item { path: full, text: text.to_owned(), appends: false });
+            items.push(NewFile { path: full, text: text.to_owned(), appends: false });
             continue;
         }
         let present = String::from_utf8_lossy(&fs_err::read(&full)?).into_owned();
@@ -41,7 +40,7 @@ pub(super) fn items(
             continue;
         }
         match merged(&present, text) {
-            Some(text) => items.push(Item { path: full, text, appends: true }),
+            Some(text) => items.push(NewFile { path: full, text, appends: true }),
             None => notes.push(format!("{path} has no guard; add:\n{text}")),
         }
     }

@@ -9,9 +9,8 @@ use toml::{Table, Value};
 
 use super::check::{Checked, check};
 use super::{Config, Document, Trust, preset, rules, trust};
-use crate::ambient::Ambient;
-use crate::exit::Exit;
-use crate::failure::{Failure, Place, Problem};
+use crate::environment::Environment;
+use crate::problem::{ConfigError, Place, Problem};
 
 /// The layer that a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -97,16 +96,16 @@ pub struct Loaded {
     pub user_file: Option<Utf8PathBuf>,
 }
 
-/// Loads all layers. Every problem of every layer is in the failure.
-pub fn load(request: Request<'_>, ambient: &Ambient) -> Result<Loaded, Failure> {
+/// Loads all layers. Every problem of every layer is in the error.
+pub fn load(request: Request<'_>, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
     let mut stack =
         Stack { compat: request.compat, trust: request.trust.clone(), ..Stack::default() };
-    let user_path = ambient.config_home().map(|home| home.join("pdca").join("config.toml"));
+    let user_path = environment.config_home().map(|home| home.join("pdca").join("config.toml"));
     let user_file = user_path.filter(|path| stack.add_file(Layer::User, path));
     if let Some(path) = request.file {
         stack.add_file(Layer::Workspace, path);
     }
-    for (name, text) in variables(ambient) {
+    for (name, text) in variables(environment) {
         match text {
             Ok(text) => stack.add(Layer::Env, &Document::new(name, text)),
             Err(problem) => stack.problems.push(problem.at(Place::file(name))),
@@ -190,7 +189,7 @@ impl Stack {
         }
     }
 
-    fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, Failure> {
+    fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, ConfigError> {
         let Stack { mut merged, mut sources, mut problems, mut warnings, .. } = self;
         let expanded = preset::expand(&mut merged);
         let at =
@@ -208,14 +207,14 @@ impl Stack {
                     "the layers do not fit together: {}",
                     error.message()
                 )));
-                return Err(Failure::of(Exit::Usage, problems));
+                return Err(ConfigError { problems });
             }
         };
         problems.extend(rules::broken(&config, &sources));
         if problems.is_empty() {
             Ok(Loaded { config, sources, warnings, user_file })
         } else {
-            Err(Failure::of(Exit::Usage, problems))
+            Err(ConfigError { problems })
         }
     }
 }
@@ -269,11 +268,11 @@ pub(super) fn flatten(value: &Value, path: &str, tell: &mut dyn FnMut(&str, &Val
 }
 
 /// Returns the variables that stand for a key. Other `PDCA_*` variables are meant for gates and leaves.
-fn variables(ambient: &Ambient) -> Vec<(&'static str, Result<String, Problem>)> {
-    let text = |name| ambient.env_text(name);
+fn variables(environment: Environment<'_>) -> Vec<(&'static str, Result<String, Problem>)> {
+    let text = |name| environment.text(name);
     let mut found = Vec::new();
     if let Some(root) = text("PDCA_BUNDLE_ROOT") {
-        let root = ambient.cwd.join(root);
+        let root = environment.cwd.join(root);
         found.push(("PDCA_BUNDLE_ROOT", Ok(line("paths.bundle_root", root.as_str()))));
     }
     if let Some(author) = text("PDCA_AUTHOR") {

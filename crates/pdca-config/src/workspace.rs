@@ -3,10 +3,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
 
-use crate::ambient::Ambient;
-use crate::config::{self, Config, Loaded, Request, Sources, Trust};
-use crate::context::Globals;
-use crate::failure::{Failure, Place, Problem};
+use crate::environment::Environment;
+use crate::problem::{ConfigError, Place, Problem};
+use crate::{Config, Loaded, Request, Sources, TargetEntry, Trust};
 
 /// The file that makes a directory a workspace.
 pub const FILE: &str = "pdca.toml";
@@ -48,25 +47,43 @@ pub struct Target {
     pub branch: Option<String>,
 }
 
+/// The options of a command line that decide which workspace is loaded, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoadOptions<'a> {
+    /// The directory to look from instead of the current one, as given with `-C`.
+    pub directory: Option<&'a Utf8Path>,
+    /// Reads the workspace of an older instance: unknown keys are warnings.
+    pub compat: bool,
+    /// Trusts every key of the user's file.
+    pub trust_user_config: bool,
+    /// `--config KEY=VALUE`, in order.
+    pub flags: &'a [String],
+}
+
 impl Workspace {
     /// Finds the workspace around the directory the command works in, and loads its config.
-    pub fn load(globals: &Globals, ambient: &Ambient) -> Result<Self, Failure> {
-        let start = start_dir(globals, ambient)?;
+    pub fn load(
+        options: LoadOptions<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Self, ConfigError> {
+        let start = start_dir(options.directory, environment.cwd)?;
         let found = find(&start);
-        if found.is_none() && ambient.env_text("PDCA_BUNDLE_ROOT").is_none() {
-            return Err(Failure::usage(format!("no {FILE} in {start} or in a directory above it"))
-                .hint("`pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work"));
+        if found.is_none() && environment.text("PDCA_BUNDLE_ROOT").is_none() {
+            return Err(Problem::new(format!("no {FILE} in {start} or in a directory above it"))
+                .hint("`pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work")
+                .into());
         }
         let root = found.as_ref().map_or_else(|| start.clone(), |found| found.root.clone());
-        let trust = if globals.trust_user_config { Trust::Everything } else { Trust::load(&root) };
+        let trust = if options.trust_user_config { Trust::Everything } else { Trust::load(&root) };
         let request = Request {
             trust: &trust,
             file: found.as_ref().map(|found| found.file.as_path()),
-            flags: &globals.config,
-            compat: globals.compat,
+            flags: options.flags,
+            compat: options.compat,
         };
-        let Loaded { mut config, sources, warnings, user_file } = config::load(request, ambient)?;
-        if globals.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
+        let Loaded { mut config, sources, warnings, user_file } =
+            crate::load(request, environment)?;
+        if options.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
             // Older instances run their gates in the directory of `pdca.toml`.
             config.gates.cwd = pdca_gates::Cwd::Workspace;
         }
@@ -76,14 +93,14 @@ impl Workspace {
             let name = format!("{}.lanes", root.file_name().unwrap_or("pdca"));
             sibling(enclosing(&root), &name)
         };
-        let target = |entry: &config::TargetEntry| Target {
+        let target = |entry: &TargetEntry| Target {
             name: entry.name(),
             path: tidy(&root.join(&entry.path)),
             repo: entry.repo.clone(),
             branch: entry.branch.clone(),
         };
         let mut targets: Vec<Target> = config.targets.iter().map(target).collect();
-        if globals.compat && targets.is_empty() {
+        if options.compat && targets.is_empty() {
             targets = siblings(&root);
         }
         Ok(Workspace {
@@ -107,7 +124,7 @@ impl Workspace {
     }
 
     /// Returns the bundle with this id, which must exist.
-    pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, Failure> {
+    pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, ConfigError> {
         let bundle = self.bundle_root.bundle(id);
         if bundle.exists() {
             return match self.bundle_root.twin_of(id) {
@@ -115,16 +132,17 @@ impl Workspace {
                 None => Ok(bundle),
             };
         }
-        let failure = Failure::usage(format!("there is no bundle {}", id.dir_name()))
+        let problem = Problem::new(format!("there is no bundle {}", id.dir_name()))
             .at(Place::file(self.bundle_root.path()));
-        Err(match self.nearest_id(id) {
-            Some(near) => failure.hint(format!("did you mean `{near}`? `pdca status` lists all")),
-            None => failure.hint(format!("`pdca new {id}` makes one, `pdca status` lists all")),
-        })
+        let problem = match self.nearest_id(id) {
+            Some(near) => problem.hint(format!("did you mean `{near}`? `pdca status` lists all")),
+            None => problem.hint(format!("`pdca new {id}` makes one, `pdca status` lists all")),
+        };
+        Err(problem.into())
     }
 
     /// Returns an error if a new id differs from that of another bundle, completed or not, only in case.
-    pub fn require_distinct(&self, id: &BundleId) -> Result<(), Failure> {
+    pub fn require_distinct(&self, id: &BundleId) -> Result<(), ConfigError> {
         for root in [&self.bundle_root, &self.bundle_root.completed()] {
             if let Some(twin) = root.twin_of(id) {
                 return Err(only_case(&id.dir_name(), &twin, root.path()));
@@ -134,7 +152,7 @@ impl Workspace {
     }
 
     /// Returns an error if two ids in the bundle root differ only in case.
-    pub fn require_all_distinct(&self) -> Result<(), Failure> {
+    pub fn require_all_distinct(&self) -> Result<(), ConfigError> {
         let Ok(listing) = self.bundle_root.scan() else { return Ok(()) };
         let twins = listing.strangers.iter().find_map(|stranger| match &stranger.why {
             Strangeness::OnlyCase { other } => Some((&stranger.name, other)),
@@ -157,23 +175,25 @@ impl Workspace {
     }
 }
 
-fn only_case(name: &str, other: &str, root: &Utf8Path) -> Failure {
+fn only_case(name: &str, other: &str, root: &Utf8Path) -> ConfigError {
     let rename = format!("mv {root}/{name} {root}/{name}-2");
-    Failure::usage(format!("`{name}` and `{other}` differ only in case"))
+    Problem::new(format!("`{name}` and `{other}` differ only in case"))
         .at(Place::file(root.join(other)))
         .hint(format!("use another id, or rename one of the two: `{rename}`"))
+        .into()
 }
 
 /// Returns the directory to work in: the current one, or `-C DIR`.
-pub fn start_dir(globals: &Globals, ambient: &Ambient) -> Result<Utf8PathBuf, Failure> {
-    let Some(given) = &globals.directory else { return Ok(ambient.cwd.clone()) };
-    let dir = tidy(&ambient.cwd.join(given));
+pub fn start_dir(given: Option<&Utf8Path>, cwd: &Utf8Path) -> Result<Utf8PathBuf, ConfigError> {
+    let Some(given) = given else { return Ok(cwd.to_owned()) };
+    let dir = tidy(&cwd.join(given));
     if dir.is_dir() {
         return Ok(dir);
     }
-    Err(Failure::usage(format!("`-C {given}` is not a directory"))
+    Err(Problem::new(format!("`-C {given}` is not a directory"))
         .at(Place::file(dir))
-        .hint("name a directory that exists"))
+        .hint("name a directory that exists")
+        .into())
 }
 
 /// A config file and the workspace it belongs to.

@@ -2,16 +2,16 @@
 
 use pdca_leaves::{Preset, Role};
 
-use crate::ambient::Ambient;
+use crate::Environment;
 
 /// An agent that was asked for by name; `None` for no agent.
-pub(super) type Chosen = Option<&'static Preset>;
+pub type Chosen = Option<&'static Preset>;
 
-pub(super) fn parse_builder(name: &str) -> Result<Chosen, String> {
+pub fn parse_builder(name: &str) -> Result<Chosen, String> {
     parse(name, Role::Builder)
 }
 
-pub(super) fn parse_reviewer(name: &str) -> Result<Chosen, String> {
+pub fn parse_reviewer(name: &str) -> Result<Chosen, String> {
     parse(name, Role::Reviewer)
 }
 
@@ -36,14 +36,14 @@ fn parse(name: &str, role: Role) -> Result<Chosen, String> {
 
 /// The builder and the reviewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct AgentPair {
-    pub(super) builder: Option<&'static str>,
-    pub(super) reviewer: Option<&'static str>,
+pub struct AgentPair {
+    pub builder: Option<&'static str>,
+    pub reviewer: Option<&'static str>,
 }
 
 impl AgentPair {
     /// Takes what was asked for, else what is on PATH: two families where there are two.
-    pub(super) fn choose(
+    pub fn choose(
         found: &[&'static str],
         builder: Option<Chosen>,
         reviewer: Option<Chosen>,
@@ -67,13 +67,13 @@ impl AgentPair {
         Self { builder: name(builder), reviewer: name(reviewer) }
     }
 
-    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.builder.into_iter().chain(self.reviewer)
     }
 
     /// Returns what a person should know about the choice.
-    pub(super) fn notes(self, ambient: &Ambient) -> Vec<String> {
-        let absent = self.names().filter(|name| ambient.find_program(name).is_none());
+    pub fn notes(self, environment: Environment<'_>) -> Vec<String> {
+        let absent = self.names().filter(|name| environment.find_program(name).is_none());
         let mut notes: Vec<String> = absent
             .map(|name| format!("`{name}` is not on PATH; `pdca doctor` says when it is"))
             .collect();
@@ -86,7 +86,7 @@ impl AgentPair {
     }
 
     /// Renders the tables of the leaves.
-    pub(super) fn config_text(self) -> String {
+    pub fn config_text(self) -> String {
         let table = |role: Role, agent: Option<&str>| match agent {
             Some(agent) => format!("[leaves.{role}]\nagent = \"{agent}\"\n\n"),
             None => String::new(),

@@ -339,7 +339,7 @@ fn under_compat_a_checkout_beside_the_workspace_is_a_target() {
     let repo = desk.workspace.target("repo");
     let globals = crate::context::Globals { compat: true, ..Default::default() };
     let names = |globals: &crate::context::Globals| {
-        let workspace = crate::workspace::Workspace::load(globals, &desk.ambient).unwrap();
+        let workspace = globals.load_workspace(&desk.ambient).unwrap();
         workspace
             .targets
             .iter()

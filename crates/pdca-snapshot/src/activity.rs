@@ -6,11 +6,9 @@ use std::io;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::{WorkspaceConfig, run_statuses};
-use pdca_events::{Line, Reader, Scope};
+use pdca_events::{Activity, Line, Reader, Scope};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
-
-use crate::progress::Now;
 
 /// The current activity of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +35,14 @@ fn read(dir: &Utf8Path) -> io::Result<BTreeMap<BundleId, Doing>> {
     for line in reader.read()? {
         let Line::Event(event, _) = line else { continue };
         let Scope::Bundle(id) = &event.scope else { continue };
-        match Now::of(&event.kind) {
-            Now::Begins(what) => {
+        match Activity::of(&event.kind) {
+            Activity::Begins(what) => {
                 doing.insert(id.clone(), Doing { what, since: event.at });
             }
-            Now::Ends => {
+            Activity::Ends => {
                 doing.remove(id);
             }
-            Now::Shows(_) | Now::GoesOn => {}
+            Activity::Shows(_) | Activity::GoesOn => {}
         }
     }
     Ok(doing)

@@ -1,72 +1,65 @@
 //! Active runs, as rows for people and for `--json`.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
 use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
 use pdca_journal::{Liveness, Moment, Reason, RunState};
 use serde::Serialize;
 
-use crate::command::words;
-use crate::context::Context;
-use crate::style::printable;
-
-use super::ago;
-
 /// One active run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct RunRow {
-    pub(crate) id: String,
+pub struct RunRow {
+    pub id: String,
     /// `batch` or `integration`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub(crate) dir: Utf8PathBuf,
+    pub dir: Utf8PathBuf,
     /// The phase of the run, or `unreadable`.
-    pub(crate) phase: String,
+    pub phase: String,
     /// The start of the phase, in UTC.
-    pub(crate) since: Option<String>,
-    pub(crate) driver: Option<DriverRow>,
+    pub since: Option<String>,
+    pub driver: Option<DriverRow>,
     /// The block of the run itself.
-    pub(crate) block: Option<BlockRow>,
+    pub block: Option<BlockRow>,
     /// The blocks of its bundles.
-    pub(crate) blocked: Vec<BlockRow>,
+    pub blocked: Vec<BlockRow>,
     /// The error of reading its journal.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
     #[serde(skip)]
-    at: Option<Moment>,
+    pub at: Option<Moment>,
 }
 
 /// The present or last driver of a run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct DriverRow {
-    pub(crate) pid: u32,
-    pub(crate) host: String,
-    pub(crate) epoch: u64,
+pub struct DriverRow {
+    pub pid: u32,
+    pub host: String,
+    pub epoch: u64,
     /// `alive`, `dead`, or `unknown` if it cannot be determined from here.
-    pub(crate) liveness: &'static str,
+    pub liveness: &'static str,
     /// It died in the middle of something, rather than stopping in order.
-    pub(crate) cut_short: bool,
+    pub cut_short: bool,
 }
 
 /// A block that a person has to lift.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct BlockRow {
+pub struct BlockRow {
     /// The bundle; `None` for the run itself.
-    pub(crate) bundle: Option<String>,
-    pub(crate) reason: &'static str,
+    pub bundle: Option<String>,
+    pub reason: &'static str,
     /// `blocked_recovery`, `blocked_conflict` or `blocked_validation`.
-    pub(crate) name: String,
-    pub(crate) evidence: String,
+    pub name: String,
+    pub evidence: String,
     /// In UTC.
-    pub(crate) since: String,
+    pub since: String,
 }
 
 impl RunRow {
-    pub(crate) fn of(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
+    pub fn of(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let (id, dir) = (sighting.id.to_string(), site.dirs.runs().dir(&sighting.id));
         let empty = RunRow {
             id,
@@ -104,76 +97,9 @@ impl RunRow {
     }
 
     /// Makes the row of an integration, whose record is in another directory.
-    pub(crate) fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
+    pub fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let dir = site.dirs.integrations().dir(&sighting.id);
         Self { kind: "integration", dir, ..Self::of(sighting, site) }
-    }
-
-    /// Returns the command that continues it.
-    fn command(&self) -> &'static str {
-        if self.kind == "integration" { "pdca integrate" } else { "pdca batch" }
-    }
-
-    /// Renders the run, with a line for each block.
-    pub(crate) fn lines(&self, cx: &Context<'_>) -> Vec<String> {
-        let p = cx.out;
-        let long = self.at.map(|at| {
-            let begun =
-                UNIX_EPOCH + Duration::from_secs(at.wall.as_second().try_into().unwrap_or(0));
-            words::duration(ago(begun, cx.ambient.now()).max(Duration::from_secs(1)))
-        });
-        let long = long.map_or_else(String::new, |long| format!(" for {long}"));
-        let phase = if self.block.is_some() || self.error.is_some() {
-            p.bad(&self.phase).to_string()
-        } else {
-            p.accent(&self.phase).to_string()
-        };
-        let driver = self.driver.as_ref().map_or_else(String::new, |driver| {
-            let DriverRow { pid, liveness, .. } = driver;
-            let what = match *liveness {
-                "alive" => format!("driven by process {pid}"),
-                "dead" if driver.cut_short => {
-                    format!("its driver died (process {pid}), `{}` goes on with it", self.command())
-                }
-                // Nothing is left for a driver: its bundles wait for people.
-                "dead" if !self.blocked.is_empty() => format!("stopped by process {pid}"),
-                "dead" => format!("stopped by process {pid}, `{}` goes on with it", self.command()),
-                _ => format!("driven from {} by process {pid}, if it lives", driver.host),
-            };
-            format!(", {what}")
-        });
-        let name = if self.kind == "integration" { "integration" } else { "run" };
-        let mut lines = vec![format!("{name} {}  {phase}{long}{driver}", self.id)];
-        let told = |what: &str, evidence: &str, hint: &str| {
-            let evidence = printable(evidence).into_owned();
-            format!("  {} {evidence}  {hint}", p.warn(what))
-        };
-        if let Some(error) = &self.error {
-            lines.push(told("cannot be read:", error, "`pdca doctor` says more"));
-        }
-        if let Some(block) = &self.block {
-            let hint = if self.kind == "integration" {
-                "mend it, and `pdca integrate` goes on"
-            } else {
-                "`pdca unblock` lets it go on, `pdca abort` gives it up"
-            };
-            lines.push(told(
-                &format!("waits for a person ({}):", block.name),
-                &block.evidence,
-                hint,
-            ));
-        }
-        for block in &self.blocked {
-            let id = block.bundle.as_deref().unwrap_or_default();
-            let what = format!("{id} waits for a person ({}):", block.name);
-            let hint = if self.kind == "integration" {
-                "`pdca integrate` tries it again".to_owned()
-            } else {
-                format!("`pdca unblock {id}`")
-            };
-            lines.push(told(&what, &block.evidence, &hint));
-        }
-        lines
     }
 }
 
@@ -183,6 +109,20 @@ impl DriverRow {
         let cut_short = driver == Liveness::Dead && pdca_driver::was_cut_short(state);
         Self { pid, host, epoch: state.epoch.get(), liveness: liveness(driver), cut_short }
     }
+}
+
+/// Returns the active runs and integrations, and the errors of reading some. Errors never hide the bundles.
+pub(crate) fn all(config: &WorkspaceConfig) -> (Vec<RunRow>, Vec<String>) {
+    let (mut rows, mut unread) = (Vec::new(), Vec::new());
+    match pdca_driver::run_statuses(config) {
+        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of(run, config))),
+        Err(error) => unread.push(pdca_state::chain(&error)),
+    }
+    match pdca_driver::integrations(config) {
+        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of_integration(run, config))),
+        Err(error) => unread.push(pdca_state::chain(&error)),
+    }
+    (rows, unread)
 }
 
 /// Returns the blocks of a run's bundles. Those that wait for their sign-off are listed by
@@ -203,9 +143,7 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
 
 /// Returns the blocked bundles of active runs, each with the name of its
 /// block and the evidence. Unreadable runs are reported elsewhere.
-pub(crate) fn blocked_bundles(
-    site: &WorkspaceConfig,
-) -> BTreeMap<pdca_state::BundleId, (String, String)> {
+pub fn blocked_bundles(site: &WorkspaceConfig) -> BTreeMap<pdca_state::BundleId, (String, String)> {
     let runs = pdca_driver::run_statuses(site).unwrap_or_default();
     let rows = runs.iter().filter_map(|run| run.state.as_ref().ok()).flat_map(|run| blocked(run));
     rows.filter_map(|row| Some((row.bundle?.parse().ok()?, (row.name, row.evidence)))).collect()
@@ -222,7 +160,7 @@ fn reason(reason: Reason) -> &'static str {
     }
 }
 
-pub(crate) fn liveness(liveness: Liveness) -> &'static str {
+fn liveness(liveness: Liveness) -> &'static str {
     match liveness {
         Liveness::Dead => "dead",
         Liveness::Alive => "alive",
@@ -233,18 +171,18 @@ pub(crate) fn liveness(liveness: Liveness) -> &'static str {
 /// One bundle of a run: its phase in the journal, the facts found, the action.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct FoundRow {
-    pub(crate) id: String,
-    pub(crate) was: &'static str,
-    pub(crate) lane: Option<u32>,
-    pub(crate) checkout: String,
-    pub(crate) branch: String,
-    pub(crate) runner: &'static str,
-    pub(crate) action: serde_json::Value,
+pub struct FoundRow {
+    pub id: String,
+    pub was: &'static str,
+    pub lane: Option<u32>,
+    pub checkout: String,
+    pub branch: String,
+    pub runner: &'static str,
+    pub action: serde_json::Value,
 }
 
 impl FoundRow {
-    pub(crate) fn of(found: &Recovered) -> Self {
+    pub fn of(found: &Recovered) -> Self {
         Self {
             id: found.id.to_string(),
             was: found.was,
@@ -261,16 +199,7 @@ impl FoundRow {
     }
 
     /// Removes the proposed action.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.action = serde_json::to_value(pdca_journal::RecoveryAction::Noop).unwrap_or_default();
-    }
-
-    pub(crate) fn line(&self) -> String {
-        let Self { id, was, checkout, branch, runner, .. } = self;
-        let action = self.action.as_str().unwrap_or_default();
-        let lane = self.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
-        format!(
-            "  {id}  was {was}{lane}; its checkout is {checkout}, its commits {branch}, its runner {runner}: {action}"
-        )
     }
 }

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::{Config, Document, compat};
-use crate::failure::{Place, Problem};
+use crate::problem::{Place, Problem};
 
 /// The most problems that are reported; a file with more is no config file.
 const MAX_PROBLEMS: usize = 50;

@@ -11,23 +11,24 @@ use pdca_driver::{Staleness, WorkspaceConfig};
 use pdca_integrate::{Outlook, conflict_record, holders};
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
-use crate::context::Context;
-use crate::overview::Entry;
-use crate::style::{printable, shell};
+use pdca_state::text::shell;
+use serde::Serialize;
+
+use crate::Entry;
 
 /// The facts about each bundle beyond its state.
 #[derive(Debug, Default)]
-pub struct Meeting {
-    marks: BTreeMap<BundleId, Mark>,
+pub struct LandingSummary {
+    marks: BTreeMap<BundleId, ChangeMark>,
     /// The branches with accepted changes that have not landed.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<BranchSummary>,
     troubles: BTreeMap<BundleId, Vec<BundleId>>,
     stale: BTreeMap<BundleId, Staleness>,
 }
 
 /// The state of an accepted change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangeMark {
     /// `sealed`, `staged`, `landed`, `reverted`, `held`, `blocked_conflict`, `skipped`, `drifted` or `unsealed`.
     pub word: &'static str,
     /// A branch, or the reason why it is held.
@@ -38,15 +39,15 @@ pub struct Mark {
     pub held: Option<Box<Held>>,
 }
 
-impl Mark {
+impl ChangeMark {
     fn new(word: &'static str, text: Option<String>, next: Option<String>) -> Self {
         Self { word, text, next, held: None }
     }
 }
 
 /// A branch of a target, with the states of its accepted changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Branch {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BranchSummary {
     pub target: String,
     pub name: String,
     /// The number of changes per state, without landed ones.
@@ -55,10 +56,14 @@ pub struct Branch {
     pub next: Option<(String, String)>,
 }
 
-impl Meeting {
-    /// Reads seals and branches, if any of these bundles was accepted, and predicts
-    /// conflicts among built ones, if they are few enough for a quick forecast.
-    pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
+impl LandingSummary {
+    /// Reads seals and branches, if any of these bundles was accepted, and the forecast of conflicts among built ones,
+    /// as far as it is known. `branches` is what was read of the targets before.
+    pub(crate) fn load(
+        site: &WorkspaceConfig,
+        entries: &[Entry],
+        branches: Option<TargetBranches>,
+    ) -> Self {
         let mut found = Self::default();
         if site.targets.is_empty() {
             return found;
@@ -70,7 +75,8 @@ impl Meeting {
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let held = HeldBack::load(&site.queue());
-            let fronts = TargetBranches::load(&site.queue()).unwrap_or_default().branches;
+            let fronts = branches.or_else(|| crate::read_branches(site, entries));
+            let fronts = fronts.unwrap_or_default().branches;
             let all: BTreeMap<&BundleId, &ChangeState> = fronts
                 .iter()
                 .flat_map(|front| &front.changes)
@@ -95,7 +101,7 @@ impl Meeting {
         if built.len() < 2 {
             return found;
         }
-        let skies = pdca_driver::integrate::quick_forecast(site, &built).unwrap_or_default();
+        let skies = pdca_driver::integrate::known_forecast(site, &built).unwrap_or_default();
         for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
             if let Outlook::Conflict { .. } = trouble.outlook {
                 let (one, other) = (trouble.first.clone(), trouble.second.clone());
@@ -108,7 +114,7 @@ impl Meeting {
 
     /// Counts the changes of a branch, and chooses the next command. `pending` are all branches with
     /// changes that have not landed.
-    fn branch(&self, front: &TargetBranch, pending: &[&TargetBranch]) -> Branch {
+    fn branch(&self, front: &TargetBranch, pending: &[&TargetBranch]) -> BranchSummary {
         let marks = || {
             let changes = front.changes.iter().filter(|change| is_pending(change));
             changes.filter_map(|change| Some((change, self.mark(change.bundle.id())?)))
@@ -127,11 +133,11 @@ impl Meeting {
             Some((command, format!("{count} accepted and not landed")))
         } else if let Some(branch) = staged(front) {
             let count = of("staged");
-            Some((merge(front, branch), format!("{count} gated together and green")))
+            Some((merge_command(front, branch), format!("{count} gated together and green")))
         } else {
             held()
         };
-        Branch {
+        BranchSummary {
             target: front.target.name.clone(),
             name: front.branch.clone(),
             counts: counts.into_iter().collect(),
@@ -140,7 +146,7 @@ impl Meeting {
     }
 
     /// Returns the state of an accepted change.
-    pub fn mark(&self, id: &BundleId) -> Option<&Mark> {
+    pub fn mark(&self, id: &BundleId) -> Option<&ChangeMark> {
         self.marks.get(id)
     }
 
@@ -175,7 +181,7 @@ fn is_pending(change: &Accepted) -> bool {
 }
 
 /// Returns the value of `--target` for a branch: the target alone if it has no other branch.
-pub fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
+fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
     let target = &front.target.name;
     let of_it = all.iter().filter(|other| other.target.name == *target).count();
     let name = if of_it > 1 { format!("{target}@{}", front.branch) } else { target.clone() };
@@ -196,7 +202,7 @@ fn staged(front: &TargetBranch) -> Option<&str> {
 
 /// Returns the command that merges a staging branch into its branch. It is `git merge` only if a checkout has that
 /// branch; elsewhere it would merge into whatever is checked out.
-pub fn merge(front: &TargetBranch, staging: &str) -> String {
+pub fn merge_command(front: &TargetBranch, staging: &str) -> String {
     let (branch, staging) = (&front.branch, shell(staging));
     let git = |path: &camino::Utf8Path| format!("git -C {}", shell(path.as_str()));
     let primary = git(&front.target.path);
@@ -237,7 +243,7 @@ fn mark(
     front: &TargetBranch,
     change: &Accepted,
     (known, all): (&HeldBack, &BTreeMap<&BundleId, &ChangeState>),
-) -> Mark {
+) -> ChangeMark {
     let id = change.bundle.id();
     let reopen = Some(format!("pdca reopen {id}"));
     match &change.standing {
@@ -247,51 +253,32 @@ fn mark(
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
             match (case, held) {
                 (Some(case), held) => of_case(id, &case, held.map(Held::sentence)),
-                (None, Some(held)) => Mark {
+                (None, Some(held)) => ChangeMark {
                     word: "held",
                     text: Some(held.sentence()),
                     next: Some(after_held(site, held)),
                     held: Some(Box::new(held.clone())),
                 },
-                (None, None) => Mark::new("sealed", None, Some("pdca integrate".to_owned())),
+                (None, None) => ChangeMark::new("sealed", None, Some("pdca integrate".to_owned())),
             }
         }
         ChangeState::Staged { branch, .. } => {
-            Mark::new("staged", Some(branch.clone()), Some(merge(front, branch)))
+            ChangeMark::new("staged", Some(branch.clone()), Some(merge_command(front, branch)))
         }
-        ChangeState::Drifted { why } => Mark::new("drifted", Some(why.clone()), reopen),
-        ChangeState::Unsealed => Mark::new("unsealed", None, Some(after_unsealed(&change.bundle))),
+        ChangeState::Drifted { why } => ChangeMark::new("drifted", Some(why.clone()), reopen),
+        ChangeState::Unsealed => {
+            ChangeMark::new("unsealed", None, Some(after_unsealed(&change.bundle)))
+        }
         ChangeState::Landed { places, .. } => {
             // The last place is the farthest: a change on a remote is visible to others.
             let text = places.last().cloned();
-            Mark::new("landed", text, Some("pdca verify".to_owned()))
+            ChangeMark::new("landed", text, Some("pdca verify".to_owned()))
         }
         ChangeState::Reverted { by, .. } => {
             let text = Some(format!("by {}", by.to_hex_with_len(12)));
-            Mark::new("reverted", text, reopen)
+            ChangeMark::new("reverted", text, reopen)
         }
     }
-}
-
-/// Returns the evidence of a held change, one line each: further failing tests,
-/// the logs, and the commands that reproduce them.
-pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for row in &held.red {
-        if row.failing.is_empty() {
-            lines.push(format!("{}: {}", row.row, printable(&row.said)));
-        } else if held.red.len() > 1 || row.failing.len() > 3 {
-            let more = match row.failing_more {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            lines.push(format!("{} fails: {}{more}", row.row, row.failing.join(", ")));
-        }
-    }
-    lines.extend(held.logs.iter().map(|log| format!("log: {}", cx.show(log))));
-    let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
-    lines.extend(commands.map(|command| format!("reproduce: {command}")));
-    lines
 }
 
 /// Returns the command that continues a held change.
@@ -334,7 +321,7 @@ pub fn after_unsealed(bundle: &Bundle) -> String {
 }
 
 /// Describes the state of a conflict that a resolver was asked about.
-fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> Mark {
+fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> ChangeMark {
     let progress = case.progress();
     let (word, text, next) = match &case.end {
         Some(ConflictEnd::Blocked { evidence }) => {
@@ -354,5 +341,5 @@ fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> Mark {
             ("held", format!("{why}; {progress}"), format!("pdca resolve {id}"))
         }
     };
-    Mark::new(word, Some(text), Some(next))
+    ChangeMark::new(word, Some(text), Some(next))
 }

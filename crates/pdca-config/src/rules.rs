@@ -8,7 +8,7 @@ use pdca_leaves::ConfigFlaw;
 use pdca_publish::SettingsFault;
 
 use super::{Config, Sources};
-use crate::failure::Problem;
+use crate::problem::Problem;
 
 /// Returns every broken rule, with its position.
 pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
@@ -33,7 +33,7 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         at(sources, &format!("lanes.hydrate.{}", problem.key), told)
     }));
     for (index, glob) in config.lanes.cache.iter().enumerate() {
-        if let Err(error) = crate::session::cache_pattern(glob) {
+        if let Err(error) = crate::cache_pattern(glob) {
             let problem = Problem::new(format!("`{glob}` is no path or glob: {error}"))
                 .hint("name directories from the top of the checkout, such as `target/`");
             problems.push(at(sources, &format!("lanes.cache[{index}]"), problem));
@@ -60,7 +60,7 @@ fn at(sources: &Sources, path: &str, problem: Problem) -> Problem {
 }
 
 /// Returns the remedy for a fault of `[lanes.hydrate]`.
-pub(crate) fn hydrate_hint(fault: &HydrateFault) -> &'static str {
+pub fn hydrate_hint(fault: &HydrateFault) -> &'static str {
     match fault {
         HydrateFault::Path { .. } => "write a path relative to the root of the checkout",
         HydrateFault::Overlap { .. } => {

@@ -4,25 +4,55 @@
 //! variables, flags. Each layer is a TOML document and is checked on its own against [`Config`], so a problem is
 //! reported with its file and line, and all problems of a file at once. The types of the gates and the
 //! leaves live in the crates that use them.
+//!
+//! ```
+//! use pdca_config::{Environment, Layer, Request, Trust, load};
+//!
+//! let variables = [("PDCA_AUTHOR".into(), "Ada".into())].into();
+//! let environment = Environment { variables: &variables, cwd: "/workspace".into() };
+//! let flags = ["driver.lanes=2".to_owned()];
+//! let trust = Trust::default();
+//! let request = Request { file: None, flags: &flags, compat: false, trust: &trust };
+//! let loaded = load(request, environment)?;
+//! assert_eq!(loaded.config.project.author.as_deref(), Some("Ada"));
+//! assert_eq!(loaded.sources.of("driver.lanes").layer, Layer::Flag);
+//! # Ok::<(), pdca_config::ConfigError>(())
+//! ```
+//!
+//! # Invariants
+//! - Environment, current directory and clock are values of the caller; only config files and the record of trust are
+//!   read here.
+//! - A configuration is whole or an error: [`ConfigError`] has every problem of every layer, each with its position and
+//!   a remedy.
+//! - A key of the user's file that decides which programs run counts only if a person trusts exactly that text.
+//! - Nothing is printed.
 
 mod check;
 mod compat;
 mod document;
+mod driver;
+mod environment;
 mod layer;
 mod preset;
+mod problem;
+mod programs;
 mod rules;
-#[cfg(test)]
-mod tests;
+pub mod scaffold;
 mod trust;
+pub mod workspace;
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use document::{Document, MAX_BYTES};
-pub(crate) use rules::hydrate_hint;
-
+pub use driver::{Machine, cache_pattern, driver_config, force_stubs};
+pub use environment::Environment;
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
+pub use problem::{ConfigError, Place, Problem};
+pub use programs::{has_program, require_leaf, require_programs};
+pub use rules::hydrate_hint;
 pub use trust::Trust;
+pub use workspace::Workspace;
 
 /// The contents of `pdca.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

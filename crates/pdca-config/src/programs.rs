@@ -1,0 +1,71 @@
+//! The programs that a configuration names, looked for before anything starts.
+
+use camino::Utf8Path;
+use pdca_driver::WorkspaceConfig;
+use pdca_gates::{GateContext, Purpose, preflight};
+use pdca_leaves::{Called, Mode, ROLES, Role, RoleSpec};
+
+use crate::driver::force_stubs;
+use crate::{ConfigError, Environment, Problem, Workspace};
+
+/// Refuses to start if the program of a gate or a leaf is missing, because each bundle would fail on it in the middle of
+/// the run.
+pub fn require_programs(
+    workspace: &Workspace,
+    site: &WorkspaceConfig,
+    environment: Environment<'_>,
+) -> Result<(), ConfigError> {
+    let at = |problem: Problem, key: &str| problem.at_known(workspace.sources.place(key));
+    let jobs = site.dirs.private().join("jobs");
+    let mut scene = GateContext::new(Purpose::Bundle, &site.dirs.root, &jobs);
+    scene.search_path = site.search_path.as_deref();
+    let mut problems = Vec::new();
+    for unready in preflight(&site.rows, &scene) {
+        let row = site.rows.as_slice().iter().position(|row| row.id == unready.rule_id);
+        let problem = Problem::new(format!("gate `{}`: {}", unready.rule_id, unready.fault))
+            .hint("install it, or mend the row; `pdca doctor` looks at all of them");
+        problems.push(at(problem, &format!("gates.checks[{}].cmd", row.unwrap_or_default())));
+    }
+    let leaves = &workspace.config.leaves;
+    for RoleSpec { role, name, .. } in
+        ROLES.iter().filter(|spec| spec.called == Called::InEveryCycle)
+    {
+        // A missing adviser does not stop a run; `pdca doctor` reports it.
+        let Some(leaf) = leaves.of(*role) else { continue };
+        let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
+        let Some(program) = program else { continue };
+        if !site.force_stubs && !has_program(environment, &site.dirs.root, program) {
+            let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
+                .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
+            problems.push(at(problem, &format!("leaves.{name}.argv")));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+}
+
+/// Returns whether a program exists: on `PATH`, or in the workspace if it is a path. A
+/// placeholder is not known yet, and counts as existing.
+pub fn has_program(environment: Environment<'_>, workspace: &Utf8Path, program: &str) -> bool {
+    if program.contains('{') {
+        return true;
+    }
+    if program.contains('/') {
+        return workspace.join(program).is_file();
+    }
+    environment.find_program(program).is_some()
+}
+
+/// Returns an error if no program is configured for a role that a person asked for by name.
+pub fn require_leaf(
+    workspace: &Workspace,
+    role: Role,
+    environment: Environment<'_>,
+) -> Result<(), ConfigError> {
+    let leaf = workspace.config.leaves.of(role);
+    if leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(environment)? {
+        return Ok(());
+    }
+    Err(Problem::new(format!("no {role} is configured"))
+        .hint(format!("set `mode = \"command\"` and `argv` of [leaves.{role}] in pdca.toml"))
+        .into())
+}

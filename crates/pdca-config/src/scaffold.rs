@@ -1,0 +1,207 @@
+//! The files of a new workspace: what a directory and `PATH` offer, and the configuration made of it.
+
+mod agents;
+mod detect;
+mod guard;
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_leaves::{ROLES, Role};
+use pdca_state::files;
+
+pub use agents::{AgentPair, Chosen, parse_builder, parse_reviewer};
+pub use detect::{Found, GateRow, detect};
+
+use crate::workspace::FILE;
+use crate::{ConfigError, Place, Problem};
+
+/// The brief that `new` fills in if the workspace has no template.
+pub const BRIEF_TEMPLATE: &str = include_str!("scaffold/brief.md.tpl");
+const CONFIG_TEMPLATE: &str = include_str!("scaffold/pdca.toml.tpl");
+const ACT_LOG: &str = include_str!("scaffold/act-log.md");
+const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
+
+/// One file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFile {
+    pub path: Utf8PathBuf,
+    pub text: String,
+    /// The file exists and gets another line.
+    pub appends: bool,
+}
+
+/// A workspace that cannot be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaffoldError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+}
+
+impl NewFile {
+    /// Writes the file, with the directories above it.
+    pub fn write(&self) -> std::io::Result<()> {
+        if let Some(parent) = self.path.parent() {
+            fs_err::create_dir_all(parent)?;
+        }
+        files::replace(&self.path, self.text.as_bytes())
+    }
+}
+
+/// Returns the files that do not exist yet.
+pub fn plan(
+    dir: &Utf8Path,
+    found: &Found,
+    pair: AgentPair,
+    guarded: &BTreeSet<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<NewFile>, ScaffoldError> {
+    for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
+        if exists(&config) && !config.is_file() {
+            let problem = Problem::new("there is something else where the config belongs");
+            let problem = problem.at(Place::file(config));
+            let problem = problem.hint("move it away; `pdca init` writes a file there");
+            return Err(ConfigError::from(problem).into());
+        }
+    }
+    let mut files = vec![
+        ("templates/brief.md.tpl", BRIEF_TEMPLATE.to_owned()),
+        ("process/act-log.md", ACT_LOG.to_owned()),
+    ];
+    // The config may also be in .config.
+    if !exists(&dir.join(".config").join(FILE)) {
+        files.insert(0, (FILE, config_text(dir, found, pair)));
+    }
+    if found.repository.as_deref() == Some(Utf8Path::new(".")) {
+        files.push((".github/workflows/pdca.yml", WORKFLOW.to_owned()));
+    }
+    let mut items: Vec<NewFile> = files
+        .into_iter()
+        .map(|(path, text)| NewFile { path: dir.join(path), text, appends: false })
+        .filter(|item| !exists(&item.path))
+        .collect();
+    items.extend(guard::items(dir, guarded, notes)?);
+    // Beside its target the workspace may be in no repository; then the file does no harm.
+    if found.repository.is_some() {
+        items.extend(ignore_item(&dir.join(".gitignore"))?);
+    }
+    Ok(items)
+}
+
+fn exists(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Returns the `.gitignore` with `.pdca/`, which holds the driver's own files.
+fn ignore_item(path: &Utf8Path) -> std::io::Result<Option<NewFile>> {
+    const LINE: &str = ".pdca/";
+    if !exists(path) {
+        return Ok(Some(NewFile {
+            path: path.to_owned(),
+            text: format!("{LINE}\n"),
+            appends: false,
+        }));
+    }
+    let bytes = fs_err::read(path)?;
+    let Ok(mut text) = String::from_utf8(bytes) else { return Ok(None) };
+    if text.lines().any(|line| matches!(line.trim(), ".pdca" | ".pdca/" | "/.pdca" | "/.pdca/")) {
+        return Ok(None);
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(LINE);
+    text.push('\n');
+    Ok(Some(NewFile { path: path.to_owned(), text, appends: true }))
+}
+
+fn config_text(dir: &Utf8Path, found: &Found, pair: AgentPair) -> String {
+    let name = dir.file_name().unwrap_or("workspace");
+    // The directory's name comes last, because it is the only text here that could contain a placeholder.
+    CONFIG_TEMPLATE
+        .replace("{targets}\n", &targets_text(found.repository.as_deref()))
+        .replace("{gates}\n", &gates_text(&found.gates))
+        .replace("{leaves}\n", &pair.config_text())
+        .replace("{cache}\n", &cache_text(&found.caches))
+        .replace("{roles}", &roles_text())
+        .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
+        .replace("{name}", &quoted(name))
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn targets_text(repository: Option<&Utf8Path>) -> String {
+    let (mark, path) = match repository {
+        Some(path) => ("", path),
+        None => ("#", Utf8Path::new("../repo")),
+    };
+    format!(
+        "{mark}[[targets]]\n{mark}path = {}\n#name = \"repo\"\n#repo = \"owner/repo\"\n#branch = \"main\"\n\n",
+        quoted(path.as_str())
+    )
+}
+
+fn gates_text(rows: &[GateRow]) -> String {
+    let row = |row: &GateRow| {
+        format!(
+            "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\n",
+            quoted(row.id),
+            quoted(row.tier),
+            quoted(row.label),
+            quoted(row.cmd),
+            row.gating
+        )
+    };
+    rows.iter().map(row).collect::<String>() + "\n"
+}
+
+/// Renders the proposed caches; a comment if there are none.
+fn cache_text(caches: &[&str]) -> String {
+    let list: Vec<String> = caches.iter().map(|cache| quoted(cache)).collect();
+    let comment = if caches.is_empty() { "#" } else { "" };
+    format!("{comment}cache = [{}]\n", list.join(", "))
+}
+
+/// Lists the roles that have a table of their own.
+fn roles_text() -> String {
+    let single = ROLES.iter().filter(|spec| spec.role != Role::Adviser);
+    single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the path of a target as `pdca.toml` names it, and refuses one that is no repository.
+pub fn target_path(
+    dir: &Utf8Path,
+    given: &Utf8Path,
+    cwd: &Utf8Path,
+) -> Result<Utf8PathBuf, ConfigError> {
+    let full = cwd.join(given);
+    if !exists(&full.join(".git")) {
+        return Err(Problem::new(format!("`{given}` is no git repository with a checkout"))
+            .at(Place::file(full))
+            .hint("`--target` names the top directory of a repository")
+            .into());
+    }
+    // A relative path in the file is relative to the workspace.
+    if given.is_absolute() || dir == cwd { Ok(given.to_owned()) } else { Ok(full) }
+}
+
+/// Returns the lines of a configuration that say something.
+pub fn settings(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let mut shown: Vec<&str> = Vec::new();
+    for line in lines {
+        // A table in which nothing is set says nothing.
+        if line.starts_with('[') && shown.last().is_some_and(|last| last.starts_with('[')) {
+            shown.pop();
+        }
+        shown.push(line);
+    }
+    if shown.last().is_some_and(|last| last.starts_with('[')) {
+        shown.pop();
+    }
+    shown.join("\n")
+}

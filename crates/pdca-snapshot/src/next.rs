@@ -1,0 +1,211 @@
+//! The next command: of the workspace, of a bundle, of a blocked one.
+
+use camino::Utf8Path;
+use pdca_driver::Staleness;
+use pdca_state::{Artifact, Bundle, BundleId, State};
+
+use pdca_state::text::{one_line, shell};
+
+use crate::{BranchSummary, Entry, Standing, WorkspaceSnapshot};
+
+/// The next command, and the reason for it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Next {
+    pub command: String,
+    pub why: String,
+}
+
+/// Chooses the most useful command: work that runs by itself first, then decisions.
+///
+/// Paths in it are relative to `cwd`.
+pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
+    let with = |state: State| {
+        overview
+            .entries
+            .iter()
+            .filter(move |entry| entry.state() == Some(state))
+            .collect::<Vec<_>>()
+    };
+    let tell = |command: String, why: String| Next { command, why };
+    let going: Vec<&Entry> = overview
+        .entries
+        .iter()
+        .filter(|entry| entry.can_go_on() && entry.failed.is_none())
+        .filter(|entry| overview.work.holding(&entry.id).is_empty())
+        .collect();
+    match going.as_slice() {
+        [] => {}
+        // A second driver would be refused.
+        [..] if overview.work.driver.is_some() => {}
+        [one] => return tell(format!("pdca run {}", one.id), format!("{} can go on", one.id)),
+        many => return tell("pdca batch".to_owned(), format!("{} bundles can go on", many.len())),
+    }
+    let stale: Vec<&Entry> = overview
+        .entries
+        .iter()
+        .filter(|entry| {
+            overview.landing.stale(&entry.id).is_some_and(|stale| stale.waits_for.is_none())
+        })
+        .collect();
+    match stale.as_slice() {
+        [] => {}
+        [..] if overview.work.driver.is_some() => {}
+        [one] => return tell(format!("pdca run {}", one.id), format!("{} is stale", one.id)),
+        many => return tell("pdca batch".to_owned(), format!("{} are stale", many.len())),
+    }
+    match with(State::AwaitingSignoff).as_slice() {
+        [] => {}
+        [one] => {
+            return tell(
+                format!("pdca status {}", one.id),
+                format!("{} waits for your sign-off", one.id),
+            );
+        }
+        many => {
+            return tell(
+                "pdca queue".to_owned(),
+                format!("{} bundles wait for your sign-off", many.len()),
+            );
+        }
+    }
+    // Accepted changes may land while a batch runs.
+    if let Some(next) = land(overview).filter(|_| overview.work.integration.is_none()) {
+        return next;
+    }
+    if let Some(driver) = overview.work.driver.as_ref().or(overview.work.integration.as_ref()) {
+        let why = format!("{} is at work", one_line(driver, 40));
+        return tell("pdca status --watch".to_owned(), why);
+    }
+    if let Some(entry) = with(State::Unplanned).first() {
+        return plan(entry, cwd);
+    }
+    if let Some((entry, failure)) =
+        overview.entries.iter().find_map(|entry| Some((entry, entry.failed.as_ref()?)))
+    {
+        let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
+        let why = format!("the {} of {} failed {times}", failure.beat, entry.id);
+        return tell(format!("pdca why {}", entry.id), why);
+    }
+    if let Some(entry) = overview.entries.iter().find(|entry| !entry.blocked_by.is_empty()) {
+        return tell(format!("pdca why {}", entry.id), "everything left is blocked".to_owned());
+    }
+    if let Some(entry) = overview.entries.iter().find(|entry| entry.glance.is_err()) {
+        return tell(format!("pdca status {}", entry.id), "it cannot be read".to_owned());
+    }
+    let why =
+        if overview.entries.is_empty() { "there is no bundle yet" } else { "everything is done" };
+    tell("pdca new <id> --title \"…\"".to_owned(), why.to_owned())
+}
+
+/// Chooses the next command for accepted changes that have not landed: those that need no person
+/// first.
+fn land(overview: &WorkspaceSnapshot) -> Option<Next> {
+    let branches = &overview.landing.branches;
+    let has = |word: &'static str| {
+        let has =
+            move |branch: &&BranchSummary| branch.counts.iter().any(|(name, _)| *name == word);
+        branches.iter().find(has)
+    };
+    let branch = has("sealed")
+        .or_else(|| has("staged"))
+        .or_else(|| branches.iter().find(|branch| branch.next.is_some()))?;
+    let (command, why) = branch.next.clone()?;
+    Some(Next { command, why: one_line(&why, 80) })
+}
+
+/// Returns the next command for one bundle; `None` if there is none, or a process works on it.
+pub fn next_of_bundle(
+    overview: &WorkspaceSnapshot,
+    entry: &Entry,
+    cwd: &Utf8Path,
+) -> Option<String> {
+    let id = &entry.id;
+    if let Some(stale) = overview.landing.stale(id)
+        && overview.work.driver.is_none()
+    {
+        return Some(after_stale(id, stale));
+    }
+    let command = match entry.state() {
+        None | Some(State::AwaitingSignoff) => format!("pdca status {id}"),
+        Some(State::Unplanned) => plan(entry, cwd).command,
+        Some(State::Resolved | State::Discontinued) => return None,
+        Some(State::Complete) => overview.landing.mark(id)?.next.clone()?,
+        Some(State::Planned | State::Built | State::Checked | State::Iterate(_)) => {
+            if overview.blocked.contains_key(id) {
+                format!("pdca unblock {id}")
+            } else if overview.work.driver.is_some() {
+                return None;
+            } else if entry.blocked_by.is_empty() {
+                format!("pdca run {id}")
+            } else {
+                unblocking(overview, entry, cwd)
+            }
+        }
+    };
+    Some(command)
+}
+
+/// Returns the next command for a stale result: refold it, or continue its prerequisite first.
+pub fn after_stale(id: &BundleId, stale: &Staleness) -> String {
+    match &stale.waits_for {
+        Some(on) => format!("pdca why {on}"),
+        None => format!("pdca run {id}"),
+    }
+}
+
+/// Returns the next command for the first unmet dependency of a bundle, followed transitively.
+pub fn unblocking(overview: &WorkspaceSnapshot, entry: &Entry, cwd: &Utf8Path) -> String {
+    let mut seen = vec![&entry.id];
+    let mut at = entry;
+    loop {
+        let Some(blocker) = at.blocked_by.first() else { return format!("pdca run {}", at.id) };
+        let id = &blocker.id;
+        let other = overview.get(id);
+        match (blocker.standing, other) {
+            (Standing::Missing, _) => return format!("pdca new {id}"),
+            (Standing::Unreadable | Standing::In(State::AwaitingSignoff), _) => {
+                return format!("pdca status {id}");
+            }
+            (Standing::In(State::Unplanned), Some(other)) => return plan(other, cwd).command,
+            (
+                Standing::In(State::Planned | State::Built | State::Checked | State::Iterate(_)),
+                Some(other),
+            ) if !seen.contains(&id) => {
+                seen.push(&other.id);
+                at = other;
+            }
+            // Accepted, but it has to land first.
+            (Standing::In(State::Complete), _) => return "pdca integrate".to_owned(),
+            // Discontinued, or a dependency cycle: only an edit of the brief helps.
+            (Standing::In(_), _) => return edit_brief(at, cwd),
+        }
+    }
+}
+
+/// Returns the command that edits the brief of a bundle.
+pub fn edit_brief(entry: &Entry, cwd: &Utf8Path) -> String {
+    let path = entry.dir.join(Artifact::Brief.file_name());
+    let shown = path.strip_prefix(cwd).unwrap_or(&path);
+    format!("$EDITOR {}", shell(shown.as_str()))
+}
+
+fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {
+    let brief = Bundle::at(&*entry.dir)
+        .ok()
+        .map(|bundle| bundle.path(Artifact::Brief))
+        .filter(|path| path.exists());
+    match brief {
+        Some(path) => {
+            let shown = path.strip_prefix(cwd).unwrap_or(&path);
+            Next {
+                command: format!("$EDITOR {}", shell(shown.as_str())),
+                why: format!("the brief of {} is a template still", entry.id),
+            }
+        }
+        None => Next {
+            command: format!("pdca new {}", entry.id),
+            why: format!("{} has no brief", entry.id),
+        },
+    }
+}
