@@ -103,7 +103,8 @@ impl Progress {
         self.note(event);
         if let Some(line) = self.line(event) {
             self.wipe(err)?;
-            writeln!(err, "{line}")?;
+            // In one piece: standard error has no buffer, and others may write to the same terminal.
+            err.write_all(format!("{line}\n").as_bytes())?;
         }
         self.draw(err)
     }

@@ -11,6 +11,7 @@
 
 mod batch_host;
 mod groups;
+mod looks;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fs_err as fs;
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use crate::confine;
@@ -66,7 +67,11 @@ impl Streams {
 pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
     let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
     if !confined {
-        return start(spec, &mut command(spec, streams), SandboxKind::Off);
+        let mut command = match found(spec) {
+            Some(file) => command_of(spec, streams, &file),
+            None => command(spec, streams),
+        };
+        return start(spec, &mut command, SandboxKind::Off);
     }
     std::path::absolute(temporary(&spec.job))
         .and_then(fs::create_dir_all)
@@ -92,8 +97,16 @@ pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: SandboxKind) -
 
 /// Builds the child's command: working directory, streams, process group and environment.
 pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
+    command_of(spec, streams, &program(spec))
+}
+
+fn command_of(spec: &Spec, streams: Streams, program: &Path) -> Command {
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
-    let mut command = Command::new(program(spec));
+    let mut command = Command::new(program);
+    // A program that was looked up is still told the name that it was called by: `sh` prints it.
+    if let Some(name) = spec.argv.first().filter(|name| !is_path(name)) {
+        command.arg0(name);
+    }
     command
         .args(spec.argv.iter().skip(1))
         .current_dir(&spec.cwd)
@@ -120,10 +133,45 @@ pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
 /// Returns the program to execute; a relative path is resolved from the child's working directory.
 fn program(spec: &Spec) -> PathBuf {
     let named = PathBuf::from(spec.argv.first().cloned().unwrap_or_default());
-    if named.as_os_str().as_bytes().contains(&b'/') {
-        spec.cwd.as_std_path().join(named)
-    } else {
-        named
+    if is_path(named.as_os_str()) { spec.cwd.as_std_path().join(named) } else { named }
+}
+
+fn is_path(name: &OsStr) -> bool {
+    name.as_bytes().contains(&b'/')
+}
+
+/// Returns the file that a search for the program will find; `None` if only the search itself can tell.
+///
+/// The search tries to execute a file in each directory of `PATH`, and a failed attempt costs a multiple of a look.
+/// A confined child is left to it: which file it may execute is known to the kernel only.
+fn found(spec: &Spec) -> Option<PathBuf> {
+    let name = spec.argv.first().filter(|name| !name.is_empty() && !is_path(name))?;
+    for dir in std::env::split_paths(&search_path(spec)?) {
+        // Such a directory counts from the child's working directory.
+        if !dir.is_absolute() {
+            return None;
+        }
+        let file = dir.join(name);
+        match std::fs::metadata(&file) {
+            Ok(found) => {
+                let runs = found.is_file() && access(&file, Access::EXEC_OK).is_ok();
+                return runs.then_some(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Returns the child's `PATH`, where it has one.
+fn search_path(spec: &Spec) -> Option<OsString> {
+    let name = OsStr::new("PATH");
+    let inherited = || std::env::vars_os().find_map(|(one, value)| (one == name).then_some(value));
+    match spec.env.set.get(name) {
+        Some(given) => Some(given.clone()),
+        None if spec.env.remove.contains(name) => None,
+        None => inherited(),
     }
 }
 
@@ -162,16 +210,54 @@ fn is_in_sight(spec: &Spec, program: &Path) -> bool {
     if program.is_absolute() {
         return true;
     }
-    let given = spec.env.set.get(OsStr::new("PATH")).cloned();
-    let search: Option<OsString> = given.or_else(|| {
-        std::env::vars_os().find_map(|(name, value)| (name == "PATH").then_some(value))
-    });
-    std::env::split_paths(&search.unwrap_or_default()).any(|dir| dir.join(program).exists())
+    let search = search_path(spec).unwrap_or_default();
+    std::env::split_paths(&search).any(|dir| dir.join(program).exists())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A child that is called `tool`, and finds programs in `dirs`.
+    fn looked_up(dirs: &[&Path]) -> Spec {
+        let mut spec = Spec::new(["tool"], "/", "/job");
+        let path = std::env::join_paths(dirs).unwrap();
+        spec.env.set.insert("PATH".into(), path);
+        spec
+    }
+
+    fn put_tool(dir: &Path, mode: u32) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = dir.join("tool");
+        fs::write(&file, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_program_is_found_in_the_first_directory_that_has_it() {
+        let [none, first, second] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let file = put_tool(first.path(), 0o755);
+        put_tool(second.path(), 0o755);
+        let spec = looked_up(&[none.path(), first.path(), second.path()]);
+        assert_eq!(found(&spec), Some(file));
+    }
+
+    #[test]
+    fn what_only_the_search_can_tell_is_left_to_it() {
+        let [plain, good] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        put_tool(plain.path(), 0o644);
+        put_tool(good.path(), 0o755);
+        // A file that cannot be executed is passed over by the search, and a relative directory depends on the child.
+        for first in [plain.path(), Path::new("bin")] {
+            assert_eq!(found(&looked_up(&[first, good.path()])), None);
+        }
+        let mut spec = looked_up(&[]);
+        spec.env.set.clear();
+        spec.env.remove.insert("PATH".into());
+        assert_eq!(found(&spec), None);
+        assert_eq!(found(&Spec::new(["./tool"], "/", "/job")), None);
+    }
 
     #[test]
     fn b22_a_host_without_room_for_a_process_is_no_fault_of_the_program() {

@@ -33,6 +33,8 @@ use crate::verdict::ChildVerdict;
 pub(crate) const FORMAT: u32 = 2;
 /// The longest frame that is written or accepted.
 const MAX_FRAME: u32 = 1 << 30;
+/// The number of bytes that are reserved before a frame is read.
+const FRAME_ROOM: usize = 4 << 10;
 
 /// Messages of a single byte.
 pub(crate) mod byte {
@@ -115,7 +117,8 @@ pub(crate) fn read_frame(from: &mut impl Read) -> io::Result<Vec<u8>> {
     if length > MAX_FRAME {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut bytes = Vec::new();
+    // With room for the usual order, which is otherwise read in small steps.
+    let mut bytes = Vec::with_capacity(FRAME_ROOM);
     from.take(length.into()).read_to_end(&mut bytes)?;
     if bytes.len() as u64 == u64::from(length) {
         Ok(bytes)

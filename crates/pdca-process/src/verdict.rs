@@ -15,6 +15,8 @@ const TEMPORARY: &str = ".verdict.json.tmp";
 const FORMAT: u32 = 1;
 /// The longest accepted file; a longer one was not written by a supervisor.
 const MAX_BYTES: u64 = 4 << 20;
+/// Room for a verdict without many marked lines, so that it is read at once.
+const USUAL_BYTES: usize = 4 << 10;
 
 /// The whole result of one supervised child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +110,7 @@ pub fn load_verdict(job: &Utf8Path) -> Result<Option<ChildVerdict>, VerdictError
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(read(error)),
     };
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(read)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(VerdictError::TooLong { path });

@@ -44,14 +44,23 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     super::note_load();
     let each = |times: &[Duration]| ms(median(times)) / f64::from(args.bundles.max(1));
     let mut lines = Vec::new();
+    // Removed at the end: ext4 passes over each inode that was deleted lately whenever it makes one, so the removal of
+    // one workspace would be charged to the bundles of the next.
+    let mut scratches = Vec::new();
+    let mut scratch = || -> Result<Utf8PathBuf, Stopped> {
+        let made = tempfile::tempdir()?;
+        let path = Utf8Path::from_path(made.path()).map(ToOwned::to_owned);
+        scratches.push(made);
+        Ok(path.ok_or("the temporary directory is not UTF-8")?)
+    };
     for lanes in &args.lanes {
         eprintln!("{} bundles, {lanes} lanes", args.bundles);
         let (mut runs, mut others, mut loops) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..args.repeat.max(1) {
-            loops.push(shells(args.bundles)?);
-            runs.push(batch(&binary, args.bundles, *lanes)?);
+            loops.push(shells(args.bundles, &scratch()?)?);
+            runs.push(batch(&binary, args.bundles, *lanes, &scratch()?)?);
             if let Some(beside) = &beside {
-                others.push(batch(beside, args.bundles, *lanes)?);
+                others.push(batch(beside, args.bundles, *lanes, &scratch()?)?);
             }
         }
         let (run, floor) = (each(&runs), each(&loops));
@@ -78,10 +87,12 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
 }
 
 /// Runs one batch in a fresh workspace: stub leaves, one gate that is `true`.
-fn batch(binary: &Utf8Path, count: u32, lanes: u32) -> Result<Duration, Stopped> {
-    let scratch = tempfile::tempdir()?;
-    let workspace =
-        Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+fn batch(
+    binary: &Utf8Path,
+    count: u32,
+    lanes: u32,
+    workspace: &Utf8Path,
+) -> Result<Duration, Stopped> {
     let results = workspace.join("results");
     fs_err::create_dir_all(&results)?;
     fs_err::write(
@@ -98,9 +109,7 @@ fn batch(binary: &Utf8Path, count: u32, lanes: u32) -> Result<Duration, Stopped>
 }
 
 /// Starts as many shells, each with a durable replacement of a file.
-fn shells(count: u32) -> Result<Duration, Stopped> {
-    let scratch = tempfile::tempdir()?;
-    let dir = Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+fn shells(count: u32, dir: &Utf8Path) -> Result<Duration, Stopped> {
     let start = Instant::now();
     for _ in 0..count {
         program::command("sh", &["-c", "true"], dir).status()?;

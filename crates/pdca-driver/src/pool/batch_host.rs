@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
@@ -11,6 +11,7 @@ use pdca_journal::Request;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, Reentry, State, chain};
 
+use super::looks::Looks;
 use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::drift::Drifted;
@@ -23,10 +24,6 @@ use crate::run::Salvage;
 use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
 use pdca_exec::BandEnd;
-
-/// Every so many ticks all bundles that wait for a person are loaded, even if the time stamp of their
-/// directory is unchanged: editing a file in place does not change it.
-const THOROUGH: u32 = 20;
 
 /// The result of a batch.
 #[derive(Debug)]
@@ -87,7 +84,7 @@ impl Driver<'_> {
             results: BTreeMap::new(),
             watched: BTreeMap::new(),
             heard,
-            ticks: 0,
+            looks: Looks::default(),
             short: short(self.config),
             stopped: None,
             accepted: batch.accepted(),
@@ -168,6 +165,8 @@ fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> 
 struct Watched {
     /// The modification time of its directory when last checked.
     seen: Option<SystemTime>,
+    /// The turn at which it is loaded in any case.
+    turn: usize,
 }
 
 struct BatchHost<'d> {
@@ -178,7 +177,7 @@ struct BatchHost<'d> {
     results: BTreeMap<BundleId, Result<BandEnd, BeatError>>,
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<Drifted>,
-    ticks: u32,
+    looks: Looks,
     /// Set while the disk is below its floor.
     short: Option<Short>,
     stopped: Option<Stop>,
@@ -236,7 +235,8 @@ impl BatchHost<'_> {
         let outcome = match &result {
             Ok(BandEnd { halt: Halt::Complete, .. }) => Completion::Complete,
             Ok(BandEnd { halt: Halt::AwaitingSignoff, red, .. }) => {
-                self.watched.insert(id.clone(), Watched { seen: None });
+                let turn = Looks::turn(self.watched.len());
+                self.watched.insert(id.clone(), Watched { seen: None, turn });
                 if *red { Completion::Red } else { Completion::Built }
             }
             Ok(BandEnd { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
@@ -246,6 +246,19 @@ impl BatchHost<'_> {
         };
         self.results.insert(id.clone(), result);
         outcome
+    }
+
+    /// Returns what people decided since the last look.
+    fn decisions(&mut self, last: bool) -> Vec<ExternalEvent> {
+        let Some(look) = self.looks.begin(Instant::now(), last) else { return Vec::new() };
+        let watched: Vec<(BundleId, usize)> =
+            self.watched.iter().map(|(id, watched)| (id.clone(), watched.turn)).collect();
+        let mut news: Vec<ExternalEvent> =
+            watched.iter().filter_map(|(id, turn)| self.decision(id, look.loads(*turn))).collect();
+        if look.loads(0) {
+            news.extend(self.landings());
+        }
+        news
     }
 
     /// Returns what a person decided about a bundle at its sign-off; `None` while it waits.
@@ -491,13 +504,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         self.hear_the_run();
         self.listen_for_bases();
         self.look_for_room();
-        self.ticks = self.ticks.wrapping_add(1);
-        let thorough = last || self.ticks.is_multiple_of(THOROUGH);
-        let watched: Vec<BundleId> = self.watched.keys().cloned().collect();
-        news.extend(watched.iter().filter_map(|id| self.decision(id, thorough)));
-        if thorough {
-            news.extend(self.landings());
-        }
+        news.extend(self.decisions(last));
         news
     }
 
