@@ -120,10 +120,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let batch_name = batch::name(args.batch.as_deref(), cx)?;
     let selector = Selector::new(&workspace.config.select, today)
         .map_err(|error| explain::pool(error, &Place::file("pdca.toml")))?;
+    // Standard input is read before signals are caught: until then nothing is written, and Ctrl-C ends it at once.
+    let source = Source::open(args, cx)?;
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
     let told = (|| {
-        let source = Source::open(args, cx, &cancel)?;
         let pool = source.read(&selector, cx, &cancel)?;
         require_expected(&pool, &expected, &source)?;
         source.note_limit(&pool, cx, err)?;
@@ -177,11 +178,18 @@ impl Work<'_> {
     ) -> Result<Response, Failure> {
         let writes = !self.cx.globals.dry_run;
         let file = batch::file(self.workspace, batch_name);
-        // One selection at a time, or two would each replace the other's index.
-        let _alone = if writes { Some(batch::lock(&file)?) } else { None };
         let mut batch = Batch::load(file, batch_name)?;
-        let there = Existing::list(self.workspace)?;
-        let choice = self.choose(only, &batch, &there)?;
+        let mut there = Existing::list(self.workspace)?;
+        let mut choice = self.choose(only, &batch, &there)?;
+        let mut _alone = None;
+        if writes && choice.undecided.is_none() && !choice.chosen.is_empty() {
+            // One selection at a time, or two would each replace the other's index. What was chosen before the lock may
+            // have been written by another since.
+            _alone = Some(batch::lock(&batch.file)?);
+            batch = Batch::load(batch.file, batch_name)?;
+            there = Existing::list(self.workspace)?;
+            choice = self.choose(only, &batch, &there)?;
+        }
         let mut report = self.report(&choice, &batch);
         if let Some(count) = choice.undecided {
             let failure = Failure::usage(format!("{count} records would become drafts"))
@@ -195,7 +203,7 @@ impl Work<'_> {
         }
         let notes_apply = !self.args.no_notes;
         let mut drafter = Drafter::new(self, notes_apply, &new)?;
-        if writes && !choice.chosen.is_empty() {
+        if writes && choice.chosen.iter().any(|record| !batch.index.contains(&record.id)) {
             batch.put(&choice.chosen, &self.pool, &self.source.name(), self.today);
             batch.write()?;
         }

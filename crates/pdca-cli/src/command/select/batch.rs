@@ -74,14 +74,16 @@ impl Batch {
         Ok(Self { name: name.to_owned(), file, index })
     }
 
-    /// Lists records in the index.
+    /// Lists the records in the index that it does not have.
     pub(super) fn put(&mut self, chosen: &[&Record], pool: &Pool, source: &str, today: Date) {
         let sums: Vec<String> =
             pool.tallies().iter().map(|tally| format!("{} {}", tally.count, tally.name)).collect();
         let source = source.split_whitespace().collect::<Vec<_>>().join(" ").replace("-->", "");
         self.index.about =
             format!("From {source}: {} records = {}.", pool.records.len(), sums.join(" + "));
-        for record in chosen {
+        let new: Vec<&&Record> =
+            chosen.iter().filter(|record| !self.index.contains(&record.id)).collect();
+        for record in new {
             let age = age_of(record, today).map_or_else(String::new, |days| format!("{days} d"));
             let cells = [
                 pool.bucket_of(record).name.clone(),
@@ -93,13 +95,8 @@ impl Batch {
         }
     }
 
-    /// Writes the index, unless that changes nothing.
     pub(super) fn write(&self) -> Result<(), Failure> {
-        let text = self.index.text();
-        let known = files::read_bounded(&self.file, MAX_INDEX)?;
-        if known.as_deref() == Some(text.as_bytes()) {
-            return Ok(());
-        }
-        files::replace(&self.file, text.as_bytes()).map_err(|error| unwritable(&self.file, &error))
+        files::replace(&self.file, self.index.text().as_bytes())
+            .map_err(|error| unwritable(&self.file, &error))
     }
 }

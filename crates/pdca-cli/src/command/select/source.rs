@@ -40,7 +40,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn open(args: &Args, cx: &Context<'_>, cancel: &Cancel) -> Result<Self, Failure> {
+    pub(super) fn open(args: &Args, cx: &Context<'_>) -> Result<Self, Failure> {
         if let Some(path) = &args.from_csv {
             let separator = args.separator.as_deref().map(separator).transpose()?;
             if path == "-" {
@@ -71,9 +71,6 @@ impl Source {
                 file = spool(&mut file)?;
             }
             return Ok(Self::Csv { name: path.to_string(), place, file, separator });
-        }
-        if cancel.is_cancelled() {
-            return Err(interrupted());
         }
         if let Some(repo) = &args.from_gh {
             let parts: Vec<&str> = repo.split('/').collect();
