@@ -18,6 +18,9 @@ pub struct Tally {
     pub disposition: Option<String>,
 }
 
+/// A column that is no field, and the first bucket that looks at it.
+pub(crate) type FurtherColumn = (String, String);
+
 /// A bucket that is ready to match.
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -160,10 +163,10 @@ impl Bucket {
     /// look at, each with the bucket that names it first.
     pub(crate) fn all(
         settings: &[BucketSettings],
-    ) -> Result<(Vec<Self>, Vec<(String, String)>), String> {
+    ) -> Result<(Vec<Self>, Vec<FurtherColumn>), String> {
         let usual = usual();
         let settings = if settings.is_empty() { &usual } else { settings };
-        let mut extra: Vec<(String, String)> = Vec::new();
+        let mut extra: Vec<FurtherColumn> = Vec::new();
         let mut buckets = Vec::new();
         for one in settings {
             let mut conditions = Vec::new();

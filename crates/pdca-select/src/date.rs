@@ -22,10 +22,8 @@ pub(crate) fn day(text: &str, order: Option<DateOrder>) -> Option<Date> {
     if text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return of_seconds(text);
     }
-    let parts: Vec<&str> = text
-        .split(|c: char| matches!(c, '-' | '/' | '.' | ',' | ' ' | 'T'))
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<&str> =
+        text.split(['-', '/', '.', ',', ' ', 'T']).filter(|part| !part.is_empty()).collect();
     let [first, second, third, ..] = parts[..] else { return of_words(text, &parts) };
     if first.len() == 4 && number(first).is_some() {
         return date(number(first)?, number(second)?, number(third)?);
@@ -37,21 +35,18 @@ pub(crate) fn day(text: &str, order: Option<DateOrder>) -> Option<Date> {
     // A dot is written between day and month where the day comes first.
     let by_dot = text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('.');
     match (order, first > 12, second > 12) {
-        (_, true, true) => None,
         (Some(DateOrder::Dmy), _, false) | (None, true, false) => date(year, second, first),
         (Some(DateOrder::Mdy), false, _) | (None, false, true) => date(year, first, second),
         (None, false, false) if by_dot => date(year, second, first),
-        (None, false, false) | (Some(_), _, _) => None,
+        (None, false, false) | (None, true, true) | (Some(_), _, _) => None,
     }
 }
 
 /// Parses `12/Jan/26`, `12 January 2026`, `Jan 12, 2026` and `Mon Jan 12 2026`.
 fn of_words(text: &str, parts: &[&str]) -> Option<Date> {
     // `T` separates date and time, and is also a letter of weekdays; words are split without it.
-    let words: Vec<&str> = text
-        .split(|c: char| matches!(c, '-' | '/' | '.' | ',' | ' '))
-        .filter(|part| !part.is_empty())
-        .collect();
+    let words: Vec<&str> =
+        text.split(['-', '/', '.', ',', ' ']).filter(|part| !part.is_empty()).collect();
     let words = if words.is_empty() { parts } else { &words[..] };
     let at = words.iter().take(3).position(|word| month(word).is_some())?;
     let month = month(words[at])?;

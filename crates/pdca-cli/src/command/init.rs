@@ -472,9 +472,13 @@ mod tests {
         for (number, line) in (1..).zip(text.lines()) {
             let indent = line.len() - line.trim_start().len();
             assert!(!line.contains('\t') && indent % 2 == 0, "line {number}: {line}");
-            if let Some(action) = line.trim_start().trim_start_matches("- ").strip_prefix("uses: ") {
+            if let Some(action) = line.trim_start().trim_start_matches("- ").strip_prefix("uses: ")
+            {
                 let version = action.split_once("@v").map(|(_, version)| version);
-                assert!(version.is_some_and(|one| one.parse::<u32>().is_ok()), "line {number}: {line}");
+                assert!(
+                    version.is_some_and(|one| one.parse::<u32>().is_ok()),
+                    "line {number}: {line}"
+                );
             }
             steps.extend(line.trim_start().strip_prefix("id: "));
             for expression in line.split("${{ ").skip(1) {

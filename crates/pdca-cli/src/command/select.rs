@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let (expected, only) = (ids(&args.expect)?, ids(&args.only)?);
     let batch_name = batch::name(args.batch.as_deref(), cx)?;
     let selector = Selector::new(&workspace.config.select, today)
-        .map_err(|error| explain::pool(error, &Place::file("pdca.toml")))?;
+        .map_err(|error| explain::pool(&error, &Place::file("pdca.toml")))?;
     // Standard input is read before signals are caught: until then nothing is written, and Ctrl-C ends it at once.
     let source = Source::open(args, cx)?;
     let cancel = Cancel::new();
@@ -181,11 +181,11 @@ impl Work<'_> {
         let mut batch = Batch::load(file, batch_name)?;
         let mut there = Existing::list(self.workspace)?;
         let mut choice = self.choose(only, &batch, &there)?;
-        let mut _alone = None;
-        if writes && choice.undecided.is_none() && !choice.chosen.is_empty() {
-            // One selection at a time, or two would each replace the other's index. What was chosen before the lock may
-            // have been written by another since.
-            _alone = Some(batch::lock(&batch.file)?);
+        let is_due = writes && choice.undecided.is_none() && !choice.chosen.is_empty();
+        // One selection at a time, or two would each replace the other's index.
+        let _alone = if is_due { Some(batch::lock(&batch.file)?) } else { None };
+        if is_due {
+            // What was chosen before the lock may have been written by another since.
             batch = Batch::load(batch.file, batch_name)?;
             there = Existing::list(self.workspace)?;
             choice = self.choose(only, &batch, &there)?;

@@ -139,8 +139,7 @@ impl<'w> Drafter<'w> {
                 .args(["show-ref", "--verify", "--quiet", &reference])
                 .cwd(repository)
                 .env("GIT_OPTIONAL_LOCKS", "0");
-            // A repository that cannot be asked is no reason to take a default out.
-            tool.run().is_ok_and(|said| said.success()).then_some(()).is_some()
+            tool.run().is_ok_and(|said| said.success())
         };
         let known =
             !repository.join(".git").exists() || has("refs/heads/") || has("refs/remotes/origin/");
@@ -161,7 +160,7 @@ impl<'w> Drafter<'w> {
                 Failure::unexpected(format!("`{}` is no number of an issue", record.id))
             })?;
             let client = source::gh(work.cx, repo, work.cancel)?;
-            let mut thread = client.thread(number).map_err(explain::forge)?;
+            let mut thread = client.thread(number).map_err(|error| explain::forge(&error))?;
             // The bundle would count as resolved, which is for a person or the project's own command to say.
             thread.remove("resolved");
             Some(thread)

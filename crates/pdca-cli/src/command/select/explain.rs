@@ -7,7 +7,7 @@ use super::source;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
 
-pub(super) fn pool(error: PoolError, place: &Place) -> Failure {
+pub(super) fn pool(error: &PoolError, place: &Place) -> Failure {
     let plain = |error: &PoolError| Failure::from_error(Exit::Usage, error).at(place.clone());
     let list = |there: &[String]| {
         let shown: Vec<&str> = there.iter().take(30).map(String::as_str).collect();
@@ -15,12 +15,12 @@ pub(super) fn pool(error: PoolError, place: &Place) -> Failure {
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         format!("the columns are: {}{more}", shown.join(", "))
     };
-    match &error {
-        PoolError::Io(_) => plain(&error).hint("make the file readable"),
-        PoolError::Utf16 => plain(&error)
+    match error {
+        PoolError::Io(_) => plain(error).hint("make the file readable"),
+        PoolError::Utf16 => plain(error)
             .hint("save it as UTF-8, e.g. `iconv -f UTF-16 -t UTF-8 export.csv > utf8.csv`"),
         PoolError::Empty => {
-            plain(&error).hint("export again: there must be a header and at least one record")
+            plain(error).hint("export again: there must be a header and at least one record")
         }
         PoolError::MissingColumn { field, configured, there, nearest } => {
             let failure = match configured {
@@ -28,7 +28,7 @@ pub(super) fn pool(error: PoolError, place: &Place) -> Failure {
                     "the export has no column `{name}`, which [select] columns names for {field}"
                 ))
                 .at(place.clone()),
-                None => plain(&error),
+                None => plain(error),
             };
             let set = |name: &str| format!("set `columns = {{ {field} = \"{name}\" }}` in [select]");
             let hint = match nearest {
@@ -40,7 +40,7 @@ pub(super) fn pool(error: PoolError, place: &Place) -> Failure {
             };
             failure.detail(list(there)).hint(hint)
         }
-        PoolError::UnknownColumn { there, .. } => plain(&error)
+        PoolError::UnknownColumn { there, .. } => plain(error)
             .detail(list(there))
             .hint("mend `when` of the bucket in pdca.toml; fields are id, title, status, kind, severity, component, labels, age and idle"),
         PoolError::Flawed { flaws, total } => {
@@ -65,7 +65,7 @@ pub(super) fn pool(error: PoolError, place: &Place) -> Failure {
         PoolError::Remainder { first, .. } => {
             let some: Vec<String> =
                 first.iter().map(|(id, line)| format!("{id} (line {line})")).collect();
-            plain(&error)
+            plain(error)
                 .detail(format!("such as {}", some.join(", ")))
                 .hint("end [select] in pdca.toml with a bucket without `when`: `[[select.bucket]]` and `name = \"rest\"`")
         }
@@ -91,9 +91,9 @@ fn remedy(kind: &FlawKind) -> &'static str {
     }
 }
 
-pub(super) fn forge(error: ForgeError) -> Failure {
-    let failure = |exit| Failure::from_error(exit, &error);
-    match &error {
+pub(super) fn forge(error: &ForgeError) -> Failure {
+    let failure = |exit| Failure::from_error(exit, error);
+    match error {
         ForgeError::Interrupted => source::interrupted(),
         ForgeError::Missing { .. } => {
             failure(Exit::Usage).hint("install gh, or set `gh` in [publish]; then repeat")

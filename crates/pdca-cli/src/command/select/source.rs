@@ -114,14 +114,16 @@ impl Source {
         cx: &Context<'_>,
         cancel: &Cancel,
     ) -> Result<Pool, Failure> {
-        let explain = |error| explain::pool(error, &self.place());
+        let explain = |error| explain::pool(&error, &self.place());
         match self {
             Self::Csv { file, separator, .. } => {
                 rewind(file)?;
                 selector.read_csv(file, *separator).map_err(explain)
             }
             Self::Gh { repo } => {
-                let said = gh(cx, repo, cancel)?.issues(MOST_ISSUES).map_err(explain::forge)?;
+                let said = gh(cx, repo, cancel)?
+                    .issues(MOST_ISSUES)
+                    .map_err(|error| explain::forge(&error))?;
                 selector.read_json(&said).map_err(explain)
             }
             Self::Command { command } => {
@@ -163,7 +165,7 @@ impl Source {
         let Self::Csv { file, separator, .. } = self else { return Ok(HashMap::new()) };
         rewind(file)?;
         let found = selector.descriptions(file, *separator, ids);
-        found.map_err(|error| explain::pool(error, &self.place()))
+        found.map_err(|error| explain::pool(&error, &self.place()))
     }
 }
 
