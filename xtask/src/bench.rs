@@ -16,6 +16,7 @@ mod measure;
 mod plan;
 mod pool;
 mod report;
+mod select;
 
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,7 @@ enum What {
     Lanes(lanes::Args),
     Integrate(integrate::Args),
     Base(base::Args),
+    Select(select::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -79,6 +81,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Lanes(args) => return lanes::run(args),
         What::Integrate(args) => return integrate::run(args),
         What::Base(args) => return base::run(args),
+        What::Select(args) => select::measure(args, root)?,
     }
     Ok(Outcome::Passed)
 }

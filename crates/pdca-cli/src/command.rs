@@ -29,6 +29,7 @@ mod run;
 mod runs;
 #[cfg(feature = "schema")]
 mod schemas;
+mod select;
 mod signoff;
 mod status;
 mod sweep;
@@ -95,6 +96,7 @@ enum Command {
     Init(init::Args),
     #[command(alias = "init-issue")]
     New(new::Args),
+    Select(select::Args),
     Status(status::Args),
     Why(why::Args),
     #[command(visible_alias = "waves")]
@@ -237,6 +239,7 @@ pub(crate) fn dispatch(
         None => next::run(cx),
         Some(Command::Init(args)) => init::run(args, cx, err),
         Some(Command::New(args)) => new::run(args, cx, err),
+        Some(Command::Select(args)) => select::run(args, cx, err),
         Some(Command::Status(args)) => status::run(args, cx, out, err),
         Some(Command::Why(args)) => why::run(args, cx),
         Some(Command::Plan(args)) => plan::run(args, cx),
@@ -280,6 +283,7 @@ impl Line {
             Some(
                 Command::Init(_)
                 | Command::New(_)
+                | Command::Select(_)
                 | Command::Plan(_)
                 | Command::Widen(_)
                 | Command::Run(_)
@@ -326,6 +330,7 @@ impl Command {
     fn needs_workspace(&self) -> bool {
         match self {
             Command::New(_)
+            | Command::Select(_)
             | Command::Status(_)
             | Command::Why(_)
             | Command::Plan(_)

@@ -70,6 +70,8 @@ pub struct Config {
     pub lanes: LaneRoot,
     /// `[tracker]`: where issues come from.
     pub tracker: Tracker,
+    /// `[select]`: selection of issues from a tracker.
+    pub select: pdca_select::SelectSettings,
     /// `[[targets]]`: the repositories under change.
     pub targets: Vec<TargetEntry>,
     /// `[gates]`: the deterministic checks.
@@ -216,6 +218,9 @@ pub struct Tracker {
     /// The address of an issue, with `{id}` for its id; shown by `status <id>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issue_url_pattern: Option<String>,
+    /// An `sh -c` command that prints the thread of `PDCA_ISSUE` as a JSON object, for `notes.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notes_cmd: Option<String>,
 }
 
 /// `[[targets]]`: a repository under change.

@@ -44,6 +44,15 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         let told = Problem::new(problem.to_string()).hint(publish_hint(&problem.fault));
         at(sources, &format!("publish.{}", problem.key), told)
     }));
+    if config.tracker.notes_cmd.as_deref().is_some_and(|cmd| cmd.trim().is_empty()) {
+        let problem = Problem::new("`notes_cmd` in [tracker] is empty")
+            .hint("write a command, or remove the line");
+        problems.push(at(sources, "tracker.notes_cmd", problem));
+    }
+    problems.extend(config.select.validate().into_iter().map(|problem| {
+        let told = Problem::new(problem.what).hint(problem.hint);
+        at(sources, &format!("select.{}", problem.key), told)
+    }));
     problems.extend(config.leaves.validate().iter().map(|problem| {
         let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
             .hint(leaf_hint(&problem.flaw));

@@ -27,7 +27,7 @@ pub enum Trust {
 }
 
 /// Keys that decide neither which programs run nor their sandbox. One that ends in a dot stands for all below it.
-const HARMLESS: [&str; 3] = ["project.", "tracker.", "driver.lanes"];
+const HARMLESS: [&str; 3] = ["project.", "tracker.issue_url_pattern", "driver.lanes"];
 
 /// Values that are no weaker than the default, by the last part of their key.
 const STRONG: [(&str, &[&str]); 3] = [
@@ -141,6 +141,8 @@ mod tests {
             "[leaves.builder]\nnetwork = \"on\"",
             "[leaves.builder.env]\nA = \"b\"",
             "[gates]\nsandbox = \"off\"",
+            "[tracker]\nnotes_cmd = \"sh\"",
+            "[select]\ncmd = \"sh\"",
             "[gates]\nrunner = \"sh\"",
             "[[gates.checks]]\nid = \"x\"\ntier = \"T3\"\ncmd = \"true\"",
             "[lanes]\nreset = \"tracked\"",

@@ -18,6 +18,9 @@ const LIST: usize = 32 << 20;
 /// The maximum number of pull requests to list for one branch.
 const MOST: u32 = 100;
 
+/// The fields of a thread, as `notes.json` keeps them.
+const THREAD: &str = "number,title,body,state,labels,author,createdAt,updatedAt,url,comments";
+
 /// A client for one repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Gh<'a> {
@@ -168,6 +171,36 @@ impl Gh<'_> {
             format!("--repo={}", self.repo),
         ];
         self.ask(&args, "", "open the pull request again").map(drop)
+    }
+
+    /// Lists the open issues, at most `limit`, as a JSON array of objects.
+    pub fn issues(&self, limit: u32) -> Result<Vec<u8>, ForgeError> {
+        let args = [
+            "issue".to_owned(),
+            "list".to_owned(),
+            format!("--repo={}", self.repo),
+            "--state=open".to_owned(),
+            format!("--limit={limit}"),
+            "--json=number,title,state,labels,createdAt,updatedAt,url".to_owned(),
+        ];
+        RetryPolicy::new(self.cancel).read(|| self.ask(&args, "", "list the issues"))
+    }
+
+    /// Reads an issue with its comments.
+    pub fn thread(
+        &self,
+        issue: u64,
+    ) -> Result<serde_json::Map<String, serde_json::Value>, ForgeError> {
+        let doing = "read the issue";
+        let args = [
+            "issue".to_owned(),
+            "view".to_owned(),
+            issue.to_string(),
+            format!("--repo={}", self.repo),
+            format!("--json={THREAD}"),
+        ];
+        let said = RetryPolicy::new(self.cancel).read(|| self.ask(&args, "", doing))?;
+        serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })
     }
 
     pub(crate) fn comments(&self, issue: u64) -> Result<Vec<Comment>, ForgeError> {

@@ -25,6 +25,10 @@ pub use widening::{Widening, WideningError};
 use crate::id_list::{IdList, parse_id_list};
 use crate::lines::{Line, indent, lines, without_bom};
 
+/// The label of the field in which a person records the result of triage. A brief that has the field is a draft until it
+/// is filled in; one without it is not asked for it.
+pub const TRIAGE_VERDICT: &str = "Triage verdict";
+
 /// A parsed brief.
 ///
 /// ```
@@ -162,10 +166,28 @@ impl Brief {
         self.known(Label::Slug).map(|field| field.whole())
     }
 
-    /// Returns true for an unfilled template: the slug is missing, empty or starts with `<`.
+    /// Returns true for an unfilled template: the slug is missing, empty or starts with `<`, or there is a field
+    /// [`TRIAGE_VERDICT`] that is not filled in.
     pub fn is_placeholder(&self) -> bool {
+        !self.missing().is_empty()
+    }
+
+    /// Returns true for a brief with the field [`TRIAGE_VERDICT`], filled in or not.
+    pub fn has_triage(&self) -> bool {
+        self.written(TRIAGE_VERDICT).is_some()
+    }
+
+    /// Returns the labels that a person has to fill in before the brief counts.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
         let slug = self.written("slug").map(|field| field.whole());
-        slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<'))
+        if slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<')) {
+            missing.push("Slug");
+        }
+        if self.written(TRIAGE_VERDICT).is_some_and(|field| !field.is_filled()) {
+            missing.push(TRIAGE_VERDICT);
+        }
+        missing
     }
 
     /// The text as a draft for the next attempt: the slug is put in `<…>`, which makes it a

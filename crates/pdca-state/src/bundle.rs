@@ -83,16 +83,26 @@ impl Bundle {
 
     /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
     pub fn create(root: &BundleRoot, id: &BundleId, brief: &str) -> Result<Bundle, CreateError> {
+        Self::create_with(root, id, &[(Artifact::Brief, brief.as_bytes())])
+    }
+
+    /// Like [`Bundle::create`], with several files at once.
+    pub fn create_with(
+        root: &BundleRoot,
+        id: &BundleId,
+        artifacts: &[(Artifact, &[u8])],
+    ) -> Result<Bundle, CreateError> {
         let bundle = root.bundle(id);
         let exists = || CreateError::Exists { dir: bundle.dir.clone() };
         if bundle.dir.symlink_metadata().is_ok() {
             return Err(exists());
         }
-        let brief = [(Artifact::Brief.file_name(), brief.as_bytes())];
+        let with: Vec<(&str, &[u8])> =
+            artifacts.iter().map(|(artifact, bytes)| (artifact.file_name(), *bytes)).collect();
         let name = id.dir_name();
         match fs_err::create_dir_all(root.path())
             .and_then(|()| files::sweep(root.path(), |temp| files::is_temp_name_of(temp, &name)))
-            .and_then(|()| publish_dir(&bundle.dir, &brief))
+            .and_then(|()| publish_dir(&bundle.dir, &with))
         {
             Ok(()) => Ok(bundle),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),

@@ -72,7 +72,9 @@ pub use archive::{
     archive_stale, archive_superseded, resume_archive,
 };
 pub use artifact::{Artifact, Artifacts};
-pub use brief::{Awaits, Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
+pub use brief::{
+    Awaits, Brief, Field, Label, OntoBranch, RepoTarget, TRIAGE_VERDICT, Widening, WideningError,
+};
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;

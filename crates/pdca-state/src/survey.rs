@@ -40,6 +40,8 @@ pub struct Glance {
     pub state: State,
     /// The slug of the brief.
     pub slug: Option<String>,
+    /// The labels that a person has to fill in before a draft of `pdca select` counts; empty for every other brief.
+    pub missing: Vec<&'static str>,
     /// The bundles in `Depends on`.
     pub depends_on: IdList,
     /// The subset of `depends_on` that must have landed.
@@ -136,6 +138,11 @@ impl Bundle {
             standing_items: summary.as_ref().map_or(0, Summary::open_standing),
             overall: gates.map(|gates| gates.overall),
             iterations: contents.iterations.last().copied().unwrap_or(0),
+            missing: brief
+                .as_ref()
+                .filter(|brief| state == State::Unplanned && brief.has_triage())
+                .map(Brief::missing)
+                .unwrap_or_default(),
             ..Glance::of_brief(brief.as_ref().filter(|_| facts.brief == BriefFact::Authored), state)
         })
     }
@@ -146,6 +153,7 @@ impl Glance {
         Self {
             state,
             slug: brief.and_then(Brief::slug),
+            missing: Vec::new(),
             depends_on: brief.map(Brief::depends_on).unwrap_or_default(),
             depends_on_landed: brief.map(Brief::depends_on_landed).unwrap_or_default(),
             conflicts_with: brief.map(Brief::conflicts_with).unwrap_or_default(),

@@ -236,6 +236,7 @@ mod tests {
         schedule.durations = "unit"  # default
         schedule.rivals = "built"  # default
         schedule.untouched = "free"  # default
+        select.timeout_secs = 300  # default
         targets = []  # default
         "#);
         assert!(desk.run(&["config", "show", "-v"]).out.contains("leaves.act.retries = 0"));

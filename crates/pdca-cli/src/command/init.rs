@@ -293,6 +293,45 @@ mod tests {
     }
 
     #[test]
+    fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
+        let text = super::WORKFLOW;
+        let mut steps = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let indent = line.len() - line.trim_start().len();
+            assert!(!line.contains('\t') && indent % 2 == 0, "line {number}: {line}");
+            if let Some(action) = line.trim_start().trim_start_matches("- ").strip_prefix("uses: ")
+            {
+                let version = action.split_once("@v").map(|(_, version)| version);
+                assert!(
+                    version.is_some_and(|one| one.parse::<u32>().is_ok()),
+                    "line {number}: {line}"
+                );
+            }
+            steps.extend(line.trim_start().strip_prefix("id: "));
+            for expression in line.split("${{ ").skip(1) {
+                let name = expression.split_once(" }}").expect("an expression ends on its line").0;
+                let known = match name.split('.').collect::<Vec<_>>()[..] {
+                    ["steps", step, "outputs", _] => steps.contains(&step),
+                    ["vars", "PDCA_GIT" | "PDCA_REV"] | ["runner", "os" | "arch"] => true,
+                    ["github", "ref"] => true,
+                    _ => false,
+                };
+                assert!(known, "line {number}: {name}");
+            }
+        }
+        for part in [
+            "pdca gates --working-tree --json > gates.json",
+            "actions/cache@",
+            "GITHUB_STEP_SUMMARY",
+            "::error title=",
+            "contents: read",
+            "exit \"$code\"",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
+    }
+
+    #[test]
     fn without_a_terminal_and_without_yes_nothing_is_written() {
         let (desk, dir) = empty(&[]);
         insta::assert_snapshot!(init(&desk, &[]), @r#"

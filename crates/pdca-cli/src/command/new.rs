@@ -1,10 +1,12 @@
 //! `pdca new`: creates a bundle with a brief to fill in.
 
+pub(super) mod template;
+
 use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_leaves::Role;
-use pdca_state::{Artifact, Bundle, BundleId, files};
+use pdca_state::{Artifact, Bundle, BundleId};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
@@ -12,9 +14,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
 use crate::session;
-
-/// The largest template, in bytes.
-const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// Create a bundle with a brief to fill in
 ///
@@ -93,13 +92,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
     let mut brief = if let Some(path) = &args.from_brief {
         let path = cx.ambient.cwd.join(path);
-        text_of(&path)?.ok_or_else(|| {
+        template::text_of(&path)?.ok_or_else(|| {
             Failure::usage("there is no such file").at(Place::file(path)).hint("name a brief")
         })?
     } else {
-        let template = text_of(&workspace.templates_dir.join("brief.md.tpl"))?;
-        let template = template.as_deref().unwrap_or(pdca_config::scaffold::BRIEF_TEMPLATE);
-        fill(template, id.as_ref(), args.title.as_deref())
+        template::fill(&template::load(workspace)?, id.as_ref(), args.title.as_deref())
     };
     let carried = if exists { bundle.read(Artifact::CarryForward)? } else { None };
     if let Some(carried) = &carried {
@@ -205,46 +202,6 @@ fn plan(
         if is_planned { (Brief::Planned, Exit::Done) } else { (Brief::Unplanned, Exit::Waiting) };
     let report = NewReport { written, carried, ..NewReport::of(cx, bundle, brief) };
     Ok(Response::new(report, exit))
-}
-
-fn text_of(path: &camino::Utf8Path) -> Result<Option<String>, Failure> {
-    let Some(bytes) = files::read_bounded(path, MAX_TEMPLATE)? else { return Ok(None) };
-    String::from_utf8(bytes).map(Some).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.split(|byte| *byte == b'\n').count();
-        Failure::usage("the file is not UTF-8").at(Place::line(path, line)).hint("save it as UTF-8")
-    })
-}
-
-/// Fills a template. The title is inserted as it is, on one line.
-fn fill(template: &str, id: &str, title: Option<&str>) -> String {
-    let title = title
-        .map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "))
-        .filter(|title| !title.is_empty());
-    let slug = title.as_deref().map(slug_of).filter(|slug| !slug.is_empty());
-    let heading = title.as_deref().map_or_else(String::new, |title| format!(" — {title}"));
-    let values =
-        [("{id}", id), ("{title}", &heading), ("{slug}", slug.as_deref().unwrap_or("short-name"))];
-    let mut filled = String::with_capacity(template.len() + heading.len());
-    let mut rest = template;
-    // One pass, so that braces in the title are not taken for placeholders.
-    while let Some((at, (key, value))) = values
-        .iter()
-        .filter_map(|pair| rest.find(pair.0).map(|at| (at, *pair)))
-        .min_by_key(|(at, _)| *at)
-    {
-        filled.push_str(&rest[..at]);
-        filled.push_str(value);
-        rest = &rest[at + key.len()..];
-    }
-    filled + rest
-}
-
-fn slug_of(title: &str) -> String {
-    let words = title.to_lowercase();
-    let words =
-        words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).take(6);
-    words.collect::<Vec<_>>().join("-")
 }
 
 #[cfg(test)]

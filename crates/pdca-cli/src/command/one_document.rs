@@ -13,6 +13,7 @@ use crate::testing::{Desk, Run};
 const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("init", &[&[], &["-n"], &["-y"]]),
     ("new", &[&["41"], &["42", "-n"], &["36"], &["../x"]]),
+    ("select", &[&[], &["-n"], &["--from-csv", "pdca.toml"], &["--from-csv", "none.csv"]]),
     ("status", &[&[], &["36"], &["99"]]),
     ("why", &[&["36"], &["99"]]),
     ("plan", &[&[], &["99"], &["--check"], &["--write", "-n"]]),

@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema};
 
 use super::{
     abort, act, cleanup, config_show, demo, doctor, forecast, gates, guard, init, integrate, lanes,
-    new, plan, publish, queue, recover, replay, resolve, run, signoff, status, sweep, unblock,
-    verify, why, widen,
+    new, plan, publish, queue, recover, replay, resolve, run, select, signoff, status, sweep,
+    unblock, verify, why, widen,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -47,6 +47,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<resolve::output::ResolveReport>(),
         one::<run::DryRun>(),
         one::<run::RunReport>(),
+        one::<select::told::SelectReport>(),
         either::<signoff::Decided, signoff::back::TakenBack>(),
         one::<signoff::checklist::Checklist>(),
         one::<signoff::checklist::ClearReport>(),

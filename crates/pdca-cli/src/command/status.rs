@@ -111,6 +111,8 @@ pub(super) struct Row {
     /// Its current activity; null where it is not in work.
     doing: Option<DoingRow>,
     slug: Option<String>,
+    /// The labels that a person has to fill in before a draft counts.
+    missing: Vec<&'static str>,
     open_items: usize,
     disposition: Option<String>,
     overall: Option<Overall>,
@@ -175,6 +177,7 @@ impl Row {
             since: at_work.and_then(|at| timestamp(at.since?)).or_else(|| since(&entry.dir)),
             doing: work.doing(&entry.id).map(DoingRow::of),
             slug: None,
+            missing: Vec::new(),
             open_items: 0,
             disposition: None,
             overall: None,
@@ -195,6 +198,7 @@ impl Row {
                 conflicts_with: entry.conflicts_with.clone(),
                 touches: glance.touches.clone(),
                 slug: glance.slug.clone(),
+                missing: glance.missing.clone(),
                 open_items: glance.open_items,
                 disposition: glance.disposition_hint.clone(),
                 overall: glance.overall,
@@ -434,6 +438,9 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> Str
         remarks.push(palette.warn(format!("[held-by: {}]", held.join(", "))).to_string());
     }
     let Ok(glance) = &entry.glance else { return String::new() };
+    if !glance.missing.is_empty() {
+        remarks.push(palette.warn(format!("[fill in: {}]", glance.missing.join(", "))).to_string());
+    }
     if glance.state == State::AwaitingSignoff {
         remarks.push(match (glance.open_items, glance.closes) {
             (0, true) => palette.good("[confirm the close]").to_string(),

@@ -39,6 +39,7 @@ fn the_short_help_names_every_command() {
     Commands:
       init         Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
       new          Create a bundle with a brief to fill in
+      select       Turn an export of the tracker into a batch of draft briefs
       status       Show the state of every bundle, or everything about one
       why          Explain why a bundle is not running, and what would change that
       plan         Show the order in which bundles may be built, and why [alias: waves]

@@ -147,6 +147,29 @@ name = {name}
 [tracker]
 # The address of an issue, shown by `pdca status <id>`.
 #issue_url_pattern = "https://github.com/owner/repo/issues/{id}"
+# Prints the thread of $PDCA_ISSUE as a JSON object, which `pdca select` keeps as notes.json of a draft.
+#notes_cmd = "tracker show --json \"$PDCA_ISSUE\""
+
+# `pdca select` turns an export of the tracker into a batch of draft briefs.
+[select]
+# Prints the issues as JSON, one object per line, where neither --from-csv nor --from-gh is given.
+#cmd = "tracker list --json"
+#timeout_secs = 300
+# The columns, where they are not the usual ones: id, title, status, kind, severity, component, labels, created,
+# updated, description.
+#columns = { id = "Ticket", title = "Headline" }
+# The order in dates such as 03/04/2026, "dmy" or "mdy"; the severities, the gravest first.
+#dates = "dmy"
+#severities = ["Blocker", "Major", "Minor"]
+# The first bucket that matches a record gets it, and every record must be in one. `when` has values, lists,
+# { regex = "…" }, and limits for `age` and `idle` such as "> 90d".
+#[[select.bucket]]
+#name = "stale"
+#when = { status = ["new", "open"], idle = "> 1y" }
+#disposition = "likely-close"               # what the draft suggests
+#[[select.bucket]]
+#name = "rest"
+#drop = "not in this batch"                 # its records are dropped, for this reason
 
 # The repositories under change. Your own checkout is read and never written: work happens in a
 # private clone of it. `repo` is how briefs name it in `Repo + branch target`.

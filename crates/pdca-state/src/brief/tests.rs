@@ -132,6 +132,23 @@ fn a_placeholder_is_absent() {
 }
 
 #[test]
+fn a_draft_is_a_template_until_its_verdict_is_filled_in() {
+    let missing = |slug: &str, verdict: &str| {
+        let brief = Brief::parse(&format!(
+            "- **Slug:** {slug}\n\n## Triage\n\n- **Triage verdict:** {verdict}\n"
+        ));
+        assert_eq!(brief.is_placeholder(), !brief.missing().is_empty());
+        brief.missing()
+    };
+    assert_eq!(missing("<a>", "<fix or close>"), ["Slug", "Triage verdict"]);
+    assert_eq!(missing("a", "<fix or close>"), ["Triage verdict"]);
+    assert_eq!(missing("a", ""), ["Triage verdict"]);
+    assert_eq!(missing("<a>", "fix"), ["Slug"]);
+    assert_eq!(missing("a", "fix: seen on main"), [""; 0]);
+    assert_eq!(Brief::parse("- **Slug:** a\n").missing(), [""; 0], "others are not asked for one");
+}
+
+#[test]
 fn a_brief_without_a_slug_is_a_template() {
     for text in ["", "# Brief\n", "- **Slug:**\n- **Scope:** x\n", "- **Slug:** <slug\n"] {
         assert!(Brief::parse(text).is_placeholder(), "{text:?}");

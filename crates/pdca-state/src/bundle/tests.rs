@@ -32,6 +32,14 @@ fn a_created_bundle_holds_its_brief_and_nothing_else() {
 }
 
 #[test]
+fn a_bundle_can_be_created_with_its_thread() {
+    let scene = Scene::new();
+    let files = [(Artifact::Brief, BRIEF.as_bytes()), (Artifact::Notes, &b"{}"[..])];
+    let bundle = Bundle::create_with(&scene.root(), &"7".parse().unwrap(), &files).unwrap();
+    assert_eq!(names(&bundle), ["brief.md", "notes.json"]);
+}
+
+#[test]
 fn a_bundle_that_exists_in_whatever_shape_is_not_created_again() {
     let scene = Scene::new();
     let root = scene.root();

@@ -236,6 +236,11 @@ fn heading(
 fn fields(cx: &Context<'_>, brief: &Brief, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "{}", cx.out.strong("Brief"))?;
     if brief.is_placeholder() {
+        if brief.has_triage() {
+            let missing = brief.missing().join(", ");
+            writeln!(out, "  a draft; a person has to fill in: {missing}")?;
+            return Ok(());
+        }
         writeln!(out, "  a template that is not filled in yet")?;
         return Ok(());
     }

@@ -7,11 +7,12 @@
 //! gh pr list --repo=R --head=H --state=all --limit=N --json=…
 //! gh pr create --draft --repo=R --head=H --base=B --title=T --body-file=-
 //! gh pr ready N --repo=R          gh pr reopen N --repo=R
-//! gh issue view N --repo=R --json=comments
+//! gh issue list --repo=R --state=open --limit=N --json=…
+//! gh issue view N --repo=R --json=comments|…
 //! gh issue comment N --repo=R --body-file=-
 //! ```
 //!
-//! `FAKE_GH_STATE` is its directory: `pulls/<n>.json` and `comments/<issue>-<n>.json` are what is there, `log`
+//! `FAKE_GH_STATE` is its directory: `issues/<n>.json`, `pulls/<n>.json` and `comments/<issue>-<n>.json` are what is there, `log`
 //! has one line for each call, and `faults` says what goes wrong. `FAKE_GH_REMOTE` is the repository
 //! that branches are looked for in.
 //!
@@ -48,6 +49,11 @@ const BAD_CALL: i32 = 99;
 const NO_LOGIN: i32 = 4;
 /// What a list of pull requests is asked for.
 const FIELDS: &str = "number,url,state,isDraft,body,headRefName,isCrossRepository";
+/// What a list of issues is asked for.
+const ISSUE_FIELDS: &str = "number,title,state,labels,createdAt,updatedAt,url";
+/// What an issue is asked for to be read whole.
+const THREAD_FIELDS: &str =
+    "number,title,body,state,labels,author,createdAt,updatedAt,url,comments";
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -74,6 +80,7 @@ fn main() {
         "pr create" => forge.create(rest),
         "pr ready" => forge.change(rest, |pull| pull["isDraft"] = json!(false)),
         "pr reopen" => forge.reopen(rest),
+        "issue list" => forge.issues(rest),
         "issue view" => forge.view(rest),
         "issue comment" => forge.comment(rest),
         _ => bad(&format!("no such command: {call}")),
@@ -172,7 +179,7 @@ impl Forge {
             Err(_) => bad(&format!("{name} is not set")),
         };
         let forge = Self { state: path("FAKE_GH_STATE"), remote: path("FAKE_GH_REMOTE") };
-        for dir in ["pulls", "comments"] {
+        for dir in ["issues", "pulls", "comments"] {
             fs_err::create_dir_all(forge.state.join(dir)).expect("the state can be made");
         }
         forge
@@ -218,6 +225,22 @@ impl Forge {
         let pulls = self.all("pulls").into_iter().map(|(_, pull)| pull);
         let of_it: Vec<Value> = pulls.filter(|pull| pull["headRefName"] == head.as_str()).collect();
         Value::from(of_it).to_string()
+    }
+
+    fn issues(&self, mut flags: Flags) -> String {
+        flags.value("repo");
+        flags.is("state", "open");
+        let limit: usize =
+            flags.value("limit").parse().unwrap_or_else(|_| bad("--limit is no number"));
+        flags.is("json", ISSUE_FIELDS);
+        flags.done();
+        let issues = self.all("issues").into_iter().map(|(_, issue)| issue);
+        let open = issues.filter(|issue| issue["state"] == "OPEN").take(limit);
+        let shown = open.map(|issue| {
+            let fields = ISSUE_FIELDS.split(',').map(|name| (name.to_owned(), issue[name].clone()));
+            Value::Object(fields.collect())
+        });
+        Value::Array(shown.collect()).to_string()
     }
 
     fn create(&self, mut flags: Flags) -> String {
@@ -295,9 +318,28 @@ impl Forge {
     fn view(&self, mut flags: Flags) -> String {
         let issue = flags.number();
         flags.value("repo");
-        flags.is("json", "comments");
+        let fields = flags.value("json");
         flags.done();
-        json!({ "comments": self.comments_on(issue) }).to_string()
+        let comments = json!(self.comments_on(issue));
+        match fields.as_str() {
+            "comments" => json!({ "comments": comments }).to_string(),
+            THREAD_FIELDS => {
+                let issues = self.all("issues");
+                let Some((_, found)) = issues.into_iter().find(|(_, one)| one["number"] == issue)
+                else {
+                    fail(
+                        1,
+                        &format!(
+                            "GraphQL: Could not resolve to an issue with the number of {issue}."
+                        ),
+                    )
+                };
+                let mut found = found;
+                found["comments"] = comments;
+                found.to_string()
+            }
+            other => bad(&format!("--json is {other}")),
+        }
     }
 
     fn comment(&self, mut flags: Flags) -> String {

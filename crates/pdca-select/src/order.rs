@@ -1,0 +1,78 @@
+//! The character of a batch: the order it takes records in, and the work it makes.
+
+use std::cmp::{Ordering, Reverse};
+
+use jiff::civil::Date;
+
+use crate::date::age;
+use crate::labels::rank;
+use crate::pool::{Pool, Record};
+
+/// The character of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Character {
+    /// The gravest first, and of those what was touched last.
+    Fix,
+    /// The oldest first.
+    Hygiene,
+}
+
+/// The facts about chosen records that tell what work they make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    pub chosen: u64,
+    /// Those of a grave severity.
+    pub grave: u64,
+    /// Those older than a year: the issue may be gone.
+    pub old: u64,
+    /// Those whose age is unknown.
+    pub undated: u64,
+}
+
+impl Pool {
+    /// Returns the records that are not dropped, in the order of the character; without one in that of the export.
+    pub fn order(&self, character: Option<Character>) -> Vec<&Record> {
+        let mut records: Vec<&Record> =
+            self.records.iter().filter(|record| self.bucket_of(record).dropped.is_none()).collect();
+        let rank = |record: &Record| rank(&record.severity, &self.severities);
+        match character {
+            None => {}
+            Some(Character::Fix) => records.sort_by(|one, two| {
+                let key =
+                    |record: &Record| (rank(record), Reverse(record.updated.or(record.created)));
+                key(one).cmp(&key(two)).then_with(|| by_id(one, two))
+            }),
+            Some(Character::Hygiene) => records.sort_by(|one, two| {
+                let key = |record: &Record| {
+                    let since = record.created.or(record.updated);
+                    (since.is_none(), since, Reverse(rank(record)))
+                };
+                key(one).cmp(&key(two)).then_with(|| by_id(one, two))
+            }),
+        }
+        records
+    }
+
+    /// Counts what the chosen records promise.
+    pub fn outlook(&self, chosen: &[&Record], today: Date) -> Outlook {
+        let count = |is: &dyn Fn(&Record) -> bool| {
+            u64::try_from(chosen.iter().filter(|record| is(record)).count()).unwrap_or(u64::MAX)
+        };
+        Outlook {
+            chosen: count(&|_| true),
+            grave: count(&|record| rank(&record.severity, &self.severities) < 2),
+            old: count(&|record| age(record.created, today).is_some_and(|days| days > 365)),
+            undated: count(&|record| record.created.is_none()),
+        }
+    }
+}
+
+/// Orders ids as people count: 9 before 10, PROJ-9 before PROJ-10.
+fn by_id(one: &Record, two: &Record) -> Ordering {
+    fn key(record: &Record) -> (&str, u64, &str) {
+        let id = record.id.as_str();
+        let name = id.trim_end_matches(|c: char| c.is_ascii_digit());
+        (name, id[name.len()..].parse().unwrap_or(u64::MAX), id)
+    }
+    key(one).cmp(&key(two))
+}
