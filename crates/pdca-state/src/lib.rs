@@ -55,6 +55,7 @@ mod root;
 mod snapshot;
 mod survey;
 mod title;
+mod when;
 
 mod archive;
 mod carry_forward;
@@ -99,3 +100,4 @@ pub use summary::{
 };
 pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;
+pub use when::{When, WhenText};
