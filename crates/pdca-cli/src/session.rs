@@ -94,6 +94,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         author: author(cx)?,
         dates: dates(cx)?,
         iterate_from: config.driver.iterate_from,
+        products: config.driver.products.clone(),
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
@@ -196,6 +197,16 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
         let Some(program) = program else { continue };
         if !site.force_stubs && !has_program(cx, &site.dirs.root, program) {
             let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
+                .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
+            problems.push(at(problem, &format!("leaves.{name}.argv")));
+        }
+    }
+    // An attempt that needs a variant comes late in a run, so its program is looked for now.
+    for (name, leaf) in leaves.variants().filter(|(_, leaf)| leaf.mode == Mode::Command) {
+        let Some(program) = leaf.argv.first().filter(|_| !site.force_stubs) else { continue };
+        if !has_program(cx, &site.dirs.root, program) {
+            let what = format!("{name} program `{program}` not found on PATH");
+            let problem = Problem::new(what)
                 .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
             problems.push(at(problem, &format!("leaves.{name}.argv")));
         }

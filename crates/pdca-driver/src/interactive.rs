@@ -1,9 +1,12 @@
 //! Leaves that work together with a person: the planner fills in the brief, the sign-off leaf discusses a decision.
 //! Only a person starts them, never a step.
 
-use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
-use pdca_state::{Artifact, Bundle};
+use camino::Utf8PathBuf;
+use pdca_leaves::{Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
+use pdca_state::{Artifact, Bundle, Snapshot};
 
+use crate::attempt_notes::Resumption;
+use crate::gate_lines::gate_lines;
 use crate::leaf::Guarded;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -53,19 +56,26 @@ pub(crate) fn consult(
     let job = jobs.of(bundle.id()).join(role.as_str());
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
+    let snapshot = bundle.load()?;
+    let primary = code_of(cx, &snapshot);
+    let attempt = snapshot.iterations + 1;
+    let gates = gate_lines(cx.config, snapshot.authored_brief());
+    let notes = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    let wanted = Resumption { role, attempt, config, directory: &job, is_as_left: false };
     let places = CallPaths {
         workspace: &cx.config.dirs.root,
         bundle_root: cx.config.dirs.bundles.path(),
         worktree: None,
         tmp: None,
         fix: None,
-        primary: None,
+        primary: primary.as_deref(),
         kept: &kept,
         hidden: &[],
     };
     let request = Call {
-        facts: cx.facts(None),
+        facts: CallFacts { attempt, gates: gates.as_deref(), ..cx.facts(None) },
         force_stub: cx.config.force_stubs,
+        session: notes.session_for(&wanted).map(|note| note.session.as_str()),
         ..Call::new(config, &inputs, &job, places)
     };
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
@@ -78,4 +88,15 @@ pub(crate) fn consult(
     }
     jobs.remove(&job).map_err(BeatError::Own)?;
     Ok(outcome)
+}
+
+/// Returns the checkout to read the code in: that of the brief's target, or of the only one.
+fn code_of(cx: &Driver<'_>, snapshot: &Snapshot) -> Option<Utf8PathBuf> {
+    let brief = snapshot.authored_brief();
+    let named = brief.and_then(|brief| cx.config.target_of(brief).ok().flatten());
+    let only = || match cx.config.targets.as_slice() {
+        [only] => Some(only.clone()),
+        [] | [..] => None,
+    };
+    named.or_else(only).map(|target| target.path)
 }

@@ -83,6 +83,9 @@ pub enum ConfigFlaw {
     /// A session that may not be gone on in.
     #[error("a {0} begins a new session each time")]
     Resume(Role),
+    /// An author that no commit would have.
+    #[error("a variant has no author of its own")]
+    Author,
     /// A role in which nobody may sit at the terminal.
     #[error("a {0} runs unattended")]
     Unattended(Role),
@@ -110,6 +113,9 @@ impl Leaves {
                 problems.add(format_args!("{table}.id"), ConfigFlaw::NameWithoutAdviser);
             }
             problems.condition(&table, leaf, &self.builder_variant[..place]);
+            if leaf.author.is_some() && leaf.author != self.builder.author {
+                problems.add(format_args!("{table}.author"), ConfigFlaw::Author);
+            }
         }
         let mut names = BTreeSet::new();
         for (place, leaf) in self.advisory.iter().enumerate() {

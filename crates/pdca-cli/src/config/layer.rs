@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::check::{Checked, check};
-use super::{Config, Document, Trust, preset, rules, trust};
+use super::{Config, Document, Trust, preset, rules, trust, variant};
 use crate::ambient::Ambient;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
@@ -192,6 +192,13 @@ impl Stack {
 
     fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, Failure> {
         let Stack { mut merged, mut sources, mut problems, mut warnings, .. } = self;
+        for (path, from) in variant::inherit(&mut merged) {
+            let origin = sources.of(&from);
+            if let Some(place) = sources.place(&from) {
+                sources.places.insert(path.clone(), place);
+            }
+            sources.values.insert(path, origin);
+        }
         let expanded = preset::expand(&mut merged);
         let at =
             |(path, problem): (String, Problem)| Problem { place: sources.place(&path), ..problem };
