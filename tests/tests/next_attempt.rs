@@ -66,7 +66,10 @@ fn the_second_attempt_goes_to_the_stronger_model_by_itself() {
     for id in ["7", "8", "9"] {
         let ran = scene.pdca(&["run", id]).expect(0);
         let text = said(&ran);
-        assert!(text.contains("model large, effort max, builder_variant[0] (from attempt 2 on)"), "{text}");
+        assert!(
+            text.contains("model large, effort max, builder_variant[0] (from attempt 2 on)"),
+            "{text}"
+        );
     }
     let expected = "1 small none 7\n2 large max 7\n1 medium none 8\n2 large max 8\n1 mine low 9\n2 large max 9\n";
     assert_eq!(attempts(&scene), expected);
@@ -74,7 +77,9 @@ fn the_second_attempt_goes_to_the_stronger_model_by_itself() {
 
 #[test]
 fn a_driver_that_is_killed_escalates_no_sooner_and_no_later() {
-    for point in ["builder", "patch.diff", "archive-begin", "archive-finish", "attempt:3", "builder:2"] {
+    for point in
+        ["builder", "patch.diff", "archive-begin", "archive-finish", "attempt:3", "builder:2"]
+    {
         let scene = scene(MENDS, "model = \"small\"", ESCALATES);
         scene.brief("7", &[]);
         scene.pdca_with(&[("PDCA_CRASH_AT", point)], &["run", "7"]).expect(137);
@@ -139,7 +144,15 @@ fn the_next_attempt_goes_on_in_the_session_of_the_last_one() {
 
 #[test]
 fn a_session_is_found_again_wherever_the_driver_was_killed() {
-    for point in ["builder", "session", "patch.diff", "archive-finish", "apply-last", "builder:2", "session:2"] {
+    for point in [
+        "builder",
+        "session",
+        "patch.diff",
+        "archive-finish",
+        "apply-last",
+        "builder:2",
+        "session:2",
+    ] {
         let scene = scene(&format!("{MENDS}{AGENT}"), RESUMES, "");
         scene.brief("7", &[]);
         scene.pdca_with(&[("PDCA_CRASH_AT", point)], &["run", "7"]).expect(137);
@@ -209,15 +222,19 @@ fn build_products_stay_out_of_the_patch_unless_they_were_asked_for_and_all_of_th
     let patch = scene.workspace.read("results/issue_7/patch.diff");
     assert_eq!(paths(&patch), ["data/wanted.o", "fixture.pyc", "greeting.txt", "known.pyc"]);
     let text = said(&ran);
-    let left = "left out of the change: `.aider.chat.history.md`, `node_modules`, `pkg/__pycache__`";
+    let left =
+        "left out of the change: `.aider.chat.history.md`, `node_modules`, `pkg/__pycache__`";
     assert!(text.contains(left), "{text}");
     assert!(text.contains("`data/wanted.o`, `fixture.pyc`, `known.pyc` has the name"), "{text}");
     let summary = scene.workspace.read("results/issue_7/SUMMARY.md");
     let place = "lane-0/rescued/products-7-1";
     for row in [
-        format!("- Build product: `.aider.chat.history.md`, `node_modules`, `pkg/__pycache__`: left out of the change, kept in `{place}`"),
+        format!(
+            "- Build product: `.aider.chat.history.md`, `node_modules`, `pkg/__pycache__`: left out of the change, kept in `{place}`"
+        ),
         "- Build product: `data/wanted.o`: in the change, because `Touches` names it".to_owned(),
-        "- Build product: `fixture.pyc`, `known.pyc`: in the change, because it is in git".to_owned(),
+        "- Build product: `fixture.pyc`, `known.pyc`: in the change, because it is in git"
+            .to_owned(),
     ] {
         assert!(summary.contains(&row), "{row}\n{summary}");
     }
@@ -275,7 +292,9 @@ fn the_builder_is_told_the_gates_and_the_last_attempt_and_the_reviewer_the_red_s
     let text = format!("log=\"$PDCA_WORKSPACE/calls\"\nset -eu\n{reviewer}\n");
     scene.workspace.write("leaves/reviewer.sh", text);
     let config = scene.workspace.read("pdca.toml");
-    scene.workspace.write("pdca.toml", config.replace("[leaves.reviewer]", "[leaves.reviewer]\nretries = 0"));
+    scene
+        .workspace
+        .write("pdca.toml", config.replace("[leaves.reviewer]", "[leaves.reviewer]\nretries = 0"));
     scene.brief("7", &[]);
     scene.pdca(&["run", "7"]).expect(0);
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");

@@ -86,8 +86,7 @@ impl AttemptNotes {
         if config.resume == Some(false) || config.resume_args.is_empty() || !role.may_resume() {
             return None;
         }
-        let is_earlier =
-            |note: &&SessionNote| note.role == role.as_str() && note.attempt < attempt;
+        let is_earlier = |note: &&SessionNote| note.role == role.as_str() && note.attempt < attempt;
         let last = self.sessions.iter().rev().find(is_earlier)?;
         let is_safe = is_as_left && role == Role::Builder && last.directory == directory;
         let may = config.resume == Some(true) || is_safe;
@@ -95,7 +94,8 @@ impl AttemptNotes {
     }
 
     fn note_session(&mut self, note: SessionNote) {
-        let is_same = |other: &SessionNote| (other.attempt, &other.role) == (note.attempt, &note.role);
+        let is_same =
+            |other: &SessionNote| (other.attempt, &other.role) == (note.attempt, &note.role);
         self.sessions.retain(|other| !is_same(other));
         self.sessions.push(note);
         let excess = self.sessions.len().saturating_sub(MOST);
@@ -119,17 +119,23 @@ impl AttemptNotes {
             }
         }
         let named = |is_meant: &dyn Fn(&ProductFate) -> bool| {
-            let paths: Vec<&str> =
-                of_attempt().filter(|note| is_meant(&note.fate)).map(|note| note.path.as_str()).collect();
+            let paths: Vec<&str> = of_attempt()
+                .filter(|note| is_meant(&note.fate))
+                .map(|note| note.path.as_str())
+                .collect();
             (!paths.is_empty()).then(|| listed(&paths))
         };
         let left = places.iter().filter_map(|place| {
-            let paths = named(&|fate| matches!(fate, ProductFate::LeftOut(other) if other == place))?;
+            let paths =
+                named(&|fate| matches!(fate, ProductFate::LeftOut(other) if other == place))?;
             Some(format!("{paths}: left out of the change, kept in `{place}` of the lanes"))
         });
         let stays = [
             (StaysBecause::Named, "in the change, because `Touches` names it"),
-            (StaysBecause::InGit, "in the change, because it is in git: in the base, or added by the builder"),
+            (
+                StaysBecause::InGit,
+                "in the change, because it is in git: in the base, or added by the builder",
+            ),
         ];
         let stays = stays.into_iter().filter_map(|(why, words)| {
             Some(format!("{}: {words}", named(&|fate| *fate == ProductFate::StaysIn(why))?))
@@ -141,8 +147,11 @@ impl AttemptNotes {
 /// Lists paths, only the first ones of many.
 pub(crate) fn listed<T: AsRef<str>>(paths: &[T]) -> String {
     const SHOWN: usize = 8;
-    let shown: Vec<String> =
-        paths.iter().take(SHOWN).map(|path| format!("`{}`", path.as_ref().escape_debug())).collect();
+    let shown: Vec<String> = paths
+        .iter()
+        .take(SHOWN)
+        .map(|path| format!("`{}`", path.as_ref().escape_debug()))
+        .collect();
     match paths.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -263,8 +272,7 @@ mod tests {
         let config = leaf("claude", Some(true));
         let role = Role::Reviewer;
         let directory = Utf8Path::new(here);
-        let wanted =
-            Resumption { role, attempt: 3, config: &config, directory, is_as_left: true };
+        let wanted = Resumption { role, attempt: 3, config: &config, directory, is_as_left: true };
         assert_eq!(notes.session_for(&wanted), None, "what a reviewer remembers is not its own");
     }
 

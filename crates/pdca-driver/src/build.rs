@@ -4,7 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
 use pdca_leaves::{
-    BoxError, Call, CallFacts, CallPaths, ChosenBuilder, Inputs, LeafError, LeafOutcome, Output, Role,
+    BoxError, Call, CallFacts, CallPaths, ChosenBuilder, Inputs, LeafError, LeafOutcome, Output,
+    Role,
 };
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 

@@ -161,7 +161,8 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
                 What::notice(WarningCode::AgentDiagnosed, format!("{role}: {class}: {evidence}"))
             }
             LeafEvent::NotResumed { session } => {
-                let text = format!("{role}: session {session} could not be resumed; a new one begins");
+                let text =
+                    format!("{role}: session {session} could not be resumed; a new one begins");
                 What::notice(WarningCode::SessionNotResumed, text)
             }
             LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {

@@ -38,9 +38,8 @@ pub(crate) fn leave_out_products(
     let left = set_aside_products(cx, bundle, checkout, &name, &note)?;
     if !left.is_empty() {
         let paths = listed(&left);
-        let text = format!(
-            "build products are left out of the change: {paths}; they are kept in {place}"
-        );
+        let text =
+            format!("build products are left out of the change: {paths}; they are kept in {place}");
         cx.tell(bundle, What::notice(WarningCode::ProductsLeftOut, text));
     }
     Ok(())

@@ -196,9 +196,8 @@ impl WorkTree {
                 let depth = part.matches('/').count();
                 path.find_iter("/").nth(depth).unwrap_or(path.len())
             };
-            let is_product = |part: &&str| {
-                !is_tracked(&path[..cut(part)]) && is_unmistakable(self.path(), part)
-            };
+            let is_product =
+                |part: &&str| !is_tracked(&path[..cut(part)]) && is_unmistakable(self.path(), part);
             if let Some(part) = products.parts(&shown).find(is_product) {
                 of_prefix.entry(path[..cut(part)].into()).or_default().push(path.clone());
             }

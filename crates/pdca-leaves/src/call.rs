@@ -108,7 +108,8 @@ impl<'a> Call<'a> {
         let prompt = command::raw_prompt(self)?.unwrap_or_default();
         let mode = if self.is_stub() { "stub" } else { "command" };
         let facts = self.facts;
-        let known = [self.model(), self.effort, facts.gates, facts.base, facts.brief_base, facts.target];
+        let known =
+            [self.model(), self.effort, facts.gates, facts.base, facts.brief_base, facts.target];
         let inputs = self.inputs.digest();
         let parts = [inputs.as_str(), &config, &prompt, mode].into_iter().map(Some).chain(known);
         let mut hashed = Vec::new();

@@ -132,7 +132,8 @@ impl Inputs {
 
     /// The directory with the attempt before this one, where the view has one.
     pub(crate) fn previous(&self) -> Option<&str> {
-        let first = |path: &'_ Utf8PathBuf| path.components().next().map(|part| part.as_str().len());
+        let first =
+            |path: &'_ Utf8PathBuf| path.components().next().map(|part| part.as_str().len());
         let dirs = self.files.iter().filter_map(|(path, _)| Some(&path.as_str()[..first(path)?]));
         dirs.into_iter().find(|dir| dir.starts_with("iteration-v"))
     }

@@ -99,10 +99,8 @@ fn baseline(workspace: &Workspace) -> Result<(Baseline, Vec<String>), Failure> {
 fn prompts(workspace: &Workspace) -> Vec<String> {
     let leaves = &workspace.config.leaves;
     let all = leaves.all().map(|(_, _, leaf)| leaf).chain(&leaves.builder_variant);
-    let mut files: Vec<String> = all
-        .filter_map(|leaf| leaf.prompt_file.as_ref())
-        .map(ToString::to_string)
-        .collect();
+    let mut files: Vec<String> =
+        all.filter_map(|leaf| leaf.prompt_file.as_ref()).map(ToString::to_string).collect();
     files.sort_unstable();
     files.dedup();
     files

@@ -74,7 +74,12 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
 }
 
 /// Adds what is not there; tables are gone into.
-pub(super) fn lay_under(over: &mut Table, under: Table, prefix: &str, added: &mut dyn FnMut(String)) {
+pub(super) fn lay_under(
+    over: &mut Table,
+    under: Table,
+    prefix: &str,
+    added: &mut dyn FnMut(String),
+) {
     for (key, value) in under {
         let path = join(prefix, &key);
         match (over.get_mut(&key), value) {

@@ -31,7 +31,8 @@ pub(super) fn inherit(merged: &mut Table) -> Vec<(String, String)> {
         let Value::Table(variant) = variant else { continue };
         let has_argv =
             variant.get("argv").and_then(Value::as_array).is_some_and(|argv| !argv.is_empty());
-        let is_other = variant.get("agent").is_some_and(|agent| builder.get("agent") != Some(agent));
+        let is_other =
+            variant.get("agent").is_some_and(|agent| builder.get("agent") != Some(agent));
         let mut under = builder.clone();
         under.retain(|key, _| {
             let is_of_program = OF_THE_PROGRAM.contains(&key) && (has_argv || is_other);
@@ -51,8 +52,7 @@ mod tests {
     use super::*;
 
     fn variant(builder: &str, variant: &str) -> String {
-        let text =
-            format!("[leaves.builder]\n{builder}\n[[leaves.builder_variant]]\n{variant}\n");
+        let text = format!("[leaves.builder]\n{builder}\n[[leaves.builder_variant]]\n{variant}\n");
         let mut table: Table = text.parse().unwrap();
         inherit(&mut table);
         let merged = &table["leaves"]["builder_variant"][0];
@@ -63,11 +63,12 @@ mod tests {
     fn a_variant_of_the_same_program_changes_what_it_says_and_keeps_the_rest() {
         let builder = "agent = \"claude\"\nmodel = \"small\"\ntimeout_secs = 9\nenv = { A = \"1\", B = \"2\" }";
         let merged = variant(builder, "attempt = 2\nmodel = \"large\"\nenv = { B = \"3\" }");
-        let expected: Value = "x = { agent = \"claude\", attempt = 2, env = { A = \"1\", B = \"3\" }, \
+        let expected: Value =
+            "x = { agent = \"claude\", attempt = 2, env = { A = \"1\", B = \"3\" }, \
              model = \"large\", timeout_secs = 9 }"
-            .parse::<Table>()
-            .unwrap()["x"]
-            .clone();
+                .parse::<Table>()
+                .unwrap()["x"]
+                .clone();
         assert_eq!(merged, expected.to_string());
     }
 

@@ -37,13 +37,8 @@ fn what_an_agent_leaves_is_found_as_a_whole_and_what_is_ignored_is_not() {
     ] {
         write(&lane, path, path);
     }
-    let expected = [
-        ".aider.chat.history.md",
-        "node_modules",
-        "pkg/__pycache__",
-        "src/.new.rs.swp",
-        "target",
-    ];
+    let expected =
+        [".aider.chat.history.md", "node_modules", "pkg/__pycache__", "src/.new.rs.swp", "target"];
     assert_eq!(found(&lane), expected);
 }
 
@@ -132,9 +127,8 @@ fn file_case() -> impl Strategy<Value = FileCase> {
 
 /// The paths that a change has to have, worked out from the rule alone.
 fn expected(cases: &BTreeMap<&str, FileCase>) -> BTreeSet<String> {
-    let is_tracked = |case: &FileCase| {
-        case.in_base || matches!(case.done, Done::Added | Done::Committed)
-    };
+    let is_tracked =
+        |case: &FileCase| case.in_base || matches!(case.done, Done::Added | Done::Committed);
     let is_free = |part: &str| {
         let below = format!("{part}/");
         let holds = cases.iter().any(|(path, case)| path.starts_with(&below) && is_tracked(case));
