@@ -72,7 +72,7 @@ pub(crate) struct Resumption<'a> {
     pub(crate) attempt: u32,
     pub(crate) config: &'a LeafConfig,
     pub(crate) directory: &'a Utf8Path,
-    /// Whether the agent finds its work as it left it.
+    /// The agent finds its work as it left it.
     pub(crate) is_as_left: bool,
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn build(
     let request = Call { session: session.as_deref(), ..request };
     if chosen.variant.is_some() {
         let text = format!("attempt {attempt} is built by {chosen}");
-        cx.tell(bundle, What::notice(WarningCode::BuilderVariant, text));
+        cx.warn(bundle, WarningCode::BuilderVariant, text);
     }
     let job = match builder_job(cx, bundle, snapshot, checkout, &request)? {
         Ok(job) => job,
@@ -154,7 +154,7 @@ fn session_of(
     let Some(found) = notes.session_for(&wanted) else { return Ok(None) };
     let text =
         format!("the builder goes on in session {} of attempt {}", found.session, found.attempt);
-    cx.tell(bundle, What::notice(WarningCode::SessionResumed, text));
+    cx.warn(bundle, WarningCode::SessionResumed, text);
     Ok(Some(found.session.clone()))
 }
 

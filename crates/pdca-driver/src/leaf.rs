@@ -163,7 +163,7 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
             LeafEvent::NotResumed { session } => {
                 let text =
                     format!("{role}: session {session} could not be resumed; a new one begins");
-                What::notice(WarningCode::SessionNotResumed, text)
+                What::warning(WarningCode::SessionNotResumed, text)
             }
             LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
                 role,

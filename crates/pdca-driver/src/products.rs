@@ -7,7 +7,6 @@ use pdca_state::{Artifact, Brief, Bundle, footprint};
 
 use crate::attempt_notes::{ProductFate, StaysBecause, listed};
 use crate::checkout::{Checkout, CheckoutError};
-use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
 
 /// Returns the globs of the brief's `Touches`. An invalid one names nothing.
@@ -40,7 +39,7 @@ pub(crate) fn leave_out_products(
         let paths = listed(&left);
         let text =
             format!("build products are left out of the change: {paths}; they are kept in {place}");
-        cx.tell(bundle, What::notice(WarningCode::ProductsLeftOut, text));
+        cx.warn(bundle, WarningCode::ProductsLeftOut, text);
     }
     Ok(())
 }
@@ -92,6 +91,6 @@ pub(crate) fn note_products_in(
         "{} has the name of a build product and stays in the change: it is in git, or `Touches` names it",
         listed(&paths)
     );
-    cx.tell(bundle, What::notice(WarningCode::ProductsLeftOut, text));
+    cx.warn(bundle, WarningCode::ProductsLeftOut, text);
     Ok(())
 }

@@ -109,7 +109,7 @@ pub struct LeafConfig {
     /// What follows on `argv` where a session is resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resume_args: Vec<String>,
-    /// Whether the next attempt goes on in the session of the last one. Absent: where the leaf finds everything as it
+    /// Has the next attempt go on in the session of the last one, or not. Absent: where the leaf finds everything as it
     /// left it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<bool>,

@@ -8,7 +8,7 @@ use crate::{
     template::{Placeholder, Values},
 };
 
-/// The built-in prompt of a role. An agent that only edits files is not asked for anything else: it would take a file
+/// Returns the built-in prompt of a role. An agent that only edits files is not asked for anything else: it would take a file
 /// outside the checkout for one more edit, and void all of them.
 pub(crate) fn built_in(role: Role, protocol: Protocol) -> &'static str {
     match role {

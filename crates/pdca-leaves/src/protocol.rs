@@ -69,12 +69,12 @@ impl Protocol {
         }
     }
 
-    /// Whether the name of the session is told.
+    /// Returns true if the name of the session is told.
     pub(crate) fn tells_session(self) -> bool {
         self.has_records()
     }
 
-    /// Whether the agent edits files and does nothing else: it runs no command and writes nothing outside the checkout.
+    /// Returns true if the agent edits files and does nothing else: it runs no command and writes nothing outside the checkout.
     pub(crate) fn only_edits(self) -> bool {
         match self {
             Self::Aider => true,

@@ -14,7 +14,7 @@ use crate::{
 /// The longest name of a session that is used.
 const LONGEST: usize = 200;
 
-/// Whether a text can be the name of a session. It comes out of an agent's output and becomes an argument, so it must
+/// Returns true if a text can be the name of a session. It comes out of an agent's output and becomes an argument, so it must
 /// not be taken for a flag or a path.
 pub(crate) fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
@@ -23,12 +23,12 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(allowed)
 }
 
-/// The name of the session of a finished try, where the protocol tells it.
+/// Returns the name of the session of a finished try, where the protocol tells it.
 pub(crate) fn session_of(call: &Call<'_>, job: &Utf8Path) -> Result<Option<String>, LeafError> {
     Ok(transcript(call, job)?.session.filter(|name| is_name(name)))
 }
 
-/// Whether a try that was to go on in a session did so. An agent whose session is gone ends at once: without a word of
+/// Returns true if a try that was to go on in a session did so. An agent whose session is gone ends at once: without a word of
 /// its own, without a tool call, and without success.
 pub(crate) fn took_up(
     call: &Call<'_>,

@@ -179,7 +179,7 @@ impl Role {
         self.spec().is_independent
     }
 
-    /// Whether a later call may go on in the session of an earlier one.
+    /// Returns true if a later call may go on in the session of an earlier one.
     ///
     /// The state of an agent lies where a builder may write, so what an independent role remembers is not its own. Act and
     /// the resolver have another matter before them each time.

@@ -50,7 +50,7 @@ struct Progress {
     attempt: u32,
     of: u32,
     throttled: u32,
-    /// Whether the next try goes on in the session of an earlier call.
+    /// The next try goes on in the session of an earlier call.
     resumes: bool,
     pauses: Pauses,
     log: ErrorLog,

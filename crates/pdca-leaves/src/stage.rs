@@ -130,12 +130,10 @@ impl Inputs {
         self.files.iter().map(|(name, _)| name.as_path())
     }
 
-    /// The directory with the attempt before this one, where the view has one.
+    /// Returns the directory with the attempt before this one, if the view has one.
     pub(crate) fn previous(&self) -> Option<&str> {
-        let first =
-            |path: &'_ Utf8PathBuf| path.components().next().map(|part| part.as_str().len());
-        let dirs = self.files.iter().filter_map(|(path, _)| Some(&path.as_str()[..first(path)?]));
-        dirs.into_iter().find(|dir| dir.starts_with("iteration-v"))
+        let dirs = self.files.iter().filter_map(|(path, _)| path.as_str().split_once('/'));
+        dirs.map(|(dir, _)| dir).find(|dir| dir.starts_with("iteration-v"))
     }
 
     /// A file of the view.

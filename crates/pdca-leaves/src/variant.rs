@@ -36,7 +36,7 @@ impl Leaves {
         ChosenBuilder { config, variant, model, effort }
     }
 
-    /// Every variant with the name of its table.
+    /// Returns every variant with the name of its table.
     pub fn variants(&self) -> impl Iterator<Item = (String, &LeafConfig)> {
         let all = self.builder_variant.iter().enumerate();
         all.map(|(place, leaf)| (format!("builder_variant[{place}]"), leaf))
@@ -44,14 +44,14 @@ impl Leaves {
 }
 
 impl LeafConfig {
-    /// Whether a variant is for this attempt at this brief.
+    /// Returns true if a variant is for this attempt at this brief.
     fn applies_to(&self, brief: Option<&Brief>, attempt: u32) -> bool {
         let is_due = self.attempt.is_none_or(|from| from <= attempt);
         let when = self.when.as_ref().map(WhenText::read);
         is_due && when.is_none_or(|when| brief.is_some_and(|brief| when.holds_for(brief)))
     }
 
-    /// The condition of a variant, for people.
+    /// Returns the condition of a variant, for people.
     pub fn condition(&self) -> String {
         let when = self.when.as_ref().map(|when| when.read().to_string());
         let attempt = self.attempt.map(|from| format!("from attempt {from} on"));

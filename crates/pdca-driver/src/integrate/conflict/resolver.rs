@@ -14,7 +14,6 @@ use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::attempt_notes::listed;
 use crate::checkout::{Checkout, CheckoutError};
-use crate::event::What;
 use crate::gate_lines::gate_lines;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
@@ -228,7 +227,7 @@ fn take_resolution_of(
         let text = format!(
             "build products are left out of the resolution: {paths}; they are kept in {place}"
         );
-        cx.tell(ask.bundle, What::notice(WarningCode::ProductsLeftOut, text));
+        cx.warn(ask.bundle, WarningCode::ProductsLeftOut, text);
     }
     let nested = lane.nested().map_err(CheckoutError::from)?;
     if !nested.is_empty() {
