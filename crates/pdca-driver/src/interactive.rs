@@ -94,9 +94,7 @@ pub(crate) fn consult(
 fn code_of(cx: &Driver<'_>, snapshot: &Snapshot) -> Option<Utf8PathBuf> {
     let brief = snapshot.authored_brief();
     let named = brief.and_then(|brief| cx.config.target_of(brief).ok().flatten());
-    let only = || match cx.config.targets.as_slice() {
-        [only] => Some(only.clone()),
-        [] | [..] => None,
-    };
+    let targets = &cx.config.targets;
+    let only = || targets.first().filter(|_| targets.len() == 1).cloned();
     named.or_else(only).map(|target| target.path)
 }
