@@ -86,6 +86,7 @@ pub fn driver_config(
         dates: dates(environment, &machine)?,
         program: machine.program,
         iterate_from: config.driver.iterate_from,
+        products: config.driver.products.clone(),
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::check::{Checked, check};
-use super::{Config, Document, Trust, preset, rules, trust};
+use super::{Config, Document, Trust, preset, rules, trust, variant};
 use crate::environment::Environment;
 use crate::problem::{ConfigError, Place, Problem};
 
@@ -191,6 +191,13 @@ impl Stack {
 
     fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, ConfigError> {
         let Stack { mut merged, mut sources, mut problems, mut warnings, .. } = self;
+        for (path, from) in variant::inherit(&mut merged) {
+            let origin = sources.of(&from);
+            if let Some(place) = sources.place(&from) {
+                sources.places.insert(path.clone(), place);
+            }
+            sources.values.insert(path, origin);
+        }
         let expanded = preset::expand(&mut merged);
         let at =
             |(path, problem): (String, Problem)| Problem { place: sources.place(&path), ..problem };

@@ -39,6 +39,7 @@ mod programs;
 mod rules;
 pub mod scaffold;
 mod trust;
+mod variant;
 pub mod workspace;
 
 use camino::Utf8PathBuf;
@@ -138,6 +139,8 @@ pub struct Driver {
     pub max_auto_iters: u32,
     /// Where a builder starts that tries again: `last`, at the base with its last patch applied, or `base`.
     pub iterate_from: pdca_driver::IterateFrom,
+    /// Names of files and directories that are left out of a change unless they were asked for.
+    pub products: pdca_lanes::Products,
     /// The free disk space required to start another bundle, in GiB; 0 disables the check.
     pub min_free_gb: u64,
     /// The memory per lane, in MiB: with less there are fewer lanes. 0 disables the check.
@@ -175,6 +178,7 @@ impl Default for Driver {
             max_attempts: 3,
             max_auto_iters: 0,
             iterate_from: pdca_driver::IterateFrom::default(),
+            products: pdca_lanes::Products::default(),
             min_free_gb: 1,
             lane_memory_mb: 256,
             leaf_memory_mb: None,

@@ -25,6 +25,13 @@ pub(super) fn expand(merged: &mut Table) -> Expanded {
             expand_leaf(leaf, spec.role, &format!("leaves.{}", spec.name), &mut expanded);
         }
     }
+    let variants = leaves.get_mut("builder_variant").and_then(Value::as_array_mut);
+    for (place, variant) in variants.into_iter().flatten().enumerate() {
+        if let Value::Table(leaf) = variant {
+            let path = format!("leaves.builder_variant[{place}]");
+            expand_leaf(leaf, Role::Builder, &path, &mut expanded);
+        }
+    }
     let advisers = leaves.get_mut("advisory").and_then(Value::as_array_mut);
     for (place, adviser) in advisers.into_iter().flatten().enumerate() {
         if let Value::Table(leaf) = adviser {
@@ -67,7 +74,12 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
 }
 
 /// Adds what is not there; tables are gone into.
-fn lay_under(over: &mut Table, under: Table, prefix: &str, added: &mut dyn FnMut(String)) {
+pub(super) fn lay_under(
+    over: &mut Table,
+    under: Table,
+    prefix: &str,
+    added: &mut dyn FnMut(String),
+) {
     for (key, value) in under {
         let path = join(prefix, &key);
         match (over.get_mut(&key), value) {

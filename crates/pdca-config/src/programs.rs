@@ -40,6 +40,16 @@ pub fn require_programs(
             problems.push(at(problem, &format!("leaves.{name}.argv")));
         }
     }
+    // An attempt that needs a variant comes late in a run, so its program is looked for now.
+    for (name, leaf) in leaves.variants().filter(|(_, leaf)| leaf.mode == Mode::Command) {
+        let Some(program) = leaf.argv.first().filter(|_| !site.force_stubs) else { continue };
+        if !has_program(environment, &site.dirs.root, program) {
+            let what = format!("{name} program `{program}` not found on PATH");
+            let problem = Problem::new(what)
+                .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
+            problems.push(at(problem, &format!("leaves.{name}.argv")));
+        }
+    }
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 

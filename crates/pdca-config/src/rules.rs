@@ -117,6 +117,13 @@ fn leaf_hint(flaw: &ConfigFlaw) -> &'static str {
         ConfigFlaw::NameWithoutAdviser => "remove the `id`",
         ConfigFlaw::PromptOnTerminal => "remove `prompt_via`, or use \"file\"",
         ConfigFlaw::Unattended(_) => "remove `interactive`",
+        ConfigFlaw::Condition => "move it to a [[leaves.builder_variant]], or remove it",
+        ConfigFlaw::Unconditional => {
+            "add `when = \"Difficulty: high\"` or `attempt = 2`, or change [leaves.builder]"
+        }
+        ConfigFlaw::Unreachable { .. } => "move it before the other, or remove it",
+        ConfigFlaw::Resume(_) => "remove `resume`",
+        ConfigFlaw::Author => "remove it; [leaves.builder] says whose commits they are",
     }
 }
 

@@ -51,8 +51,11 @@ pub(crate) fn assemble_summary(
     let protected: Vec<String> = protected_paths(&cx.config.rows, &patch);
     let protected: Vec<String> =
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
+    let noted = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    let products = noted.product_sentences(snapshot.iterations + 1);
     let inputs = SummaryInputs {
         protected: &protected,
+        products: &products,
         stands_on: stands_on.as_deref(),
         forecast_conflicts: &forecast,
         resolution: resolution.as_deref(),

@@ -3,16 +3,22 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
-use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
+use pdca_leaves::{
+    BoxError, Call, CallFacts, CallPaths, ChosenBuilder, Inputs, LeafError, LeafOutcome, Output,
+    Role,
+};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
+use crate::attempt_notes::Resumption;
 use crate::check::tell_of_primary;
 use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
 use crate::commits::{harvest_commits, message_for};
 use crate::event::What;
+use crate::gate_lines::gate_lines;
 use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
-use crate::leaf::{Guarded, keep_log, leaf_failed};
+use crate::leaf::{Guarded, keep_log, leaf_failed, session_directory};
+use crate::products::{leave_out_products, note_products_in};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
 use crate::start::{Start, start_of};
@@ -46,16 +52,27 @@ pub(crate) fn build(
         }
     };
     let kept = cx.config.kept();
-    let request = builder_request(cx, snapshot, checkout, &inputs, &kept);
+    let attempt = snapshot.iterations + 1;
+    let chosen = cx.config.leaves.builder_for(snapshot.authored_brief(), attempt);
+    let gates = gate_lines(cx.config, snapshot.authored_brief());
+    let request = builder_request(cx, checkout, &inputs, &kept, chosen);
+    let request =
+        Call { facts: CallFacts { attempt, gates: gates.as_deref(), ..request.facts }, ..request };
     let start = checkout.filter(|_| !request.is_stub());
     let start = start.map_or(Ok(None), |checkout| start_of(cx, bundle, checkout))?;
+    let session = session_of(cx, bundle, &request, start.is_some())?;
+    let request = Call { session: session.as_deref(), ..request };
+    if chosen.variant.is_some() {
+        let text = format!("attempt {attempt} is built by {chosen}");
+        cx.warn(bundle, WarningCode::BuilderVariant, text);
+    }
     let job = match builder_job(cx, bundle, snapshot, checkout, &request)? {
         Ok(job) => job,
         Err(error) => return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?),
     };
     let done = || cx.config.jobs().remove(&job.dir);
     let built = call_builder(cx, bundle, checkout, start.as_ref(), &request, &job)
-        .and_then(|outcome| Ok((take_patch(cx, bundle, checkout, &outcome)?, outcome)));
+        .and_then(|outcome| Ok((take_patch(cx, bundle, checkout, attempt, &outcome)?, outcome)));
     let ((patch, head), outcome) = match built {
         Ok(built) => built,
         Err(error) => {
@@ -63,6 +80,8 @@ pub(crate) fn build(
                 // The failure is final, so the next run asks again, starting from the branch's tip.
                 done().map_err(BeatError::Own)?;
                 cx.config.attempts().remove(bundle.id()).map_err(BeatError::Own)?;
+                let notes = cx.config.attempt_notes(bundle.id());
+                notes.forget_products(attempt).map_err(BeatError::Own)?;
             }
             return Err(error);
         }
@@ -89,10 +108,10 @@ pub(crate) fn build(
 /// Describes the call, without its job directory.
 fn builder_request<'a>(
     cx: &'a Driver<'_>,
-    snapshot: &'a Snapshot,
     checkout: Option<&'a Checkout>,
     inputs: &'a Inputs,
     kept: &'a [Utf8PathBuf],
+    chosen: ChosenBuilder<'a>,
 ) -> Call<'a> {
     let places = CallPaths {
         workspace: &cx.config.dirs.root,
@@ -107,9 +126,36 @@ fn builder_request<'a>(
     Call {
         facts: cx.facts(checkout),
         force_stub: cx.config.force_stubs,
-        model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
-        ..Call::new(&cx.config.leaves.builder, inputs, Utf8Path::new(""), places)
+        model: chosen.model,
+        effort: chosen.effort,
+        ..Call::new(chosen.config, inputs, Utf8Path::new(""), places)
     }
+}
+
+/// Finds the session of an earlier attempt for the builder to go on in.
+fn session_of(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    request: &Call<'_>,
+    is_as_left: bool,
+) -> Result<Option<String>, BeatError> {
+    if request.is_stub() {
+        return Ok(None);
+    }
+    let notes = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    let directory = session_directory(request);
+    let wanted = Resumption {
+        role: Role::Builder,
+        attempt: request.facts.attempt,
+        config: request.config,
+        directory: &directory,
+        is_as_left,
+    };
+    let Some(found) = notes.session_for(&wanted) else { return Ok(None) };
+    let text =
+        format!("the builder goes on in session {} of attempt {}", found.session, found.attempt);
+    cx.warn(bundle, WarningCode::SessionResumed, text);
+    Ok(Some(found.session.clone()))
 }
 
 fn builder_job(
@@ -224,13 +270,21 @@ fn take_patch(
     cx: &Driver<'_>,
     bundle: &Bundle,
     checkout: Option<&Checkout>,
+    attempt: u32,
     outcome: &LeafOutcome,
 ) -> Result<(Vec<u8>, Option<String>), BeatError> {
     let written = outcome.get(Output::Artifact(Artifact::Patch));
     let (patch, head) = match (written, checkout) {
         (Some(written), None) => (written.to_vec(), None),
         (None, None) => (Vec::new(), None),
-        (None, Some(checkout)) => harvest(cx, bundle, checkout)?,
+        (None, Some(checkout)) => {
+            let left = leave_out_products(cx, bundle, checkout, attempt);
+            if let Err(BeatError::Checkout(CheckoutError::Lane(error))) = left {
+                return Err(refuse_left(cx, bundle, error)?);
+            }
+            left?;
+            harvest(cx, bundle, checkout)?
+        }
         (Some(written), Some(checkout)) => {
             // The patch counts; other changes in the checkout are rescued before the reset.
             let name = format!("beside-the-patch-of-{}", bundle.id());
@@ -260,7 +314,14 @@ fn take_patch(
             let notes = String::from_utf8_lossy(notes);
             text = format!("{text}It wrote in {name}:\n\n{notes}");
         }
+        let notes = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+        for sentence in notes.product_sentences(attempt) {
+            text = format!("{text}\nBuild products: {sentence}.\n");
+        }
         return Err(BeatError::NoChange { log: keep_log(cx, bundle, LOG, &text)? });
+    }
+    if let Some(checkout) = checkout {
+        note_products_in(cx, bundle, checkout, attempt, &patch)?;
     }
     Ok((patch, head))
 }

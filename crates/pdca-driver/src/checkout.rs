@@ -26,6 +26,7 @@ use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
+use crate::products::set_aside_products;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The number of slots tried for a combination, and the distance between them.
@@ -491,6 +492,9 @@ impl Tree for Patched<'_> {
 
     fn propose(&mut self) -> Result<Change, TreeFault> {
         let made = maker(self.driver, self.bundle, self.checkout)?;
+        // What a gate or its fix leaves behind is no more part of the change than what the builder left.
+        let name = format!("products-{}-gates", self.bundle.id());
+        set_aside_products(self.driver, self.bundle, self.checkout, &name, &|_| Ok(()))?;
         self.checkout.lane.commit_all(FIXES, &signature(&made))?;
         let head = self.checkout.head()?;
         let patch = self.checkout.lane.diff(&self.checkout.attempt.base, &head)?;

@@ -8,7 +8,7 @@ use pdca_exec::Terms;
 pub use pdca_exec::{IterateFrom, RunLimits};
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
-use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Reset};
+use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Products, Reset};
 use pdca_leaves::{Breaker, Leaves};
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
 use pdca_state::{Brief, BundleRoot};
@@ -66,6 +66,8 @@ pub struct WorkspaceConfig {
     pub dates: Dates,
     /// Where a builder starts that tries again.
     pub iterate_from: IterateFrom,
+    /// The names of build products, which are left out of a change unless they were asked for.
+    pub products: Products,
     pub limits: RunLimits,
     /// The name of this process in lock files, for people.
     pub holder: String,
@@ -144,6 +146,7 @@ impl WorkspaceConfig {
             author: None,
             dates: Dates::Clock(clock),
             iterate_from: IterateFrom::default(),
+            products: Products::default(),
             limits: RunLimits::default(),
             clock,
             errand: Errand::default(),
@@ -168,6 +171,7 @@ impl WorkspaceConfig {
             cache: self.lanes.cache.clone(),
             hydrate: self.lanes.hydrate.clone(),
             iterate_from: self.iterate_from,
+            products: self.products.clone(),
             limits: self.limits,
         }
     }
@@ -187,6 +191,7 @@ impl WorkspaceConfig {
             cache,
             hydrate,
             iterate_from,
+            products,
             limits,
         } = terms;
         let lanes = LaneSettings { reset, cache, hydrate, ..self.lanes.clone() };
@@ -200,6 +205,7 @@ impl WorkspaceConfig {
             lanes,
             close_words,
             iterate_from,
+            products,
             limits,
             ..self.clone()
         }

@@ -2,9 +2,13 @@
 //! Act looks at finished cycles. Only a person starts them, never a step.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role, WallClock, call};
-use pdca_state::{Artifact, Bundle};
+use pdca_leaves::{
+    Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role, WallClock, call,
+};
+use pdca_state::{Artifact, Bundle, Snapshot};
 
+use crate::attempt_notes::Resumption;
+use crate::gate_lines::gate_lines;
 use crate::leaf::Guarded;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -49,8 +53,9 @@ pub fn review_cycles(
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
     let children = cx.config.locks().children();
+    let gates = gate_lines(cx.config, None);
     let request = Call {
-        facts: cx.facts(None),
+        facts: CallFacts { gates: gates.as_deref(), ..cx.facts(None) },
         force_stub: cx.config.force_stubs,
         hold: Some(&children),
         max_memory: cx.config.limits.leaf_memory,
@@ -101,10 +106,18 @@ pub(crate) fn consult(
     let job = jobs.of(bundle.id()).join(role.as_str());
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
+    let snapshot = bundle.load()?;
+    let primary = code_of(cx, &snapshot);
+    let attempt = snapshot.iterations + 1;
+    let gates = gate_lines(cx.config, snapshot.authored_brief());
+    let notes = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    let wanted = Resumption { role, attempt, config, directory: &job, is_as_left: false };
+    let places = CallPaths { primary: primary.as_deref(), ..own_places(cx, &kept) };
     let request = Call {
-        facts: cx.facts(None),
+        facts: CallFacts { attempt, gates: gates.as_deref(), ..cx.facts(None) },
         force_stub: cx.config.force_stubs,
-        ..Call::new(config, &inputs, &job, own_places(cx, &kept))
+        session: notes.session_for(&wanted).map(|note| note.session.as_str()),
+        ..Call::new(config, &inputs, &job, places)
     };
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
     let outcome = answer.map_err(failed)?;
@@ -116,4 +129,13 @@ pub(crate) fn consult(
     }
     jobs.remove(&job).map_err(BeatError::Own)?;
     Ok(outcome)
+}
+
+/// Returns the checkout to read the code in: that of the brief's target, or of the only one.
+fn code_of(cx: &Driver<'_>, snapshot: &Snapshot) -> Option<Utf8PathBuf> {
+    let brief = snapshot.authored_brief();
+    let named = brief.and_then(|brief| cx.config.target_of(brief).ok().flatten());
+    let targets = &cx.config.targets;
+    let only = || targets.first().filter(|_| targets.len() == 1).cloned();
+    named.or_else(only).map(|target| target.path)
 }

@@ -9,6 +9,7 @@ use pdca_leaves::{
 use pdca_state::{Bundle, WriteError, chain};
 
 use crate::attempt::forget_lost_checkout;
+use crate::attempt_notes::{SessionNote, agent_of};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::event::{What, millis};
 use crate::guard::{relieve_guard, stand_guard};
@@ -48,6 +49,8 @@ impl Driver<'_> {
             base: checkout.map(|checkout| checkout.attempt.base.as_str()),
             brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
             target: checkout.map(|checkout| checkout.attempt.target.as_str()),
+            attempt: 1,
+            gates: None,
             run: Some(&self.config.run),
             program: self.config.program.as_deref().map(Utf8Path::as_str),
             lane: self
@@ -98,11 +101,35 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     let request = Call { hold, max_memory, breaker, clock: Some(clock), ..*request };
     let outcome = call(&request, &mut tell, cx.cancel)?;
     cx.effects.announce(Point { name: role.as_str(), when: When::After });
+    note_session(cx, bundle, &request, &outcome);
     if !outcome.guard.is_enforced() {
         let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
         cx.tell(bundle, What::notice(WarningCode::Unconfined, text));
     }
     Ok(outcome)
+}
+
+/// Records the agent's session, for the next attempt to go on in. A session that is not recorded only costs a new one.
+fn note_session(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>, outcome: &LeafOutcome) {
+    let role = request.inputs.role();
+    let Some(session) = outcome.session.clone().filter(|_| role.may_resume()) else { return };
+    let note = SessionNote {
+        attempt: request.facts.attempt,
+        role: role.as_str().to_owned(),
+        agent: agent_of(request.config),
+        session,
+        directory: session_directory(request),
+    };
+    let notes = cx.config.attempt_notes(bundle.id());
+    if let Err(error) = cx.effects.perform("session", || notes.note_session(note)) {
+        let text = format!("the session of the {role} cannot be recorded: {error}");
+        cx.tell(bundle, What::notice(WarningCode::NotStored, text));
+    }
+}
+
+/// Returns the directory that a leaf starts in, as far as its agent tells sessions apart by it.
+pub(crate) fn session_directory(request: &Call<'_>) -> Utf8PathBuf {
+    request.places.worktree.unwrap_or(request.job).to_owned()
 }
 
 /// Returns an error if the checkout in which something just ran is gone. The result is discarded, because
@@ -132,6 +159,11 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
             LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait_ms: millis(wait) },
             LeafEvent::Diagnosed { class, evidence } => {
                 What::notice(WarningCode::AgentDiagnosed, format!("{role}: {class}: {evidence}"))
+            }
+            LeafEvent::NotResumed { session } => {
+                let text =
+                    format!("{role}: session {session} could not be resumed; a new one begins");
+                What::warning(WarningCode::SessionNotResumed, text)
             }
             LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
                 role,

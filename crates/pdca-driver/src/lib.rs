@@ -30,6 +30,7 @@ mod step;
 
 mod admission;
 mod attempt;
+mod attempt_notes;
 mod authorship;
 mod auto_iterate;
 mod base;
@@ -52,8 +53,10 @@ mod preflight;
 mod run;
 
 mod checkout;
+mod gate_lines;
 mod guard;
 mod leaf;
+mod products;
 mod run_bundle;
 
 mod assemble;

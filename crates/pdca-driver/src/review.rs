@@ -2,11 +2,14 @@
 
 use camino::Utf8Path;
 use pdca_events::WarningCode;
-use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role};
+use pdca_leaves::{
+    BoxError, Call, CallFacts, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role,
+};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::check::{require_patch, tell_of_primary};
 use crate::checkout::{Checkout, CheckoutError, Patched, claim_checkout};
+use crate::gate_lines::gate_lines;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, keep_log, speaks_of_the_leaf};
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
@@ -110,8 +113,10 @@ fn ask(
         kept: &kept,
         hidden: &hidden,
     };
+    let gates = gate_lines(cx.config, snapshot.authored_brief());
+    let number = snapshot.iterations + 1;
     let request = Call {
-        facts: cx.facts(checkout),
+        facts: CallFacts { attempt: number, gates: gates.as_deref(), ..cx.facts(checkout) },
         force_stub: cx.config.force_stubs,
         ..Call::new(config, &inputs, Utf8Path::new(""), places)
     };

@@ -17,6 +17,8 @@ pub enum WarningCode {
     BaseNotGated,
     /// A branch is red by itself.
     BaseRed,
+    /// A variant builds in place of the usual builder.
+    BuilderVariant,
     /// A file of the bundle was written by another process, and does not count.
     BundleWritten,
     /// Something outside its checkout changed while a leaf ran.
@@ -53,6 +55,8 @@ pub enum WarningCode {
     NotStored,
     /// The builder left the patch of the attempt before as it was.
     PatchUnchanged,
+    /// Build products are left out of the change, or stay in it.
+    ProductsLeftOut,
     /// A row is red and does not block.
     RedAdvisory,
     /// A remote failed and is asked again.
@@ -69,6 +73,10 @@ pub enum WarningCode {
     RowFixed,
     /// A row is not run here.
     RowSkipped,
+    /// An agent's session could not be gone on in; a new one begins.
+    SessionNotResumed,
+    /// An agent goes on in the session of an earlier attempt.
+    SessionResumed,
     /// A leaf was not confined by the kernel.
     Unconfined,
     /// Written by a version that has no codes, or by a newer one.

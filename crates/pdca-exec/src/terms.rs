@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pdca_dag::{Case, Pattern};
 use pdca_gates::Checks;
-use pdca_lanes::{HydrateConfig, Reset};
+use pdca_lanes::{HydrateConfig, Products, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::SandboxMode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -33,6 +33,8 @@ pub struct Terms {
     pub hydrate: HydrateConfig,
     /// The starting point of a further attempt.
     pub iterate_from: IterateFrom,
+    /// The names of build products, which are left out of a change unless they were asked for.
+    pub products: Products,
     pub limits: RunLimits,
 }
 

@@ -56,6 +56,7 @@ mod names;
 mod owner;
 mod ports;
 mod private;
+mod products;
 mod provision;
 mod remove;
 mod room;
@@ -90,6 +91,7 @@ pub use ports::{
 pub use private::{Private, PrivateError};
 // Part of [`ApplyError`].
 pub use pdca_state::{PatchError, PatchFault};
+pub use products::{FoundProducts, Products, ProductsError};
 pub use provision::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use remove::{RemovalStep, RemoveError, Removed, RescuedWork};
 pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepReason};

@@ -229,7 +229,7 @@ impl WorkTree {
 ///
 /// git may compare times by the second only, and would take a file as unchanged that was changed within the second of
 /// its checkout. So the entries of files that may differ get no stat data at all.
-fn look(
+pub(crate) fn look(
     repo: &gix::Repository,
     room: &Room,
     index: &mut gix::index::File,

@@ -40,6 +40,11 @@ pub struct Call<'a> {
     pub force_stub: bool,
     /// The model that the brief asks for, in place of the configured one.
     pub model: Option<&'a str>,
+    /// The effort that the brief asks for, in place of the configured one.
+    pub effort: Option<&'a str>,
+    /// The session of an earlier call to go on in. One that cannot be resumed is given up for a new one, once, and costs no
+    /// attempt.
+    pub session: Option<&'a str>,
     /// A lock that is held while anything of the leaf is alive; see
     /// [`Spec::hold`](pdca_process::Spec::hold).
     pub hold: Option<&'a Utf8Path>,
@@ -78,6 +83,8 @@ impl<'a> Call<'a> {
             facts: CallFacts::default(),
             force_stub: false,
             model: None,
+            effort: None,
+            session: None,
             hold: None,
             max_memory: None,
             breaker: None,
@@ -95,13 +102,14 @@ impl<'a> Call<'a> {
     }
 
     /// The sha256 over all that determines the result and is known here: inputs, configuration,
-    /// prompt, model, base. Part of the key that names [`Call::job`], on which it does not depend.
+    /// prompt, model, gates, base. The session is not among it: it only decides what the agent remembers. Part of the key that names [`Call::job`], on which it does not depend.
     pub fn digest(&self) -> Result<String, LeafError> {
         let config = json(self.config);
         let prompt = command::raw_prompt(self)?.unwrap_or_default();
         let mode = if self.is_stub() { "stub" } else { "command" };
         let facts = self.facts;
-        let known = [self.model(), facts.base, facts.brief_base, facts.target];
+        let known =
+            [self.model(), self.effort, facts.gates, facts.base, facts.brief_base, facts.target];
         let inputs = self.inputs.digest();
         let parts = [inputs.as_str(), &config, &prompt, mode].into_iter().map(Some).chain(known);
         let mut hashed = Vec::new();
@@ -123,6 +131,10 @@ impl<'a> Call<'a> {
 
     pub(crate) fn model(&self) -> Option<&'a str> {
         self.model.or(self.config.model.as_deref())
+    }
+
+    pub(crate) fn effort(&self) -> Option<&'a str> {
+        self.effort.or(self.config.effort.as_deref())
     }
 }
 
@@ -157,6 +169,10 @@ pub struct CallFacts<'a> {
     pub brief_base: Option<&'a str>,
     /// `PDCA_TARGET`: the name of the target.
     pub target: Option<&'a str>,
+    /// `PDCA_ATTEMPT`: the number of the attempt at the bundle, from 1.
+    pub attempt: u32,
+    /// The gates that judge the change, one line each with its command.
+    pub gates: Option<&'a str>,
     /// `PDCA_RUN`: the run this belongs to.
     pub run: Option<&'a str>,
     /// The program that drives, for hooks that ask it; `pdca` where it is not known.
@@ -168,7 +184,16 @@ pub struct CallFacts<'a> {
 impl Default for CallFacts<'_> {
     fn default() -> Self {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
-        Self { base: None, brief_base: None, target: None, run: None, program: None, lane: &NONE }
+        Self {
+            base: None,
+            brief_base: None,
+            target: None,
+            attempt: 1,
+            gates: None,
+            run: None,
+            program: None,
+            lane: &NONE,
+        }
     }
 }
 

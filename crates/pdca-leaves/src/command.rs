@@ -12,7 +12,7 @@ use crate::{
     call::Call,
     config::PromptVia,
     error::LeafError,
-    guard, home, preset,
+    guard, home, preset, prompt,
     template::{self, Placeholder, Template, Values},
 };
 
@@ -59,10 +59,16 @@ impl Layout {
     }
 }
 
-/// Describes the leaf of a call completely; [`Spec::job`] is set anew for each try.
-pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafError> {
+/// Describes the leaf of a call completely, going on in `session` if there is one; [`Spec::job`] is set anew for each
+/// try.
+pub(crate) fn describe(
+    call: &Call<'_>,
+    layout: &Layout,
+    session: Option<&str>,
+) -> Result<Spec, LeafError> {
     let config = call.config;
     let mut values = values(call, layout);
+    values.insert(Placeholder::Session, session.unwrap_or_default().to_owned());
     let prompt = prompt(call, &values)?;
     if let Some(prompt) = &prompt {
         values.insert(Placeholder::Prompt, prompt.clone());
@@ -71,8 +77,9 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     let expand =
         |text: &str| -> Result<String, LeafError> { Ok(Template::parse(text)?.expand(&values)?) };
     let model = config.model_args.iter().filter(|_| call.model().is_some());
-    let effort = config.effort_args.iter().filter(|_| config.effort.is_some());
-    let argv = config.argv.iter().chain(model).chain(effort);
+    let effort = config.effort_args.iter().filter(|_| call.effort().is_some());
+    let resume = config.resume_args.iter().filter(|_| session.is_some());
+    let argv = config.argv.iter().chain(model).chain(effort).chain(resume);
     let mut argv = argv.map(|text| expand(text)).collect::<Result<Vec<_>, _>>()?;
     let program = argv.first_mut().filter(|program| !program.is_empty());
     let program = program.ok_or(LeafError::NoProgram { role: call.inputs.role() })?;
@@ -85,6 +92,7 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
         env.set.insert(name.into(), expand(text)?.into());
     }
     env.set.extend(environment(call, layout, prompt.is_some()));
+    env.set.extend(session.map(|session| ("PDCA_SESSION".into(), session.into())));
     let writable = config
         .writable
         .iter()
@@ -153,6 +161,8 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
     let role = call.inputs.role();
     let view = layout.view();
     let config = call.config;
+    let attempt = call.facts.attempt.to_string();
+    let previous = call.inputs.previous().map(|name| view.join(name));
     let all = [
         (Placeholder::Bundle, Some(view.as_str())),
         (Placeholder::Inputs, Some(view.as_str())),
@@ -165,7 +175,11 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
         (Placeholder::Base, call.facts.base),
         (Placeholder::Target, call.facts.target),
         (Placeholder::Model, call.model()),
-        (Placeholder::Effort, config.effort.as_deref()),
+        (Placeholder::Effort, call.effort()),
+        (Placeholder::Attempt, Some(attempt.as_str())),
+        (Placeholder::Previous, previous.as_deref().map(Utf8Path::as_str)),
+        (Placeholder::Primary, primary(call).map(Utf8Path::as_str)),
+        (Placeholder::Gates, call.facts.gates),
         (Placeholder::Family, config.family.as_deref()),
         (Placeholder::Agent, config.agent.as_deref()),
         (Placeholder::Pdca, Some(program(call))),
@@ -191,6 +205,12 @@ fn signed_out(call: &Call<'_>, pass: &BTreeSet<OsString>) -> Vec<(OsString, OsSt
     settings.filter(|(name, _): &(OsString, OsString)| !pass.contains(name)).collect()
 }
 
+/// The user's own checkout, for the guard and for those who only read. An independent role is told of nothing but its
+/// inputs.
+fn primary<'a>(call: &Call<'a>) -> Option<&'a Utf8Path> {
+    call.places.primary.filter(|_| !call.inputs.role().is_independent())
+}
+
 /// The environment that every leaf gets; what has no value is not set.
 fn environment(
     call: &Call<'_>,
@@ -202,8 +222,8 @@ fn environment(
     let output = view.join(role.output().file_name());
     let prompt = prompted.then(|| layout.prompt());
     let facts = call.facts;
-    // For the guard; an independent role is told of nothing but its inputs.
-    let primary = call.places.primary.filter(|_| !role.is_independent()).map(Utf8Path::as_str);
+    let attempt = facts.attempt.to_string();
+    let primary = primary(call).map(Utf8Path::as_str);
     let fixed = [
         // Of the driver it is where the person is; some agents work there.
         ("PWD", Some(call.places.worktree.unwrap_or(&view).as_str())),
@@ -218,9 +238,10 @@ fn environment(
         ("PDCA_BASE", facts.base),
         ("PDCA_BRIEF_BASE", facts.brief_base),
         ("PDCA_TARGET", facts.target),
+        ("PDCA_ATTEMPT", Some(attempt.as_str())),
         ("PDCA_RUN", facts.run),
         ("PDCA_MODEL", call.model()),
-        ("PDCA_EFFORT", call.config.effort.as_deref()),
+        ("PDCA_EFFORT", call.effort()),
         ("PDCA_FAMILY", call.config.family.as_deref()),
         ("PDCA_AGENT", call.config.agent.as_deref()),
     ];
@@ -235,7 +256,10 @@ fn environment(
 
 /// The prompt with its values, unless none is wanted.
 fn prompt(call: &Call<'_>, values: &Values) -> Result<Option<String>, LeafError> {
-    Ok(raw_prompt(call)?.map(|text| template::fill(&text, values)))
+    let is_built_in = call.config.prompt.is_none() && call.config.prompt_file.is_none();
+    let text = raw_prompt(call)?
+        .map(|text| if is_built_in { prompt::select(&text, values) } else { text });
+    Ok(text.map(|text| template::fill(&text, values)))
 }
 
 /// The prompt as configured or built in, unless none is wanted.
@@ -248,7 +272,7 @@ pub(crate) fn raw_prompt(call: &Call<'_>) -> Result<Option<String>, LeafError> {
             load_prompt(&call.places.workspace.join(file)).map(Some)
         }
         (PromptVia::Stdin | PromptVia::File, None, None) => {
-            Ok(Some(call.inputs.role().prompt().to_owned()))
+            Ok(Some(prompt::built_in(call.inputs.role(), config.protocol).to_owned()))
         }
     }
 }

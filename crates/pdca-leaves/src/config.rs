@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use camino::Utf8PathBuf;
 use pdca_process::{Network, SandboxMode};
+use pdca_state::WhenText;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Protocol;
@@ -45,6 +46,10 @@ pub struct Leaves {
     pub act: LeafConfig,
     /// Resolves what conflicts with the branch, in a checkout of its own.
     pub resolver: LeafConfig,
+    /// Builders in place of `builder` for some briefs or from some attempt on; the first that applies is called. Each is
+    /// complete: whoever loads the configuration lays its keys over those of `builder`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub builder_variant: Vec<LeafConfig>,
     /// Further advisers beside the reviewer, as independent as it is.
     pub advisory: Vec<LeafConfig>,
 }
@@ -82,6 +87,12 @@ pub struct LeafConfig {
     /// The name of an adviser; no other leaf has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The briefs that a variant is for; no other leaf has a condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<WhenText>,
+    /// The attempt, from 1, from which on a variant is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// Whether anything is started at all.
     pub mode: Mode,
     /// Whether the leaf talks to the person at the terminal.
@@ -95,6 +106,13 @@ pub struct LeafConfig {
     /// What follows on `argv` where there is an effort.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effort_args: Vec<String>,
+    /// What follows on `argv` where a session is resumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resume_args: Vec<String>,
+    /// Has the next attempt go on in the session of the last one, or not. Absent: where the leaf finds everything as it
+    /// left it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<bool>,
     /// The form of what it prints.
     #[serde(skip_serializing_if = "Protocol::is_text")]
     pub protocol: Protocol,
@@ -275,6 +293,10 @@ mod tests {
             argv = ["a", "{id}"]
             model_args = ["-m"]
             effort_args = ["-e"]
+            resume_args = ["-r"]
+            resume = false
+            when = "Difficulty: high"
+            attempt = 2
             protocol = "codex"
             prompt = "p"
             prompt_file = "f.md"
@@ -297,11 +319,15 @@ mod tests {
         .builder;
         let expected = LeafConfig {
             id: None,
+            when: Some(WhenText::Text("Difficulty: high".into())),
+            attempt: Some(2),
             mode: Mode::Command,
             interactive: true,
             argv: vec!["a".into(), "{id}".into()],
             model_args: vec!["-m".into()],
             effort_args: vec!["-e".into()],
+            resume_args: vec!["-r".into()],
+            resume: Some(false),
             protocol: Protocol::Codex,
             prompt: Some("p".into()),
             prompt_file: Some("f.md".into()),

@@ -60,6 +60,7 @@ mod problem;
 mod protocol;
 mod role;
 mod template;
+mod variant;
 
 mod stage;
 
@@ -74,7 +75,9 @@ mod guard;
 mod home;
 mod outcome;
 mod pause;
+mod prompt;
 mod pulse;
+mod resume;
 mod session;
 mod stub;
 
@@ -96,3 +99,4 @@ pub use protocol::{Complaint, End, MAX_LINE, Protocol, Reader, Transcript, Usage
 pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};
+pub use variant::ChosenBuilder;

@@ -33,6 +33,8 @@ pub struct LeafOutcome {
     pub bundle_changed: Vec<Utf8PathBuf>,
     /// The agent's last message, where its protocol is read.
     pub said: Option<String>,
+    /// The name of the agent's session, to go on in it later; see [`Call::session`](crate::Call::session).
+    pub session: Option<String>,
     /// What went wrong before it went right, in the words of an error log.
     pub earlier_failures: Option<String>,
 }
@@ -134,6 +136,11 @@ pub enum LeafEvent {
         class: FailureClass,
         /// Its words.
         evidence: String,
+    },
+    /// The session of an earlier call could not be gone on in, and a new one begins.
+    NotResumed {
+        /// Its name.
+        session: String,
     },
     /// An attempt came to an end.
     Ended {

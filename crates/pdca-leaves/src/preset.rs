@@ -54,6 +54,8 @@ pub struct Preset {
     independent_args: &'static [&'static str],
     model_args: &'static [&'static str],
     effort_args: &'static [&'static str],
+    /// What has it go on in an earlier session.
+    resume_args: &'static [&'static str],
     prompt_via: PromptVia,
     env: &'static [(&'static str, &'static str)],
     guard_env: &'static [(&'static str, &'static str)],
@@ -80,6 +82,8 @@ pub struct Stanza {
     model_args: &'static [&'static str],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     effort_args: &'static [&'static str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    resume_args: &'static [&'static str],
     prompt_via: PromptVia,
     protocol: Protocol,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +127,7 @@ impl Preset {
             argv,
             model_args: self.model_args,
             effort_args: self.effort_args,
+            resume_args: if role.may_resume() { self.resume_args } else { &[] },
             prompt_via: self.prompt_via,
             protocol: self.protocol,
             family: self.family,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use pdca_state::WhenText;
 use thiserror::Error;
 
 use crate::{
@@ -67,6 +68,24 @@ pub enum ConfigFlaw {
     /// A prompt on an input that a person holds.
     #[error("an interactive leaf cannot get its prompt on stdin; use \"file\" or \"none\"")]
     PromptOnTerminal,
+    /// A condition on a leaf that is no variant.
+    #[error("only a [[leaves.builder_variant]] has a condition")]
+    Condition,
+    /// A variant that would always be called.
+    #[error("a variant needs `when`, or an `attempt` from 2 on")]
+    Unconditional,
+    /// A variant that is never called.
+    #[error("never called: builder_variant[{first}] applies wherever it does, and comes first")]
+    Unreachable {
+        /// The place of the other.
+        first: usize,
+    },
+    /// A session that may not be gone on in.
+    #[error("a {0} begins a new session each time")]
+    Resume(Role),
+    /// An author that no commit would have.
+    #[error("a variant has no author of its own")]
+    Author,
     /// A role in which nobody may sit at the terminal.
     #[error("a {0} runs unattended")]
     Unattended(Role),
@@ -85,6 +104,18 @@ impl Leaves {
             if leaf.id.is_some() {
                 problems.add(format_args!("leaves.{name}.id"), ConfigFlaw::NameWithoutAdviser);
             }
+            problems.no_condition(&format!("leaves.{name}"), leaf);
+        }
+        for (place, leaf) in self.builder_variant.iter().enumerate() {
+            let table = format!("leaves.builder_variant[{place}]");
+            problems.leaf(Role::Builder, &table, leaf);
+            if leaf.id.is_some() {
+                problems.add(format_args!("{table}.id"), ConfigFlaw::NameWithoutAdviser);
+            }
+            problems.condition(&table, leaf, &self.builder_variant[..place]);
+            if leaf.author.is_some() && leaf.author != self.builder.author {
+                problems.add(format_args!("{table}.author"), ConfigFlaw::Author);
+            }
         }
         let mut names = BTreeSet::new();
         for (place, leaf) in self.advisory.iter().enumerate() {
@@ -98,6 +129,7 @@ impl Leaves {
                 Some(_) | None => problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserName),
             }
             problems.leaf(Role::Adviser, &table, leaf);
+            problems.no_condition(&table, leaf);
         }
         problems.0
     }
@@ -127,6 +159,7 @@ impl Problems {
         for (key, args, given) in [
             ("model_args", &leaf.model_args, Placeholder::Model),
             ("effort_args", &leaf.effort_args, Placeholder::Effort),
+            ("resume_args", &leaf.resume_args, Placeholder::Session),
         ] {
             for (place, text) in args.iter().enumerate() {
                 // They are used only where it has a value.
@@ -145,10 +178,43 @@ impl Problems {
                 self.add(format_args!("{table}.env.{name}"), ConfigFlaw::Env(why));
             }
         }
+        if leaf.resume == Some(true) && !role.may_resume() {
+            self.add(format_args!("{table}.resume"), ConfigFlaw::Resume(role));
+        }
         self.terminal(role, table, leaf);
         self.spans(table, leaf);
         if leaf.retries > MAX_RETRIES {
             self.add(format_args!("{table}.retries"), ConfigFlaw::Retries(leaf.retries));
+        }
+    }
+
+    fn no_condition(&mut self, table: &str, leaf: &LeafConfig) {
+        for (key, is_set) in [("when", leaf.when.is_some()), ("attempt", leaf.attempt.is_some())] {
+            if is_set {
+                self.add(format_args!("{table}.{key}"), ConfigFlaw::Condition);
+            }
+        }
+    }
+
+    /// The condition of a variant that stands behind others.
+    fn condition(&mut self, table: &str, leaf: &LeafConfig, before: &[LeafConfig]) {
+        let when = |leaf: &LeafConfig| leaf.when.as_ref().map(WhenText::read);
+        let from = |leaf: &LeafConfig| leaf.attempt.unwrap_or(1);
+        let own = when(leaf);
+        if own.as_ref().is_some_and(|when| when.field.is_empty() || when.substring.is_empty()) {
+            self.add(format_args!("{table}.when"), ConfigFlaw::Empty);
+        }
+        if leaf.attempt == Some(0) {
+            self.add(format_args!("{table}.attempt"), ConfigFlaw::Zero);
+        } else if own.is_none() && from(leaf) < 2 {
+            self.add(format_args!("{table}"), ConfigFlaw::Unconditional);
+        }
+        let covers = |other: &LeafConfig| {
+            let when = when(other);
+            from(other) <= from(leaf) && (when.is_none() || when == own)
+        };
+        if let Some(first) = before.iter().position(covers) {
+            self.add(format_args!("{table}"), ConfigFlaw::Unreachable { first });
         }
     }
 
@@ -220,6 +286,9 @@ fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> 
         Placeholder::Effort => leaf.effort.is_none().then_some("effort is not set"),
         Placeholder::Family => leaf.family.is_none().then_some("family is not set"),
         Placeholder::Agent => leaf.agent.is_none().then_some("agent is not set"),
+        Placeholder::Session => {
+            (!leaf.protocol.tells_session()).then_some("its protocol tells no session")
+        }
         Placeholder::Bundle
         | Placeholder::Inputs
         | Placeholder::Brief
@@ -231,7 +300,11 @@ fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> 
         | Placeholder::Base
         | Placeholder::Target
         | Placeholder::Pdca
-        | Placeholder::Guard => None,
+        | Placeholder::Guard
+        | Placeholder::Attempt
+        | Placeholder::Previous
+        | Placeholder::Primary
+        | Placeholder::Gates => None,
     }
 }
 
@@ -314,6 +387,41 @@ mod tests {
         leaves.advisory[2].id: another adviser has this name
         leaves.advisory[3].id: an adviser needs a name of letters, digits, `-` and `_`, at most 50 of them
         "#);
+    }
+
+    #[test]
+    fn a_variant_has_a_condition_under_which_it_is_called_and_no_other_leaf_has_one() {
+        let text = r#"
+            [builder]
+            attempt = 2
+            [reviewer]
+            resume = true
+            [[builder_variant]]
+            when = "Difficulty: low"
+            attempt = 0
+            [[builder_variant]]
+            attempt = 2
+            [[builder_variant]]
+            when = "Difficulty: high"
+            attempt = 3
+            mode = "command"
+            argv = ["a", "{session}", "{attempt}", "{atempt}"]
+            [[builder_variant]]
+            when = "Difficulty"
+            id = "x"
+            [[builder_variant]]
+        "#;
+        assert_snapshot!(problems(text), @r"
+        leaves.builder.attempt: only a [[leaves.builder_variant]] has a condition
+        leaves.reviewer.resume: a reviewer begins a new session each time
+        leaves.builder_variant[0].attempt: must be more than zero
+        leaves.builder_variant[2].argv[1]: `{session}` is used, but its protocol tells no session
+        leaves.builder_variant[2].argv[3]: unknown placeholder `{atempt}`; did you mean `{attempt}`?
+        leaves.builder_variant[2]: never called: builder_variant[1] applies wherever it does, and comes first
+        leaves.builder_variant[3].id: only an adviser has a name
+        leaves.builder_variant[3].when: must not be empty
+        leaves.builder_variant[4]: a variant needs `when`, or an `attempt` from 2 on
+        ");
     }
 
     #[test]

@@ -69,6 +69,19 @@ impl Protocol {
         }
     }
 
+    /// Returns true if the name of the session is told.
+    pub(crate) fn tells_session(self) -> bool {
+        self.has_records()
+    }
+
+    /// Returns true if the agent edits files and does nothing else: it runs no command and writes nothing outside the checkout.
+    pub(crate) fn only_edits(self) -> bool {
+        match self {
+            Self::Aider => true,
+            Self::Text | Self::Claude | Self::Codex | Self::Gemini | Self::Opencode => false,
+        }
+    }
+
     /// Whether tool calls are announced, so that progress can be told from noise.
     pub(crate) fn tells_progress(self) -> bool {
         self.tells_its_end()

@@ -179,6 +179,17 @@ impl Role {
         self.spec().is_independent
     }
 
+    /// Returns true if a later call may go on in the session of an earlier one.
+    ///
+    /// The state of an agent lies where a builder may write, so what an independent role remembers is not its own. Act and
+    /// the resolver have another matter before them each time.
+    pub fn may_resume(self) -> bool {
+        match self {
+            Self::Planner | Self::Builder | Self::Signoff | Self::Publisher => true,
+            Self::Reviewer | Self::Adviser | Self::Act | Self::Resolver => false,
+        }
+    }
+
     /// What it may leave, the one named by `PDCA_OUTPUT` first.
     pub fn outputs(self) -> &'static [Output] {
         self.spec().outputs

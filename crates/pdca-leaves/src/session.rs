@@ -29,6 +29,7 @@ use crate::{
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
     pause::Pauses,
     pulse::Pulse,
+    resume,
     role::Role,
 };
 
@@ -38,6 +39,8 @@ pub(crate) struct Session<'a> {
     role: Role,
     layout: Layout,
     spec: Spec,
+    /// The same in the session of an earlier call.
+    resumed: Option<Spec>,
     watched: Watched<'a>,
 }
 
@@ -47,6 +50,8 @@ struct Progress {
     attempt: u32,
     of: u32,
     throttled: u32,
+    /// The next try goes on in the session of an earlier call.
+    resumes: bool,
     pauses: Pauses,
     log: ErrorLog,
 }
@@ -70,10 +75,12 @@ impl<'a> Session<'a> {
     pub(crate) fn open(call: &'a Call<'a>) -> Result<Self, LeafError> {
         let role = call.inputs.role();
         let layout = Layout::new(call.job);
-        let spec = describe(call, &layout)?;
+        let session = call.session.filter(|session| resume::is_name(session));
+        let resumed = session.map(|session| describe(call, &layout, Some(session))).transpose()?;
+        let spec = describe(call, &layout, None)?;
         let fingerprint = call.fingerprint.filter(|_| role.is_independent());
         let watched = Watched { bundle: call.inputs.bundle(), fingerprint };
-        Ok(Self { call, role, layout, spec, watched })
+        Ok(Self { call, role, layout, spec, resumed, watched })
     }
 
     /// Tries until there is a result or no further attempt.
@@ -87,6 +94,7 @@ impl<'a> Session<'a> {
             attempt: 1,
             of: self.call.config.retries.saturating_add(1),
             throttled: 0,
+            resumes: self.resumed.is_some(),
             pauses: Pauses::new(&self.call.config.throttled),
             log: ErrorLog::default(),
         };
@@ -102,9 +110,20 @@ impl<'a> Session<'a> {
                 return Err(self.void(tried.difference, Some(guard), progress.log));
             }
             let (judgment, said) = judge(self.call, &self.layout.view(), &job, &tried.verdict)?;
+            let resumes = progress.resumes;
+            if resumes && !resume::took_up(self.call, &job, &tried.verdict, &judgment)? {
+                // That the session is gone or has grown too long says nothing about the leaf.
+                progress.resumes = false;
+                progress.log.note(&format!("{title}, the session was not resumed"), &job);
+                let session = self.call.session.unwrap_or_default().to_owned();
+                (watch.report)(LeafEvent::NotResumed { session });
+                continue;
+            }
             let flaw = match judgment {
                 Judgment::Done(produced) => {
-                    return Ok(LeafOutcome { said, ..self.done(produced, tried, progress) });
+                    let session = resume::session_of(self.call, &job)?;
+                    let done = self.done(produced, tried, progress);
+                    return Ok(LeafOutcome { said, session, ..done });
                 }
                 Judgment::Throttled(found) => {
                     progress.throttled += 1;
@@ -133,6 +152,8 @@ impl<'a> Session<'a> {
                     Some(flaw)
                 }
             };
+            // A session that led nowhere is not gone on in.
+            progress.resumes = false;
             if attempt == of {
                 return Err(self.give_up(attempt, flaw, tried.verdict.ending, progress.log));
             }
@@ -196,7 +217,8 @@ impl<'a> Session<'a> {
         if let Some(prepare) = self.call.prepare {
             prepare(number).map_err(LeafError::Prepare)?;
         }
-        let mut spec = self.spec.clone();
+        let resumed = self.resumed.as_ref().filter(|_| progress.resumes);
+        let mut spec = resumed.unwrap_or(&self.spec).clone();
         spec.job = self.layout.try_at(number);
         let mut pulse = Pulse::of(self.call.config, &spec.job, watch.cancel);
         let cancel = pulse.as_ref().map_or(watch.cancel, Pulse::cancel).clone();
@@ -357,6 +379,7 @@ impl<'a> Session<'a> {
             reused: tried.reused,
             bundle_changed: tried.difference.files,
             said: None,
+            session: None,
             earlier_failures: progress.log.into_option(),
         }
     }

@@ -130,6 +130,12 @@ impl Inputs {
         self.files.iter().map(|(name, _)| name.as_path())
     }
 
+    /// Returns the directory with the attempt before this one, if the view has one.
+    pub(crate) fn previous(&self) -> Option<&str> {
+        let dirs = self.files.iter().filter_map(|(path, _)| path.as_str().split_once('/'));
+        dirs.map(|(dir, _)| dir).find(|dir| dir.starts_with("iteration-v"))
+    }
+
     /// A file of the view.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|(own, _)| own == name).map(|(_, bytes)| bytes.as_slice())

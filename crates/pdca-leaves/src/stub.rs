@@ -55,6 +55,7 @@ pub(crate) fn fill(call: &Call<'_>) -> Result<LeafOutcome, LeafError> {
         reused: false,
         bundle_changed: Vec::new(),
         said: None,
+        session: None,
         earlier_failures: None,
     })
 }

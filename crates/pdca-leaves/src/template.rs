@@ -46,6 +46,16 @@ pub enum Placeholder {
     Pdca,
     /// `{guard}`: a directory with the files of the builder guard.
     Guard,
+    /// `{attempt}`: the number of the attempt at the bundle, from 1.
+    Attempt,
+    /// `{session}`: the agent's session that is resumed; empty where a new one begins.
+    Session,
+    /// `{previous}`: the directory in the view with the attempt before this one.
+    Previous,
+    /// `{primary}`: the user's own checkout of the target; an independent role is not told of it.
+    Primary,
+    /// `{gates}`: the gates that judge the change, one line each with its command.
+    Gates,
 }
 
 impl Placeholder {
@@ -69,6 +79,11 @@ impl Placeholder {
         Self::Agent,
         Self::Pdca,
         Self::Guard,
+        Self::Attempt,
+        Self::Session,
+        Self::Previous,
+        Self::Primary,
+        Self::Gates,
     ];
 
     /// The name between the braces.
@@ -92,10 +107,15 @@ impl Placeholder {
             Self::Agent => "agent",
             Self::Pdca => "pdca",
             Self::Guard => "guard",
+            Self::Attempt => "attempt",
+            Self::Session => "session",
+            Self::Previous => "previous",
+            Self::Primary => "primary",
+            Self::Gates => "gates",
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == name)
     }
 }

@@ -280,6 +280,11 @@ impl Brief {
         self.own_line(Label::DoModel)
     }
 
+    /// The effort that the brief asks the builder for.
+    pub fn do_effort(&self) -> Option<&str> {
+        self.own_line(Label::DoEffort)
+    }
+
     /// The tools that a person must provide: the words in backticks on the label's line, without
     /// those annotated `(no-check: why)` or `(topology …)`, which cannot be checked.
     pub fn external_dependencies(&self) -> Vec<String> {

@@ -57,6 +57,7 @@ mod snapshot;
 mod survey;
 pub mod text;
 mod title;
+mod when;
 
 mod archive;
 mod carry_forward;
@@ -103,3 +104,4 @@ pub use summary::{
 };
 pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;
+pub use when::{When, WhenText};

@@ -118,11 +118,10 @@ fn baseline(workspace: &Workspace) -> (Baseline, Vec<String>) {
 
 /// Returns the prompt files of leaves, as configured.
 fn prompts(workspace: &Workspace) -> Vec<String> {
-    let leaves = workspace.config.leaves.all();
-    let mut files: Vec<String> = leaves
-        .filter_map(|(_, _, leaf)| leaf.prompt_file.as_ref())
-        .map(ToString::to_string)
-        .collect();
+    let leaves = &workspace.config.leaves;
+    let all = leaves.all().map(|(_, _, leaf)| leaf).chain(&leaves.builder_variant);
+    let mut files: Vec<String> =
+        all.filter_map(|leaf| leaf.prompt_file.as_ref()).map(ToString::to_string).collect();
     files.sort_unstable();
     files.dedup();
     files

@@ -379,10 +379,11 @@ fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Ve
         called == Called::InEveryCycle || leaf.mode == Mode::Command && !site.force_stubs
     };
     let leaves = workspace.config.leaves.all();
-    leaves
+    let leaves = leaves
         .filter(|(spec, _, leaf)| is_used(spec.called, leaf))
-        .map(|(_, name, leaf)| self::leaf(name, leaf, site, cx))
-        .collect()
+        .map(|(_, name, leaf)| self::leaf(name, leaf, site, cx));
+    let variants = workspace.config.leaves.variants();
+    leaves.chain(variants.map(|(name, leaf)| self::leaf(&name, leaf, site, cx))).collect()
 }
 
 fn leaf(name: &str, leaf: &LeafConfig, site: &WorkspaceConfig, cx: &Context<'_>) -> Row {

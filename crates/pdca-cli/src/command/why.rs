@@ -136,6 +136,11 @@ fn explain(
             if snapshot.state == State::Planned
                 && let Ok(site) = crate::session::site(cx)
             {
+                if !site.leaves.builder_variant.is_empty() {
+                    let attempt = snapshot.iterations + 1;
+                    let chosen = site.leaves.builder_for(snapshot.authored_brief(), attempt);
+                    say(format!("attempt {attempt} will be built by {chosen}"));
+                }
                 match pdca_driver::would_stand_on(&site, bundle) {
                     Ok(on) if on.is_empty() => {}
                     Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),

@@ -35,6 +35,9 @@ name = {name}
 #max_auto_iters = 2
 # Where the builder of a further attempt starts: "last", with its last patch applied, or "base".
 #iterate_from = "last"
+# Names of files and directories (with a `/`) that are left out of a change unless git has them, the builder adds them to git
+# or `Touches` names them. The default is a list of what tools usually leave.
+#products = ["__pycache__/", "*.py[co]", "node_modules/", "target/", ".aider*"]
 # How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
 #min_free_gb = 1
 # How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
@@ -247,6 +250,16 @@ name = {name}
 #model_args = ["--model", "{model}"]        # follows on argv where there is a model
 #effort_args = ["--effort", "{effort}"]     # the same for an effort
 #protocol = "text"                          # what it prints: "claude", "codex", "gemini", "opencode" are read
+# Another builder for some briefs, or from some attempt on; what it does not say is as in [leaves.builder]. The first that
+# applies is called.
+#[[leaves.builder_variant]]
+#when = "Difficulty: high"                  # a field of the brief and what it contains
+#attempt = 2                                # from the second attempt on
+#agent = "claude"
+#model = "opus"
+#resume = false                             # true: go on in the last session, wherever that was
+#resume_args = ["--resume", "{session}"]
+
 #[[leaves.advisory]]
 #id = "security"
 #mode = "stub"

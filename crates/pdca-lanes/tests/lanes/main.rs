@@ -20,6 +20,7 @@ mod nested;
 mod patch_names;
 mod patches;
 mod private;
+mod products;
 mod provision;
 mod remotes;
 mod remove;

@@ -40,6 +40,7 @@ pub(super) static PRESET: Preset = Preset {
     independent_args: &[],
     model_args: &["--model", "{model}"],
     effort_args: &["--reasoning-effort", "{effort}"],
+    resume_args: &[],
     prompt_via: PromptVia::File,
     // Without it, it waits for a price table from the network before it starts.
     env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],

@@ -27,6 +27,7 @@ pub(super) static PRESET: Preset = Preset {
     independent_args: &["--setting-sources", "user", "--strict-mcp-config"],
     model_args: &["--model", "{model}"],
     effort_args: &["--effort", "{effort}"],
+    resume_args: &["--resume", "{session}"],
     prompt_via: PromptVia::Stdin,
     env: &[
         // Its own retries go on for minutes; a limit is waited for here, once for all lanes.

@@ -25,6 +25,8 @@ pub(super) static PRESET: Preset = Preset {
     independent_args: &[],
     model_args: &["-m", "{model}"],
     effort_args: &["-c", "model_reasoning_effort={effort}"],
+    // A command of `exec`, so it stands behind all its flags; `-` is the prompt on standard input.
+    resume_args: &["resume", "{session}", "-"],
     prompt_via: PromptVia::Stdin,
     env: &[],
     guard_env: &[],

@@ -24,6 +24,7 @@ pub(super) static PRESET: Preset = Preset {
     independent_args: &[],
     model_args: &["--model", "{model}"],
     effort_args: &[],
+    resume_args: &["--resume", "{session}"],
     prompt_via: PromptVia::Stdin,
     env: &[],
     guard_env: &[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "{guard}/gemini.json")],

@@ -23,6 +23,7 @@ pub(super) static PRESET: Preset = Preset {
     independent_args: &["--pure"],
     model_args: &["--model", "{model}"],
     effort_args: &["--variant", "{effort}"],
+    resume_args: &["--session", "{session}"],
     prompt_via: PromptVia::Stdin,
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
     guard_env: &[("OPENCODE_CONFIG_DIR", "{guard}/opencode")],

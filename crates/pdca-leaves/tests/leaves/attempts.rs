@@ -292,6 +292,7 @@ fn what_happens_is_told_in_order() {
             LeafEvent::Ended { attempt, ending, .. } => Some(format!("ended {attempt}: {ending}")),
             LeafEvent::Output { .. } => None,
             LeafEvent::Throttled { .. } => Some("throttled".to_owned()),
+            LeafEvent::NotResumed { .. } => Some("not resumed".to_owned()),
             LeafEvent::Diagnosed { class, .. } => Some(class.to_string()),
         })
         .collect();

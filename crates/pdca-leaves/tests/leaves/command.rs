@@ -29,6 +29,8 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
             base: Some("0123abc"),
             brief_base: Some("main"),
             target: Some("repo"),
+            attempt: 3,
+            gates: None,
             run: Some("run-1"),
             lane: &lane,
         };
@@ -42,6 +44,7 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
         .collect();
     insta::assert_snapshot!(ours.join("\n"), @r"
     MINE=7-reviewer
+    PDCA_ATTEMPT=3
     PDCA_BASE=0123abc
     PDCA_BRIEF_BASE=main
     PDCA_BUNDLE=WS/.pdca/jobs/7/leaf-0123456789abcdef/bundle

@@ -135,6 +135,7 @@ impl Scene {
             | LeafEvent::Started { .. }
             | LeafEvent::Output { .. }
             | LeafEvent::Diagnosed { .. }
+            | LeafEvent::NotResumed { .. }
             | LeafEvent::Ended { .. } => None,
         });
         waits.collect()

@@ -33,6 +33,8 @@ pub enum Label {
     Difficulty,
     /// The name of the builder to use.
     DoModel,
+    /// The effort that the builder is asked for.
+    DoEffort,
     /// The one logical fix, and what is out of scope.
     Scope,
     /// The steps that reproduce the defect.
@@ -66,6 +68,7 @@ impl Label {
         Label::Surfaces,
         Label::Difficulty,
         Label::DoModel,
+        Label::DoEffort,
         Label::Scope,
         Label::ReproInstruction,
         Label::ExternalDependencies,
@@ -92,6 +95,7 @@ impl Label {
             Label::Surfaces => "Surfaces",
             Label::Difficulty => "Difficulty",
             Label::DoModel => "Do model",
+            Label::DoEffort => "Do effort",
             Label::Scope => "Scope",
             Label::ReproInstruction => "Repro instruction",
             Label::ExternalDependencies => "External dependencies",
@@ -128,6 +132,7 @@ impl Label {
             Label::Surfaces => &["surfaces"],
             Label::Difficulty => &["difficulty"],
             Label::DoModel => &["do model", "do_model", "builder model"],
+            Label::DoEffort => &["do effort", "do_effort", "builder effort"],
             Label::Scope => &["scope"],
             Label::ReproInstruction => &["repro instruction"],
             Label::ExternalDependencies => &["external dependencies", "external deps"],

@@ -40,6 +40,8 @@ pub struct SummaryInputs<'a> {
     pub forecast_conflicts: &'a [String],
     /// Changed paths that decide how changes are judged: gate scripts, CI, the `pdca` configuration.
     pub protected: &'a [String],
+    /// Build products that the builder left, each with what became of it.
+    pub products: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
     /// Hints for the next review of the process, one line each.
@@ -85,6 +87,7 @@ impl<'a> SummaryInputs<'a> {
             stands_on: None,
             forecast_conflicts: &[],
             protected: &[],
+            products: &[],
             attachments: &[],
             act_candidates: &[],
         }
@@ -367,6 +370,9 @@ fn proof(out: &mut String, inputs: &SummaryInputs<'_>) {
         more => format!("it does not merge with {more} other results, see §6"),
     };
     line(out, format_args!("- Together with other changes: {together}"));
+    for product in inputs.products {
+        line(out, format_args!("- Build product: {}", quoting::inline(product)));
+    }
 }
 
 /// The elements that a gate should decide and none does.

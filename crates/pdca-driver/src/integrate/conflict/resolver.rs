@@ -7,12 +7,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
 use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
-use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
-use pdca_state::{Artifact, Bundle, chain};
+use pdca_leaves::{
+    BoxError, Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role,
+};
+use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
+use crate::attempt_notes::listed;
 use crate::checkout::{Checkout, CheckoutError};
+use crate::gate_lines::gate_lines;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
+use crate::products::set_aside_products;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The signer of commits that never leave the resolver's checkout. Fixed, so that a driver that takes over makes
@@ -77,6 +82,12 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let kept = cx.config.kept();
     let hold = ask.file.hold();
     let request = Call { hold: Some(&hold), ..resolver_request(cx, &checkout, &inputs, &kept) };
+    let snapshot = ask.bundle.load().ok();
+    let brief = snapshot.as_ref().and_then(Snapshot::authored_brief);
+    let gates = gate_lines(cx.config, brief);
+    let number = snapshot.as_ref().map_or(1, |snapshot| snapshot.iterations + 1);
+    let facts = CallFacts { attempt: number, gates: gates.as_deref(), ..request.facts };
+    let request = Call { facts, ..request };
     let attempt = ask.attempt.to_string();
     let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
     let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
@@ -209,6 +220,15 @@ fn take_resolution_of(
         Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
     };
     let lane = &bench.checkout.lane;
+    let name = format!("products-{}-resolver", ask.bundle.id());
+    let left = set_aside_products(cx, ask.bundle, bench.checkout, &name, &|_| Ok(()))?;
+    if !left.is_empty() {
+        let (paths, place) = (listed(&left), lane.aside(&name));
+        let text = format!(
+            "build products are left out of the resolution: {paths}; they are kept in {place}"
+        );
+        cx.warn(ask.bundle, WarningCode::ProductsLeftOut, text);
+    }
     let nested = lane.nested().map_err(CheckoutError::from)?;
     if !nested.is_empty() {
         let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
