@@ -16,13 +16,14 @@ const GATE: &str =
 /// Puts a `git` before every other that notes its arguments, and returns the file of notes and a `PATH` with it.
 fn noting_git(scene: &Scene) -> (Utf8PathBuf, String) {
     let dir = scene.workspace.around().join("noting");
-    fs_err::create_dir_all(&dir).unwrap();
+    fs_err::create_dir_all(&dir).expect("a directory can be made");
     let (notes, program) = (dir.join("calls"), dir.join("git"));
     let all = gits();
     let real = all.last().expect("there is a git").program.to_str().expect("its path is UTF-8");
     fs_err::write(&program, format!("#!/bin/sh\necho \"$@\" >> {notes}\nexec {real} \"$@\"\n"))
-        .unwrap();
-    fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        .expect("a file can be written");
+    fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
+        .expect("a file can be made executable");
     #[expect(clippy::disallowed_methods, reason = "the rest of the path stays as it is")]
     let rest = std::env::var("PATH").expect("there is a PATH");
     (notes, format!("{dir}:{rest}"))
