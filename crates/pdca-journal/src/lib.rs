@@ -54,7 +54,7 @@
 //! - Nothing is printed, no process is signalled, and neither environment nor clock is read.
 
 mod claim;
-mod oid;
+pub mod object_id;
 mod process;
 mod run_id;
 mod timestamp;
@@ -89,7 +89,7 @@ pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
 pub use effects::{Effects, Point, Unwatched, When};
 pub use inbox::{Inbox, InboxError, Taken};
 pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, Torn};
-pub use oid::{ObjectId, ObjectIdError};
+pub use object_id::{ObjectId, ObjectIdError};
 pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
 pub use read::{ReadError, Reading, Tail, read};
 pub use reconcile::{

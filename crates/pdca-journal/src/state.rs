@@ -24,7 +24,7 @@ use std::time::Duration;
 use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RecoveryAction, RunPhase};
 use crate::record::{Admitted, Effect, Entry, GateVerdict, Reason, Request, Seal, Seq};

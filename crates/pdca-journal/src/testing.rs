@@ -8,7 +8,7 @@ use pdca_state::BundleId;
 use crate::admission::Admission;
 use crate::claim::{Epoch, Generation};
 use crate::journal::{Journal, OpenError, Opened};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::{HostScope, Process};
 use crate::reconcile::RecoveryAction;
 use crate::record::{
@@ -97,7 +97,7 @@ pub(crate) fn id(text: &str) -> BundleId {
 }
 
 pub(crate) fn oid(digit: char) -> ObjectId {
-    digit.to_string().repeat(40).parse().unwrap()
+    crate::object_id::parse(&digit.to_string().repeat(40)).unwrap()
 }
 
 pub(crate) fn generation(number: u32) -> Generation {

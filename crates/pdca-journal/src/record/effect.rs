@@ -4,7 +4,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Phase};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 
 /// A change to something outside the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,8 +21,10 @@ pub enum Effect {
         target: String,
         bundle: BundleId,
         /// The sealed commit.
+        #[serde(with = "crate::object_id")]
         commit: ObjectId,
         /// The commit that it is applied to.
+        #[serde(with = "crate::object_id")]
         onto: ObjectId,
     },
     /// Moving the target branch.
@@ -41,6 +43,7 @@ pub enum Effect {
         bundle: BundleId,
         branch: String,
         /// The sealed commit; the branch is deleted only if it is still there.
+        #[serde(with = "crate::object_id")]
         at: ObjectId,
     },
 }
@@ -51,12 +54,16 @@ pub enum Effect {
 pub struct Seal {
     pub bundle: BundleId,
     /// The commit that the change is based on.
+    #[serde(with = "crate::object_id")]
     pub base: ObjectId,
     /// The last of `commits`.
+    #[serde(with = "crate::object_id")]
     pub head: ObjectId,
     /// The tree of `head`.
+    #[serde(with = "crate::object_id")]
     pub tree: ObjectId,
     /// All commits in order.
+    #[serde(with = "crate::object_id::list")]
     pub commits: Vec<ObjectId>,
     /// The identity of the gates that passed.
     pub gate_digest: String,
@@ -69,10 +76,13 @@ pub struct Landing {
     pub target: String,
     pub reference: String,
     /// The commit that the ref must have before.
+    #[serde(with = "crate::object_id")]
     pub old: ObjectId,
     /// The commit that the ref has afterwards.
+    #[serde(with = "crate::object_id")]
     pub new: ObjectId,
     /// The tree of `new`, which must have passed the gates.
+    #[serde(with = "crate::object_id")]
     pub tree: ObjectId,
     /// The changes that land.
     pub bundles: Vec<BundleId>,
@@ -86,6 +96,7 @@ pub enum EffectOutcome {
     /// Of [`Effect::Apply`]: the commit was applied.
     Applied {
         /// The new commit.
+        #[serde(with = "crate::object_id")]
         commit: ObjectId,
     },
     /// Of [`Effect::Apply`]: the commit conflicts.

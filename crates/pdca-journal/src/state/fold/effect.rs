@@ -5,7 +5,7 @@ use pdca_state::BundleId;
 use super::require::is;
 use super::{Checked, RunState};
 
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Effect, EffectOutcome, Landing, Seal, Seq};
 use crate::state::{Integration, InvalidRecord, SealRecord, Since, WorkstreamStatus};
@@ -91,7 +91,7 @@ impl RunState {
         if in_turn && integration.takes(&sealed, commit, onto) {
             Ok(())
         } else {
-            Err(InvalidRecord::NotNext { bundle: bundle.clone(), commit: commit.clone() })
+            Err(InvalidRecord::NotNext { bundle: bundle.clone(), commit: *commit })
         }
     }
 
@@ -112,7 +112,7 @@ impl RunState {
         if integration.is_green(landing) {
             Ok(())
         } else {
-            Err(InvalidRecord::NotGated(landing.tree.clone()))
+            Err(InvalidRecord::NotGated(landing.tree))
         }
     }
 
@@ -175,7 +175,7 @@ impl RunState {
         if !self.admitted.targets.iter().any(|known| known.name == target) {
             return Err(InvalidRecord::NotPlanned(target.to_owned()));
         }
-        let integration = Integration::new(base.clone(), order.to_vec());
+        let integration = Integration::new(*base, order.to_vec());
         self.integrations.insert(target.to_owned(), integration);
         Ok(())
     }
