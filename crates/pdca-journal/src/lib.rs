@@ -29,8 +29,9 @@
 //! };
 //! let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, at, admitted)?;
 //!
-//! let intent = journal.intent(at, Effect::Prepare { bundle: "12".parse()?, slot: 0 })?;
-//! // … make the checkout, check that it is there …
+//! let (bundle, reference) = ("12".parse()?, "refs/pdca/rescue/12".into());
+//! let intent = journal.intent(at, Effect::Rescue { bundle, reference })?;
+//! // … save the work, check that it is there …
 //! intent.done(&mut journal, at)?;
 //! journal.append(at, vec![Record::Entered { activity: Activity::Running }])?;
 //!
@@ -93,7 +94,7 @@ pub use object_id::{ObjectId, ObjectIdError};
 pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
 pub use read::{ReadError, Reading, Tail, read};
 pub use reconcile::{
-    BranchFact, BundlePhase, CheckoutFact, Lease, RecoveryAction, RecoveryFacts, RunPhase, decide,
+    BranchFact, BundlePhase, CheckoutFact, RecoveryAction, RecoveryFacts, RunPhase, decide,
 };
 pub use record::{
     Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,

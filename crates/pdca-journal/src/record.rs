@@ -154,7 +154,7 @@ pub enum Record {
     },
     /// The run gives up a bundle that it did not land.
     Abandoned { bundle: BundleId, why: String },
-    /// No checkout or branch of a bundle is left.
+    /// The run is done with a bundle. Its checkout may outlive the run; `cleanup` removes it.
     Cleaned { bundle: BundleId },
     /// The run is over and every bundle is clean.
     Completed,

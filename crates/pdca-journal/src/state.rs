@@ -229,12 +229,8 @@ impl RunState {
 fn touches(effect: &Effect, bundle: &BundleId) -> bool {
     match effect {
         Effect::Land(landing) => landing.bundles.contains(bundle),
-        Effect::Prepare { .. }
-        | Effect::Rescue { .. }
-        | Effect::Seal(_)
-        | Effect::Apply { .. }
-        | Effect::Outside { .. }
-        | Effect::RemoveCheckout { .. }
-        | Effect::DeleteBranch { .. } => effect.bundle() == Some(bundle),
+        Effect::Rescue { .. } | Effect::Seal(_) | Effect::Apply { .. } => {
+            effect.bundle() == Some(bundle)
+        }
     }
 }

@@ -293,7 +293,7 @@ fn sync_refs(store: &Store, moves: &[Move]) -> Result<(), RefError> {
             fs::File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
         }
         if let Some(dir) = path.parent().filter(|dir| dir.exists()) {
-            fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+            pdca_state::files::sync_dir(dir).map_err(failed)?;
         }
     }
     Ok(())

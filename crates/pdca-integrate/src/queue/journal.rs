@@ -359,13 +359,7 @@ impl IntegrationJournal {
             Ok(commit) => {
                 let brought = match intent.effect() {
                     Effect::Land(landing) => landing.bundles.clone(),
-                    Effect::Prepare { .. }
-                    | Effect::Rescue { .. }
-                    | Effect::Seal(_)
-                    | Effect::Apply { .. }
-                    | Effect::Outside { .. }
-                    | Effect::RemoveCheckout { .. }
-                    | Effect::DeleteBranch { .. } => Vec::new(),
+                    Effect::Rescue { .. } | Effect::Seal(_) | Effect::Apply { .. } => Vec::new(),
                 };
                 let order =
                     rest.iter().filter(|bundle| !brought.contains(*bundle)).cloned().collect();

@@ -25,8 +25,7 @@ use pdca_state::{BundleId, files};
 use pdca_events::IntegrationStep;
 
 use crate::{
-    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, Store,
-    contains, land,
+    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, Store, contains, land,
 };
 
 use super::IntegrateError;

@@ -10,8 +10,6 @@ use crate::object_id::ObjectId;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Making and hydrating a checkout.
-    Prepare { bundle: BundleId, slot: u32 },
     /// Saving work that would be lost to a ref of its own.
     Rescue { bundle: BundleId, reference: String },
     /// Sealing an accepted change. The number of the intent is the seal's `completion_order`.
@@ -29,23 +27,6 @@ pub enum Effect {
     },
     /// Moving the target branch.
     Land(Landing),
-    /// A change outside of git. It is looked up by its key before it is repeated.
-    Outside {
-        /// Unique for run, bundle and seal.
-        key: String,
-        /// A push, a draft pull request or a comment.
-        what: String,
-    },
-    /// Removing a clean checkout.
-    RemoveCheckout { bundle: BundleId },
-    /// Deleting the branch of a landed bundle.
-    DeleteBranch {
-        bundle: BundleId,
-        branch: String,
-        /// The sealed commit; the branch is deleted only if it is still there.
-        #[serde(with = "crate::object_id")]
-        at: ObjectId,
-    },
 }
 
 /// The immutable record of an accepted change.
@@ -111,27 +92,20 @@ impl Effect {
     /// The kind of work that a failure of this effect counts against.
     pub fn phase(&self) -> Phase {
         match self {
-            Self::Prepare { .. } => Phase::Prepare,
             Self::Seal(_) => Phase::Seal,
             Self::Apply { .. } => Phase::Integrate,
             Self::Land(_) => Phase::Land,
-            Self::Outside { .. } => Phase::Publish,
-            Self::Rescue { .. } | Self::RemoveCheckout { .. } | Self::DeleteBranch { .. } => {
-                Phase::Cleanup
-            }
+            Self::Rescue { .. } => Phase::Cleanup,
         }
     }
 
     /// The bundle, if the effect is about exactly one.
     pub fn bundle(&self) -> Option<&BundleId> {
         match self {
-            Self::Prepare { bundle, .. }
-            | Self::Rescue { bundle, .. }
+            Self::Rescue { bundle, .. }
             | Self::Seal(Seal { bundle, .. })
-            | Self::Apply { bundle, .. }
-            | Self::RemoveCheckout { bundle }
-            | Self::DeleteBranch { bundle, .. } => Some(bundle),
-            Self::Land(_) | Self::Outside { .. } => None,
+            | Self::Apply { bundle, .. } => Some(bundle),
+            Self::Land(_) => None,
         }
     }
 }

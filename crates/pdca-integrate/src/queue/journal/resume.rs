@@ -92,12 +92,7 @@ pub(super) fn settle(
             Effect::Land(landing) => {
                 place.is_some_and(|(branch, base)| has_landed(branch, base, landing))
             }
-            Effect::Prepare { .. }
-            | Effect::Rescue { .. }
-            | Effect::Apply { .. }
-            | Effect::Outside { .. }
-            | Effect::RemoveCheckout { .. }
-            | Effect::DeleteBranch { .. } => false,
+            Effect::Rescue { .. } | Effect::Apply { .. } => false,
         };
         if is_done {
             intent.done(journal, at)?;

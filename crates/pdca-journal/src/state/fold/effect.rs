@@ -12,16 +12,10 @@ use crate::state::{Integration, InvalidRecord, SealRecord, Since, WorkstreamStat
 
 impl RunState {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
-        use BundlePhase::{Abandoned, Cleaned, Interrupted, Landed, Ready};
         if let Some(bundle) = effect.bundle() {
             self.require_no_intent(bundle)?;
         }
         match effect {
-            Effect::Prepare { bundle, slot } => {
-                self.require_run(&[RunPhase::Preparing, RunPhase::Running])?;
-                self.require(bundle, &[Ready, Interrupted])?;
-                if *slot < self.admitted.lanes { Ok(()) } else { Err(InvalidRecord::Slot(*slot)) }
-            }
             Effect::Rescue { bundle, reference: _ } => {
                 let status = self.work(bundle)?.status.phase();
                 if status == BundlePhase::Running {
@@ -34,16 +28,6 @@ impl RunState {
                 self.check_apply(target, bundle, commit, onto)
             }
             Effect::Land(landing) => self.check_landing(landing),
-            Effect::Outside { .. } if self.phase.is_blocked() => self.require_run(&[]),
-            Effect::Outside { .. } => self.require_live(),
-            Effect::RemoveCheckout { bundle } => {
-                self.require_clearing()?;
-                self.require(bundle, &[Landed, Abandoned, Cleaned])
-            }
-            Effect::DeleteBranch { bundle, .. } => {
-                self.require_clearing()?;
-                self.require(bundle, &[Landed])
-            }
         }
     }
 
@@ -157,11 +141,7 @@ impl RunState {
                     self.work(bundle)?.set(WorkstreamStatus::Landed, since);
                 }
             }
-            Effect::Prepare { .. }
-            | Effect::Rescue { .. }
-            | Effect::Outside { .. }
-            | Effect::RemoveCheckout { .. }
-            | Effect::DeleteBranch { .. } => {}
+            Effect::Rescue { .. } => {}
         }
         Ok(())
     }
