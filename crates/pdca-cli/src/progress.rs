@@ -353,20 +353,13 @@ fn known_action(name: &str) -> Option<RecoveryAction> {
 pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     match action {
         RecoveryAction::Noop => "nothing to do",
-        RecoveryAction::Prepare => "its checkout is made",
         RecoveryAction::Launch => "it is started",
         RecoveryAction::Reclaim => "it is started again",
         RecoveryAction::MarkInterrupted => "the attempt was cut short, and goes again",
-        RecoveryAction::FenceStop => "what still runs has no right to and is stopped",
-        RecoveryAction::RevokeLease => "its lane is taken back",
-        RecoveryAction::QueueForIntegration => "it waits to be integrated",
+        RecoveryAction::AwaitRunner => "what still runs in its lane is ended first",
         RecoveryAction::BlockRecovery => "a person has to look at it",
-        RecoveryAction::DrainKill => "what still runs is stopped",
-        RecoveryAction::Rescue => "its work is rescued",
-        RecoveryAction::RemoveCheckout => "its checkout can be removed",
-        RecoveryAction::DeleteBranch => "its branch can be deleted",
-        RecoveryAction::MarkAbandoned => "the run is done with it",
-        RecoveryAction::MarkCleaned => "nothing of it is left",
+        RecoveryAction::MarkAbandoned => "the run gives it up",
+        RecoveryAction::MarkCleaned => "the run is done with it",
         RecoveryAction::AwaitHuman => "it waits for a person",
         RecoveryAction::AlertNoop => "it is not certain that nothing runs, so nothing is touched",
     }

@@ -20,7 +20,7 @@ use crate::{ConfigError, Place, Problem};
 pub const BRIEF_TEMPLATE: &str = include_str!("scaffold/brief.md.tpl");
 const CONFIG_TEMPLATE: &str = include_str!("scaffold/pdca.toml.tpl");
 const ACT_LOG: &str = include_str!("scaffold/act-log.md");
-const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
+pub const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
 
 /// One file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Effect, Fence, Ingredients, Log, ObjectId, RefError, Run, Signer, Store, keep_work, work_ref,
+    Effect, Fence, Ingredients, Log, ObjectId, RefError, RefNamespace, Signer, Store, keep_work,
+    work_ref,
 };
 use pdca_lanes::{Signature, Target};
 use pdca_state::{Artifact, Bundle, BundleId, title_of};
@@ -156,7 +157,7 @@ pub(crate) fn under_fence(
 }
 
 /// Returns the name of this run, as far as a ref can carry it.
-fn ref_run(config: &WorkspaceConfig) -> Run {
+fn ref_run(config: &WorkspaceConfig) -> RefNamespace {
     let plain = || "pdca".parse().expect("because it is letters only");
     config.run.parse().unwrap_or_else(|_| plain())
 }

@@ -28,7 +28,7 @@ use pdca_journal::{
     Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Clock, Epoch, GateVerdict,
     Generation, Inbox, InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process,
     Reason, Record, Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
-    write_bundle_status, write_status_files,
+    object_id, write_bundle_status, write_status_files,
 };
 use pdca_lanes::attempt_branch;
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
@@ -142,7 +142,7 @@ impl Run {
         }
         let Some(generation) = journal.state().next_generation(id) else { return Ok(()) };
         let bundle = id.clone();
-        records.push(Record::Claimed { bundle, generation, slot, base: base.parse()? });
+        records.push(Record::Claimed { bundle, generation, slot, base: object_id::parse(base)? });
         let (bundle, process) = (id.clone(), self.me.clone());
         records.push(Record::Started { bundle, generation, process });
         journal.append((self.clock)(), records)?;

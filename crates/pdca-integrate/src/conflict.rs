@@ -46,7 +46,7 @@ pub struct Stage {
     pub number: u8,
     /// The file mode in git.
     pub mode: u32,
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub id: ObjectId,
 }

@@ -8,7 +8,6 @@ pub(crate) mod failure;
 pub(crate) mod fence;
 pub(crate) mod fold;
 pub(crate) mod footprint;
-pub(crate) mod hex;
 pub(crate) mod land;
 pub(crate) mod name;
 pub(crate) mod path;

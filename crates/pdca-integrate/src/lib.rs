@@ -58,7 +58,7 @@ pub use git::land::{
     push::{PushError, PushOutcome, push, push_seals},
     remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };
-pub use git::name::{Run, RunError, staged_for, staging_branch};
+pub use git::name::{RefNamespace, RefNamespaceError, staged_for, staging_branch};
 pub use git::path::TreePath;
 pub use git::presence::{
     Presence, contains, descends_from, foreign_commits, present_in, refs_below, seals_named,

@@ -29,8 +29,9 @@
 //! };
 //! let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, at, admitted)?;
 //!
-//! let intent = journal.intent(at, Effect::Prepare { bundle: "12".parse()?, slot: 0 })?;
-//! // … make the checkout, check that it is there …
+//! let (bundle, reference) = ("12".parse()?, "refs/pdca/rescue/12".into());
+//! let intent = journal.intent(at, Effect::Rescue { bundle, reference })?;
+//! // … save the work, check that it is there …
 //! intent.done(&mut journal, at)?;
 //! journal.append(at, vec![Record::Entered { activity: Activity::Running }])?;
 //!
@@ -54,7 +55,7 @@
 //! - Nothing is printed, no process is signalled, and neither environment nor clock is read.
 
 mod claim;
-mod oid;
+pub mod object_id;
 mod process;
 mod run_id;
 mod timestamp;
@@ -89,11 +90,11 @@ pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
 pub use effects::{Effects, Point, Unwatched, When};
 pub use inbox::{Inbox, InboxError, Taken};
 pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, Torn};
-pub use oid::{ObjectId, ObjectIdError};
+pub use object_id::{ObjectId, ObjectIdError};
 pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
 pub use read::{ReadError, Reading, Tail, read};
 pub use reconcile::{
-    BranchFact, BundlePhase, CheckoutFact, Lease, RecoveryAction, RecoveryFacts, RunPhase, decide,
+    BranchFact, BundlePhase, CheckoutFact, RecoveryAction, RecoveryFacts, RunPhase, decide,
 };
 pub use record::{
     Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,

@@ -13,7 +13,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{Epoch, Generation};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::RecoveryAction;
 use crate::timestamp::Moment;
@@ -68,6 +68,7 @@ pub enum Record {
         generation: Generation,
         slot: u32,
         /// The commit that the attempt starts from.
+        #[serde(with = "crate::object_id")]
         base: ObjectId,
     },
     /// A process of an attempt was started.
@@ -109,6 +110,7 @@ pub enum Record {
     Planned {
         target: String,
         /// The commit that the first of them is applied to.
+        #[serde(with = "crate::object_id")]
         base: ObjectId,
         order: Vec<BundleId>,
     },
@@ -116,6 +118,7 @@ pub enum Record {
     Combined {
         target: String,
         /// The tree of the combination.
+        #[serde(with = "crate::object_id")]
         tree: ObjectId,
         /// The identity of the gates.
         gate_digest: String,
@@ -151,7 +154,7 @@ pub enum Record {
     },
     /// The run gives up a bundle that it did not land.
     Abandoned { bundle: BundleId, why: String },
-    /// No checkout or branch of a bundle is left.
+    /// The run is done with a bundle. Its checkout may outlive the run; `cleanup` removes it.
     Cleaned { bundle: BundleId },
     /// The run is over and every bundle is clean.
     Completed,

@@ -131,13 +131,9 @@ impl Runs {
         fs_err::create_dir(&new).map_err(|source| io(&new, source))?;
         files::replace(new.join(name), journal).map_err(|source| io(&new.join(name), source))?;
         fs_err::rename(&new, &dir).map_err(|source| io(&dir, source))?;
-        sync_dir(&self.root).map_err(|source| io(&self.root, source))?;
+        files::sync_dir(&self.root).map_err(|source| io(&self.root, source))?;
         Ok(dir.join(name))
     }
-}
-
-fn sync_dir(dir: &Utf8Path) -> io::Result<()> {
-    fs_err::File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use std::time::Duration;
 use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RecoveryAction, RunPhase};
 use crate::record::{Admitted, Effect, Entry, GateVerdict, Reason, Request, Seal, Seq};
@@ -229,12 +229,8 @@ impl RunState {
 fn touches(effect: &Effect, bundle: &BundleId) -> bool {
     match effect {
         Effect::Land(landing) => landing.bundles.contains(bundle),
-        Effect::Prepare { .. }
-        | Effect::Rescue { .. }
-        | Effect::Seal(_)
-        | Effect::Apply { .. }
-        | Effect::Outside { .. }
-        | Effect::RemoveCheckout { .. }
-        | Effect::DeleteBranch { .. } => effect.bundle() == Some(bundle),
+        Effect::Rescue { .. } | Effect::Seal(_) | Effect::Apply { .. } => {
+            effect.bundle() == Some(bundle)
+        }
     }
 }

@@ -8,7 +8,7 @@ use pdca_state::BundleId;
 use crate::admission::Admission;
 use crate::claim::{Epoch, Generation};
 use crate::journal::{Journal, OpenError, Opened};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::{HostScope, Process};
 use crate::reconcile::RecoveryAction;
 use crate::record::{
@@ -97,7 +97,7 @@ pub(crate) fn id(text: &str) -> BundleId {
 }
 
 pub(crate) fn oid(digit: char) -> ObjectId {
-    digit.to_string().repeat(40).parse().unwrap()
+    crate::object_id::parse(&digit.to_string().repeat(40)).unwrap()
 }
 
 pub(crate) fn generation(number: u32) -> Generation {
@@ -138,6 +138,12 @@ pub(crate) fn intent(effect: Effect) -> Record {
     Record::Intent { effect }
 }
 
+/// An effect that is legal whenever the bundle is at rest.
+pub(crate) fn rescue(bundle: &str) -> Effect {
+    let reference = format!("refs/pdca/x/rescue/{bundle}.g2");
+    Effect::Rescue { bundle: id(bundle), reference }
+}
+
 pub(crate) fn outcome(intent: u64, outcome: EffectOutcome) -> Record {
     Record::Outcome { intent: Seq(intent), outcome }
 }
@@ -173,15 +179,12 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
     let done = |intent| outcome(intent, EffectOutcome::Done);
     let recovery =
         Record::Recovery { bundle: Some(id("2")), phase: Phase::Attempt, cause: Cause::Spawn };
-    let remove = |bundle| intent(Effect::RemoveCheckout { bundle: id(bundle) });
-    let rescue =
-        Effect::Rescue { bundle: id("2"), reference: "refs/pdca/x/rescue/2.g2".to_owned() };
     let request = Request::Unblock { bundle: None, note: Some("mended".to_owned()) };
     vec![
-        vec![intent(Effect::Prepare { bundle: id("1"), slot: 0 })], // 2
-        vec![done(2), entered(Activity::Running)],                  // 3, 4
-        vec![claimed("1", 1, 0), claimed("2", 1, 1)],               // 5, 6
-        vec![started, judged],                                      // 7, 8
+        vec![intent(rescue("1"))],                    // 2
+        vec![done(2), entered(Activity::Running)],    // 3, 4
+        vec![claimed("1", 1, 0), claimed("2", 1, 1)], // 5, 6
+        vec![started, judged],                        // 7, 8
         vec![Record::LeafCalled { bundle: id("1"), role: "builder".to_owned() }], // 9
         vec![
             ended("1", 1, BeatEnding::Finished), // 10
@@ -221,8 +224,8 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
             Record::Abandoned { bundle: id("2"), why: "no change".to_owned() }, // 29
             Record::Abandoned { bundle: id("3"), why: "never begun".to_owned() }, // 30
         ],
-        vec![remove("1"), intent(rescue)], // 31, 32
-        vec![done(31), done(32)],          // 33, 34
+        vec![intent(rescue("1")), intent(rescue("2"))], // 31, 32
+        vec![done(31), done(32)],                       // 33, 34
         vec![Record::Reconciled { bundle: Some(id("1")), action: RecoveryAction::MarkCleaned }], // 35
         ["1", "2", "3"].map(|bundle| Record::Cleaned { bundle: id(bundle) }).into(), // 36-38
         vec![Record::Completed],                                                     // 39

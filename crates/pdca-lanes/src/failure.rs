@@ -5,6 +5,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use thiserror::Error;
 
+use pdca_process::{GitCallError, ToolError};
 use pdca_state::PatchError;
 
 use crate::feature::Feature;
@@ -87,23 +88,9 @@ pub enum LaneError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// git exited with an error.
-    #[error("cannot {doing}: git ended with {code}: {said}")]
-    Git {
-        /// The operation, as a verb.
-        doing: &'static str,
-        /// The exit code of git.
-        code: i32,
-        /// The standard error of git.
-        said: String,
-    },
-    /// git could not be run to its end.
-    #[error("cannot run git")]
-    Tool {
-        /// The error of the run.
-        #[source]
-        source: pdca_process::ToolError,
-    },
+    /// A call of git failed.
+    #[error(transparent)]
+    Git(#[from] GitCallError),
     /// No usable git was found.
     #[error("cannot find git")]
     NoGit {
@@ -143,7 +130,7 @@ impl LaneError {
             | Self::NotWritten { .. }
             | Self::Objects { .. }
             | Self::TooLarge { .. }
-            | Self::Git { .. } => true,
+            | Self::Git(GitCallError::Failed { .. }) => true,
             Self::Io { source, .. } => !matches!(
                 source.kind(),
                 io::ErrorKind::StorageFull
@@ -153,11 +140,9 @@ impl LaneError {
             ),
             // A git that hangs does so because of the content of the lane; one that was cancelled or is missing does
             // not.
-            Self::Tool { source } => matches!(
-                source,
-                pdca_process::ToolError::TimedOut { .. }
-                    | pdca_process::ToolError::TooMuchOutput { .. }
-            ),
+            Self::Git(GitCallError::Tool { source, .. }) => {
+                matches!(source, ToolError::TimedOut { .. } | ToolError::TooMuchOutput { .. })
+            }
             Self::Path { .. }
             | Self::Name { .. }
             | Self::BranchTaken { .. }

@@ -3,12 +3,15 @@
 //! git always gets an explicit repository, so that it never searches the parent directories for another one, a private
 //! index where it needs one, and nothing of the user's configuration.
 
-use std::{io, time::Duration};
+use std::io;
 
 use camino::Utf8Path;
 use fs_err as fs;
-use gix::bstr::{BString, ByteSlice as _};
-use pdca_process::{Cancel, InstalledGit, Tool};
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+};
+use pdca_process::{Cancel, GitCall, GitCallError, GitOutput, InstalledGit};
 
 use crate::{
     failure::LaneError,
@@ -16,28 +19,19 @@ use crate::{
     stage::{ATTRIBUTES, NEW_INDEX},
 };
 
-/// The timeout of a git command: longer than any takes on a large repository.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-/// Settings that override every configuration file.
+/// Settings that override every configuration file, beside those of every isolated call.
 const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.splitIndex=false",
-    "core.excludesFile=/dev/null",
-    "core.attributesFile=/dev/null",
     "core.quotePath=true",
     "core.safecrlf=false",
     "core.pager=cat",
     "index.version=2",
     "index.sparse=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
     "commit.gpgSign=false",
     "diff.external=",
     "diff.orderFile=/dev/null",
-    "diff.renames=true",
     "diff.suppressBlankEmpty=false",
     "diff.submodule=short",
     "apply.whitespace=nowarn",
@@ -53,13 +47,6 @@ pub(crate) struct Git<'a> {
     pub(crate) index: &'a Utf8Path,
     /// Ends git on cancellation; its work is repeated later.
     pub(crate) cancel: Option<&'a Cancel>,
-}
-
-#[derive(Debug)]
-pub(crate) struct GitOutput {
-    pub(crate) code: i32,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
 }
 
 impl Git<'_> {
@@ -84,24 +71,25 @@ impl Git<'_> {
     /// that it has not compared.
     pub(crate) fn refresh(&self) -> Result<(), LaneError> {
         // Exits with an error if some file differs; the caller finds that out by itself.
-        self.run(&["update-index", "-q", "--refresh"], Vec::new(), &[]).map(drop)
+        Ok(self.call(&["update-index", "-q", "--refresh"]).run().map(drop)?)
     }
 
     /// Writes the index as a tree. Done by git because gix has no such function.
-    pub(crate) fn write_tree(&self) -> Result<String, LaneError> {
-        let said = self.must("write the tree", &["write-tree"], Vec::new())?;
-        Ok(said.stdout.to_str_lossy().trim().to_owned())
+    pub(crate) fn write_tree(&self) -> Result<ObjectId, LaneError> {
+        let (doing, args) = ("write the tree", ["write-tree"]);
+        let said = self.must(doing, &args, Vec::new())?.text();
+        ObjectId::from_hex(said.as_bytes()).map_err(|_| {
+            let args = args.map(str::to_owned).to_vec();
+            GitCallError::Failed { doing, args, code: 0, said }.into()
+        })
     }
 
     /// Applies a patch to working tree and index, all of it or nothing.
     ///
     /// Done by git because gix does not apply patches.
     pub(crate) fn apply(&self, patch: &[u8]) -> Result<GitOutput, LaneError> {
-        self.run(
-            &["apply", "--index", "--binary", "-p1", "--whitespace=nowarn", "-"],
-            patch.to_vec(),
-            &[],
-        )
+        let args = ["apply", "--index", "--binary", "-p1", "--whitespace=nowarn", "-"];
+        Ok(self.call(&args).stdin(patch).run()?)
     }
 
     /// Returns the paths in the index whose file differs, by content if the stat data is not enough.
@@ -153,11 +141,11 @@ impl Git<'_> {
         ];
         let installed = InstalledGit::find().map_err(|source| LaneError::NoGit { source })?;
         let said = if installed.is_at_least(2, 41) {
-            self.run(&args, Vec::new(), &[("GIT_ATTR_SOURCE", head)])?
+            self.call(&args).env("GIT_ATTR_SOURCE", head).run()?
         } else {
             self.with_attributes_of(head, &args)?
         };
-        succeeded("make the patch", said).map(|said| said.stdout)
+        Ok(said.require("make the patch")?.stdout)
     }
 
     /// Runs git with the attributes of a commit, for versions without `GIT_ATTR_SOURCE`.
@@ -179,9 +167,9 @@ impl Git<'_> {
         let git_dir = self.room.git_dir();
         let (checkout, cancel) = (top.as_path(), self.cancel);
         let place = GitLocation { git_dir: &git_dir, checkout, index: &index, cancel };
-        let read = place.run(self.room.muted(), &["read-tree", commit], Vec::new(), &[])?;
-        succeeded("read the attributes", read)?;
-        let said = place.run(self.room.muted(), args, Vec::new(), &[])?;
+        let call = |args: &[&str]| place.call(args).settings(self.room.muted()).run();
+        call(&["read-tree", commit])?.require("read the attributes")?;
+        let said = call(args)?;
         clear().map_err(io)?;
         Ok(said)
     }
@@ -218,19 +206,14 @@ impl Git<'_> {
         args: &[&str],
         stdin: Vec<u8>,
     ) -> Result<GitOutput, LaneError> {
-        succeeded(doing, self.run(args, stdin, &[])?)
+        Ok(self.call(args).stdin(stdin).run()?.require(doing)?)
     }
 
-    fn run(
-        &self,
-        args: &[&str],
-        stdin: Vec<u8>,
-        env: &[(&str, &str)],
-    ) -> Result<GitOutput, LaneError> {
+    fn call(&self, args: &[&str]) -> GitCall {
         let git_dir = self.room.git_dir();
         let (checkout, index, cancel) = (self.room.checkout(), self.index, self.cancel);
         let place = GitLocation { git_dir: &git_dir, checkout, index, cancel };
-        place.run(self.room.muted(), args, stdin, env)
+        place.call(args).settings(self.room.muted())
     }
 }
 
@@ -250,53 +233,17 @@ impl GitLocation<'_> {
     pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
         let from = format!("--exclude-from={patterns}");
         let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];
-        let said = self.run(&[], &args, Vec::new(), &[])?;
-        let said = succeeded("find the files to include", said)?;
+        let said = self.call(&args).run()?.require("find the files to include")?;
         let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
         Ok(paths.map(BString::from).collect())
     }
 
-    fn run(
-        &self,
-        muted: &[String],
-        args: &[&str],
-        stdin: Vec<u8>,
-        env: &[(&str, &str)],
-    ) -> Result<GitOutput, LaneError> {
-        let checkout = self.checkout;
-        let fixed = [
-            ("GIT_DIR", self.git_dir.as_str()),
-            ("GIT_WORK_TREE", checkout.as_str()),
-            ("GIT_INDEX_FILE", self.index.as_str()),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_ATTR_NOSYSTEM", "1"),
-            ("GIT_NO_REPLACE_OBJECTS", "1"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ALLOW_PROTOCOL", "none"),
-            ("GIT_PAGER", "cat"),
-            ("LC_ALL", "C"),
-        ];
-        let muted = muted.iter().map(String::as_str);
-        let settings = SETTINGS.iter().copied().chain(muted).flat_map(|setting| ["-c", setting]);
-        let mut tool =
-            Tool::new("git").args(settings).args(args).cwd(checkout).stdin(stdin).timeout(PATIENCE);
-        for (name, value) in fixed.iter().chain(env) {
-            tool = tool.env(name, value);
-        }
-        if let Some(cancel) = self.cancel {
-            tool = tool.ended_by(cancel);
-        }
-        let output = tool.run().map_err(|source| LaneError::Tool { source })?;
-        let stderr = output.stderr.to_str_lossy().into_owned();
-        Ok(GitOutput { code: output.code, stdout: output.stdout, stderr })
-    }
-}
-
-fn succeeded(doing: &'static str, said: GitOutput) -> Result<GitOutput, LaneError> {
-    match said.code {
-        0 => Ok(said),
-        code => Err(LaneError::Git { doing, code, said: said.stderr.trim().to_owned() }),
+    fn call(&self, args: &[&str]) -> GitCall {
+        GitCall::isolated(self.git_dir)
+            .settings(SETTINGS)
+            .args(args)
+            .work_tree(self.checkout)
+            .index(self.index)
+            .ended_by(self.cancel)
     }
 }

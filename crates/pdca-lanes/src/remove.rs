@@ -228,7 +228,7 @@ impl Lane {
         let put = || -> io::Result<()> {
             fs::File::open(&scratch)?.sync_all()?;
             fs::rename(&scratch, &bundle)?;
-            fs::File::open(&rescued)?.sync_all()
+            pdca_state::files::sync_dir(&rescued)
         };
         put().map_err(failed("keep", &bundle))?;
         Ok(Some(RescuedWork { bundle, refs }))

@@ -63,13 +63,9 @@ impl WorkTree {
             self.git().refresh()?;
         }
         let said = self.git().apply(patch)?;
-        if said.code != 0 {
+        if !said.success() {
             let (file, line) = scan.locate(&said.stderr);
-            return Err(ApplyError::DoesNotApply {
-                file,
-                line,
-                reason: said.stderr.trim().to_owned(),
-            });
+            return Err(ApplyError::DoesNotApply { file, line, reason: said.stderr });
         }
         Ok(self.stage.keep_scratch(&self.room)?)
     }
@@ -180,11 +176,6 @@ impl WorkTree {
         self.git().add_all(&found.nested)?;
         let tree = self.git().write_tree()?;
         self.stage.remember_scratch()?;
-        let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|_| LaneError::Git {
-            doing: "write a tree",
-            code: 0,
-            said: tree,
-        })?;
         Ok((tree, found.nested))
     }
 

@@ -1,4 +1,6 @@
-//! The installed git: its path, its version, and the oldest version that is supported.
+//! The program git: the installed one, the oldest version that is supported, and a call of it.
+
+mod call;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,6 +12,8 @@ use std::sync::Mutex;
 use fs_err as fs;
 
 use crate::tool::{Tool, ToolError};
+
+pub use call::{GitCall, GitCallError, GitOutput};
 
 /// The oldest supported git: the first whose `merge-tree` answers several merges in one process.
 pub const OLDEST_GIT: GitVersion = GitVersion { major: 2, minor: 39 };

@@ -30,7 +30,7 @@
 //!
 //! # Invariants
 //! - This is the only crate that starts a child: with [`run`], or with [`Tool`] for a short and
-//!   trusted helper.
+//!   trusted helper. Every call of git is a [`GitCall`].
 //! - When [`run`] returns, no process of the child's tree is alive. When the driver dies instead, the
 //!   same holds a moment later.
 //! - The ending is taken when the child exits, not when its output ends. The output is drained to its
@@ -85,7 +85,7 @@ mod verdict;
 pub use backoff::Backoff;
 pub use cancel::Cancel;
 pub use ending::{Ending, Obstacle, SandboxKind};
-pub use git::{GitError, GitVersion, InstalledGit, OLDEST_GIT};
+pub use git::{GitCall, GitCallError, GitError, GitOutput, GitVersion, InstalledGit, OLDEST_GIT};
 pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, printed_path, read_log, read_printed};
 pub use memory::memory_support;

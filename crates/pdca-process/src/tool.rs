@@ -136,6 +136,11 @@ impl Tool {
         }
     }
 
+    pub(crate) fn program(mut self, program: &OsStr) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
     /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {

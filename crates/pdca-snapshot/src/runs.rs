@@ -191,7 +191,6 @@ impl FoundRow {
             branch: match found.observed.branch {
                 pdca_journal::BranchFact::Absent => "absent".to_owned(),
                 pdca_journal::BranchFact::AsExpected => "as-expected".to_owned(),
-                pdca_journal::BranchFact::Moved => "moved".to_owned(),
             },
             runner: liveness(found.observed.runner),
             action: serde_json::to_value(found.action).unwrap_or_default(),

@@ -435,9 +435,9 @@ impl ArchiveStep {
         dirs.dedup();
         dirs.iter()
             .filter(|dir| dir.is_dir())
-            .try_for_each(|dir| files::sync_dir(dir.as_std_path()))
+            .try_for_each(files::sync_dir)
             .and_then(|()| fs_err::remove_file(&manifest))
-            .and_then(|()| files::sync_dir(dir.as_std_path()))
+            .and_then(|()| files::sync_dir(&dir))
             .map_err(|source| failed(&manifest, source))
     }
 }

@@ -377,7 +377,7 @@ pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<
         .iter()
         .try_for_each(|(name, bytes)| files::replace(temp.join(name), bytes))
         .and_then(|()| rename_new(&temp, dir))
-        .and_then(|()| files::sync_dir(dir.parent().unwrap_or(dir).as_std_path()));
+        .and_then(|()| files::sync_dir(dir.parent().unwrap_or(dir)));
     if placed.is_err() {
         // Report the first error; a directory that cannot be removed is swept later.
         drop(std::fs::remove_dir_all(&temp));

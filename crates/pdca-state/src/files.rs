@@ -312,8 +312,9 @@ fn claim(temp: &Path, file: &std::fs::File) -> io::Result<bool> {
     }
 }
 
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    fs_err::File::open(dir)?.sync_all()
+/// Syncs a directory, so that names that were put there or removed survive a power loss.
+pub fn sync_dir(dir: impl AsRef<Path>) -> io::Result<()> {
+    fs_err::File::open(dir.as_ref())?.sync_all()
 }
 
 fn parent(path: &Path) -> &Path {

@@ -168,7 +168,10 @@ fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stop
     let base: ObjectId = "0123456789".repeat(4).parse()?;
     let generation = journal.state().next_generation(bundle).ok_or("no generation left")?;
     let (bundle, judged) = (bundle.clone(), "C4-verify".to_owned());
-    let intent = journal.intent(at, Effect::Prepare { bundle: bundle.clone(), slot: 0 })?;
+    let intent = journal.intent(
+        at,
+        Effect::Rescue { bundle: bundle.clone(), reference: "refs/pdca/bench".to_owned() },
+    )?;
     let process = journal.state().driver.clone();
     let ending = BeatEnding::Interrupted { cause: Cause::Host };
     let facts = vec![

@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Engine, Entry, Fate, Fence, Log, ObjectId, Plan, Recorded, Run, SealError, Store,
-    StoreError, Strategy, fold, seal,
+    Acceptance, Engine, Entry, Fate, Fence, Log, ObjectId, Plan, Recorded, RefNamespace, SealError,
+    Store, StoreError, Strategy, fold, seal,
 };
 
 use super::{Case, Verdict};
@@ -155,7 +155,7 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
     };
     let base = git(repo, &["rev-parse", &format!("{head}^")])?;
     // Each needs a run of its own, because an existing seal is not made again.
-    let run: Run = format!("c{}", &head.to_string()[..20]).parse()?;
+    let run: RefNamespace = format!("c{}", &head.to_string()[..20]).parse()?;
     let log = Log { message: "compare", seconds: 0 };
     let fence = Fence::take(store, &run, 0)?;
     let digest = pdca_state::sha256_hex(b"");

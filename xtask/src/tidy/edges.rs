@@ -87,6 +87,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
 /// Third-party crates that carry an invariant: their users are part of the design.
 const RESERVED: &[(&str, &[&str])] = &[
     ("gix", &["pdca-act", "pdca-lanes", "pdca-integrate", "xtask"]),
+    ("gix-hash", &["pdca-journal"]),
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),

@@ -135,7 +135,7 @@ fn host(cx: &Context<'_>) -> Vec<Row> {
 }
 
 fn git() -> Row {
-    match InstalledGit::find().and_then(InstalledGit::new_enough) {
+    match InstalledGit::require() {
         Ok(git) => Row::ok("git", git.said),
         Err(error) => {
             let found = pdca_state::chain(&error);

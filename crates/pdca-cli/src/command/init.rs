@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
-        let text = super::WORKFLOW;
+        let text = pdca_config::scaffold::WORKFLOW;
         let mut steps = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let indent = line.len() - line.trim_start().len();

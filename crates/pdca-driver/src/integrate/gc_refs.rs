@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use pdca_integrate::{
-    Destination, Fence, LOCK, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains,
-    drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
+    Destination, Fence, LOCK, Log, ObjectId, RefError, RefNamespace, Sealed, Store, StoreError,
+    contains, drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
 
@@ -85,7 +85,7 @@ pub fn gc_refs(
         anchors.extend(staging_anchors(target, &store)?);
         let all = refs_below(&store, "refs/pdca/")?;
         anchors.extend(work_anchors(config, target, &all));
-        if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
+        if !all.iter().any(|(name, _)| RefNamespace::of_fold_ref(name).is_some()) {
             continue;
         }
         // The last seen tip of a remote branch protects a commit like a local branch.
@@ -93,7 +93,7 @@ pub fn gc_refs(
         let mut branches = refs_below(&store, "refs/heads/")?;
         branches.extend(seen);
         for (name, commit) in all {
-            let Some(run) = Run::of_fold_ref(&name) else { continue };
+            let Some(run) = RefNamespace::of_fold_ref(&name) else { continue };
             let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
             let age = Age { now, keep, is_ending };
             let fate = fate(config, &store, &branches, &run, commit, age)?;
@@ -156,7 +156,7 @@ fn fate(
     config: &WorkspaceConfig,
     store: &Store,
     branches: &[(String, ObjectId)],
-    run: &Run,
+    run: &RefNamespace,
     commit: ObjectId,
     age: Age,
 ) -> Result<Result<String, KeepReason>, StoreError> {
@@ -225,10 +225,9 @@ impl Age {
 /// Returns whether every change of an integration still has the seal that it had then.
 fn all_sealed(store: &Store, state: &RunState) -> Result<bool, StoreError> {
     let known: Vec<Sealed> = Sealed::all(store)?.into_iter().flatten().collect();
-    let heads: Vec<String> = known.iter().map(|sealed| sealed.record().head.to_string()).collect();
     let is_there = |work: &Workstream| {
-        let head = work.seal.as_ref().map(|known| known.seal.head.as_str());
-        head.is_some_and(|head| heads.iter().any(|known| known == head))
+        let head = work.seal.as_ref().map(|known| known.seal.head);
+        head.is_some_and(|head| known.iter().any(|sealed| sealed.record().head == head))
     };
     Ok(state.bundles.values().all(is_there))
 }

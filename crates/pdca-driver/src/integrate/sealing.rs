@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
-    Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, Run, SealError,
-    Sealed, Signer, Store, StoreError, Support,
+    Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, RefNamespace,
+    SealError, Sealed, Signer, Store, StoreError, Support,
 };
 use pdca_journal::Effects;
 use pdca_state::{
@@ -335,7 +335,7 @@ fn name_of(
     (base, head): (ObjectId, ObjectId),
     (patch, brief): (&str, &str),
     by: &Signer,
-) -> Run {
+) -> RefNamespace {
     let Signer { name, email, seconds } = by;
     let text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}");
     let name = format!("s{:.25}", sha256_hex(text.as_bytes()));

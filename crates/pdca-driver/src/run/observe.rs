@@ -8,8 +8,8 @@
 use camino::Utf8PathBuf;
 use pdca_journal::{
     AppendError, BeatEnding, BranchFact, Cause, CheckoutFact, Generation, HostScope, Journal,
-    LaneLock, Lease, Liveness, Reason, Record, RecoveryAction, RecoveryFacts, RunState,
-    WorkstreamStatus, decide,
+    LaneLock, Liveness, Reason, Record, RecoveryAction, RecoveryFacts, RunState, WorkstreamStatus,
+    decide,
 };
 use pdca_lanes::{LaneReport, LaneState};
 use pdca_state::BundleId;
@@ -26,7 +26,6 @@ pub struct Observed {
     pub branch: BranchFact,
     /// The liveness of processes in its lane.
     pub runner: Liveness,
-    pub lease: Lease,
 }
 
 /// The facts found about a bundle, and the action decided.
@@ -84,7 +83,6 @@ pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Rec
         checkout: observed.checkout,
         branch: observed.branch,
         runner: observed.runner,
-        lease: observed.lease,
     };
     Some(Recovered {
         id: id.clone(),
@@ -120,19 +118,12 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
                 Record::Blocked { bundle: Some(bundle), reason: Reason::Recovery, evidence };
             claimed.map(interrupted).into_iter().chain([blocked]).collect()
         }
-        // The pool prepares, launches and claims again in its own order; the sweep removes; the rest
-        // needs a person.
+        // The pool starts and claims again in its own order; `closing` gives up and is done with; the
+        // session waited for runners before it began; the rest needs a person.
         RecoveryAction::Noop
-        | RecoveryAction::Prepare
         | RecoveryAction::Launch
         | RecoveryAction::Reclaim
-        | RecoveryAction::FenceStop
-        | RecoveryAction::RevokeLease
-        | RecoveryAction::QueueForIntegration
-        | RecoveryAction::DrainKill
-        | RecoveryAction::Rescue
-        | RecoveryAction::RemoveCheckout
-        | RecoveryAction::DeleteBranch
+        | RecoveryAction::AwaitRunner
         | RecoveryAction::MarkAbandoned
         | RecoveryAction::MarkCleaned
         | RecoveryAction::AwaitHuman
@@ -162,13 +153,10 @@ impl Lanes {
     }
 
     fn observe(&self, id: &BundleId, claim: Option<&pdca_journal::Claim>) -> Observed {
-        let quiet = |checkout, branch| Observed {
-            checkout,
-            branch,
-            runner: Liveness::Dead,
-            lease: Lease::None,
+        let Some(claim) = claim else {
+            let (checkout, branch) = (CheckoutFact::Absent, BranchFact::Absent);
+            return Observed { checkout, branch, runner: Liveness::Dead };
         };
-        let Some(claim) = claim else { return quiet(CheckoutFact::Absent, BranchFact::Absent) };
         let recorded = claim.process.as_ref().zip(self.here.as_ref());
         let recorded = recorded.map(|(process, here)| process.liveness(here));
         let of_slot = || self.reports.iter().filter(|report| report.slot == claim.slot);
@@ -178,7 +166,6 @@ impl Lanes {
             None => LaneLock::Free,
         };
         let runner = Liveness::in_lane(lock, recorded);
-        let lease = if lock == LaneLock::Held { Lease::Stale } else { Lease::None };
         // Not true once its work has left the lane, or another bundle's work is there.
         let is_its = self.homes.get(id) == Some(&claim.slot);
         let report = of_slot().find(|_| is_its);
@@ -203,7 +190,7 @@ impl Lanes {
                 if report.head.is_some() { BranchFact::AsExpected } else { BranchFact::Absent },
             ),
         };
-        Observed { checkout, branch, runner, lease }
+        Observed { checkout, branch, runner }
     }
 }
 
@@ -225,7 +212,10 @@ mod tests {
         let seen = |readable| lanes(readable, "/nowhere").observe(&id, Some(&claim));
         assert_eq!(seen(false).runner, Liveness::Unknown);
         assert_eq!(seen(true).runner, Liveness::Dead);
-        assert_eq!((seen(true).checkout, seen(true).lease), (CheckoutFact::Absent, Lease::None));
+        assert_eq!(
+            (seen(true).checkout, seen(true).runner),
+            (CheckoutFact::Absent, Liveness::Dead)
+        );
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("lane-0")).unwrap();
         let empty = lanes(true, dir.path().to_str().unwrap()).observe(&id, Some(&claim));

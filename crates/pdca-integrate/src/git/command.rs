@@ -6,29 +6,21 @@
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use gix::bstr::ByteSlice as _;
-use pdca_process::Tool;
+use pdca_process::GitCall;
 
 use crate::git::failure::StoreError;
 
-/// The time limit of a call. Even large repositories need less; a git that hangs must end.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// The longest output of a call, which may be a pack.
+const LARGEST: usize = 2 << 30;
 
 /// Settings that are fixed against changes of git's defaults.
 const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.attributesFile=/dev/null",
-    "core.excludesFile=/dev/null",
     "core.autocrlf=false",
     "core.ignoreCase=false",
     "core.precomposeUnicode=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "diff.renames=true",
     "diff.algorithm=myers",
     "merge.renames=true",
     "merge.renameLimit=7000",
@@ -44,14 +36,6 @@ pub(crate) struct Git {
     program: OsString,
     room: Utf8PathBuf,
     objects: Utf8PathBuf,
-}
-
-/// The output of git.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: i32,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
 }
 
 impl Git {
@@ -92,29 +76,13 @@ impl Git {
         Self { objects: objects.to_owned(), ..self.clone() }
     }
 
-    /// Returns git with these arguments, ready to be run.
-    pub(crate) fn tool(&self, args: &[&str], settings: &[String]) -> Tool {
-        let fixed = [
-            ("GIT_DIR", self.room.as_str()),
-            ("GIT_OBJECT_DIRECTORY", self.objects.as_str()),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_ATTR_NOSYSTEM", "1"),
-            ("GIT_NO_REPLACE_OBJECTS", "1"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ALLOW_PROTOCOL", "none"),
-            ("GIT_CONFIG_COUNT", "0"),
-            ("GIT_CONFIG_PARAMETERS", ""),
-            ("LC_ALL", "C"),
-        ];
-        let all = SETTINGS.iter().copied().chain(settings.iter().map(String::as_str));
-        let tool = Tool::new(&self.program)
-            .args(all.flat_map(|setting| ["-c", setting]))
+    /// Returns a call of git with these arguments.
+    pub(crate) fn call(&self, args: &[&str]) -> GitCall {
+        GitCall::isolated(&self.room)
+            .program(&self.program)
+            .objects(&self.objects)
+            .settings(SETTINGS)
             .args(args)
-            .cwd(&self.room)
-            .timeout(PATIENCE);
-        fixed.iter().fold(tool, |tool, (name, value)| tool.env(*name, *value))
     }
 
     /// Runs git and returns its standard output; any exit code but 0 is an error.
@@ -124,11 +92,8 @@ impl Git {
         args: &[&str],
         stdin: Vec<u8>,
     ) -> Result<Vec<u8>, StoreError> {
-        let said = run(&self.tool(args, &[]).stdin(stdin).max_stdout(2 << 30))?;
-        match said.code {
-            0 => Ok(said.stdout),
-            code => Err(StoreError::Git { doing, code, said: said.stderr.trim().to_owned() }),
-        }
+        let call = self.call(args).stdin(stdin).max_stdout(LARGEST);
+        Ok(call.run()?.require(doing)?.stdout)
     }
 }
 
@@ -163,10 +128,4 @@ impl Drop for Scratch {
         // A leftover directory does no harm.
         drop(fs::remove_dir_all(&self.0));
     }
-}
-
-pub(crate) fn run(tool: &Tool) -> Result<Said, StoreError> {
-    let output = tool.run().map_err(|source| StoreError::Tool { source })?;
-    let stderr = output.stderr.to_str_lossy().into_owned();
-    Ok(Said { code: output.code, stdout: output.stdout, stderr })
 }

@@ -41,7 +41,7 @@ impl Store {
         }
         for dir in dirs {
             let failed = |source| StoreError::io("sync", &dir, source);
-            fs::File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+            pdca_state::files::sync_dir(&dir).map_err(failed)?;
         }
         Ok(())
     }

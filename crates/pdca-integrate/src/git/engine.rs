@@ -28,7 +28,6 @@ use thiserror::Error;
 use self::{answer::Answer, attributes::Layout, certain::Certain, stand_in::StandIns};
 use crate::{
     conflict::{self, Conflict},
-    git::command,
     git::failure::StoreError,
     git::path::TreePath,
     git::store::Store,
@@ -297,12 +296,12 @@ impl<'a> Engine<'a> {
 
     fn run_trees(&self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
         let lines: String = questions.iter().map(Question::line).collect();
-        let mut tool = self.store.git()?.tool(&ARGS, &self.drivers.settings()).stdin(lines);
+        let mut call = self.store.git()?.call(&ARGS).settings(self.drivers.settings()).stdin(lines);
         if let Some(tree) = self.attributes {
-            tool = tool.env("GIT_ATTR_SOURCE", tree.to_string());
+            call = call.env("GIT_ATTR_SOURCE", tree.to_string());
         }
-        let said = command::run(&tool)?;
-        Ok((answer::parse_all(&said.stdout), said.stderr.trim().to_owned()))
+        let said = call.run()?;
+        Ok((answer::parse_all(&said.stdout), said.stderr))
     }
 
     /// Does the same as [`run_trees`](Self::run_trees) with a git that accepts neither trees nor their attributes.
@@ -310,20 +309,21 @@ impl<'a> Engine<'a> {
         let store = self.store;
         let stand_ins = StandIns::write(store, questions)?;
         let lines: String = (0..).zip(questions).map(|(at, q)| stand_ins.line(at, q)).collect();
-        let mut tool = store
+        let mut call = store
             .git()?
-            .tool(&ARGS, &self.drivers.settings())
+            .call(&ARGS)
+            .settings(self.drivers.settings())
             .stdin(lines)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", stand_ins.alternates());
         if let Some(tree) = self.attributes
             && let Some(dir) = self.layout.of(store, tree)?
         {
-            tool = tool.cwd(&dir).env("GIT_WORK_TREE", dir.as_str());
+            call = call.work_tree(&dir);
         }
-        let said = command::run(&tool)?;
+        let said = call.run()?;
         let answers = answer::parse_all(&said.stdout);
         let answers = (0..).zip(answers).map(|(at, answer)| stand_ins.relabel(store, at, answer));
-        Ok((answers.collect::<Result<_, _>>()?, said.stderr.trim().to_owned()))
+        Ok((answers.collect::<Result<_, _>>()?, said.stderr))
     }
 
     fn understand(

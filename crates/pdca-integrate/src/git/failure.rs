@@ -38,13 +38,8 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot {doing}: git ended with {code}: {said}")]
-    Git { doing: &'static str, code: i32, said: String },
-    #[error("cannot run git")]
-    Tool {
-        #[source]
-        source: pdca_process::ToolError,
-    },
+    #[error(transparent)]
+    Git(#[from] pdca_process::GitCallError),
     #[error("unexpected format of {what}")]
     Form { what: String },
 }

@@ -34,7 +34,7 @@ use tracing::debug;
 
 use crate::{
     git::failure::{RefError, StoreError},
-    git::name::Run,
+    git::name::RefNamespace,
     git::store::Store,
 };
 
@@ -56,7 +56,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     epoch: u64,
-    holder: Run,
+    holder: RefNamespace,
     object: ObjectId,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Move {
 
 impl Fence {
     /// Takes the fence: raises the epoch above the current one and above `seen`.
-    pub fn take(store: &Store, holder: &Run, seen: u64) -> Result<Self, RefError> {
+    pub fn take(store: &Store, holder: &RefNamespace, seen: u64) -> Result<Self, RefError> {
         let _held = lock(store)?;
         let found = Self::current(store)?;
         let epoch = found.as_ref().map_or(0, |fence| fence.epoch).max(seen).saturating_add(1);
@@ -128,7 +128,7 @@ impl Fence {
     }
 
     /// Returns the run that took the fence.
-    pub fn holder(&self) -> &Run {
+    pub fn holder(&self) -> &RefNamespace {
         &self.holder
     }
 
@@ -293,7 +293,7 @@ fn sync_refs(store: &Store, moves: &[Move]) -> Result<(), RefError> {
             fs::File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
         }
         if let Some(dir) = path.parent().filter(|dir| dir.exists()) {
-            fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+            pdca_state::files::sync_dir(dir).map_err(failed)?;
         }
     }
     Ok(())

@@ -2,23 +2,25 @@
 
 use std::{fmt, str::FromStr};
 
+use pdca_journal::RunId;
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
-/// The name of a run: one component of a ref or a path.
+/// The component of a ref below `refs/pdca/` that groups what belongs together: the id of a run, or the name of a
+/// seal, which is derived from its contents.
 ///
 /// ASCII letters, digits, `-` and `_`, at most 64 of them, and no `-` in front.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Run(String);
+pub struct RefNamespace(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not the name of a run")]
-pub struct RunError {
+#[error("{given:?} is not a component of a ref")]
+pub struct RefNamespaceError {
     pub given: String,
 }
 
-impl Run {
+impl RefNamespace {
     pub const MAX_LEN: usize = 64;
 
     pub fn as_str(&self) -> &str {
@@ -35,7 +37,7 @@ impl Run {
         format!("refs/pdca/{self}/int/{number}")
     }
 
-    /// Returns the run of a ref that [`fold_ref`](Self::fold_ref) made, or `None` for any other ref.
+    /// Returns the namespace of a ref that [`fold_ref`](Self::fold_ref) made, or `None` for any other ref.
     pub fn of_fold_ref(name: &str) -> Option<Self> {
         let (run, number) = name.strip_prefix("refs/pdca/")?.split_once("/int/")?;
         number.parse::<u32>().ok()?;
@@ -64,58 +66,70 @@ pub fn staging_branch(target_branch: &str) -> String {
     format!("{STAGING}{target_branch}")
 }
 
-impl FromStr for Run {
-    type Err = RunError;
+impl FromStr for RefNamespace {
+    type Err = RefNamespaceError;
 
-    fn from_str(text: &str) -> Result<Self, RunError> {
+    fn from_str(text: &str) -> Result<Self, RefNamespaceError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let fits = !text.is_empty() && text.len() <= Self::MAX_LEN && !text.starts_with('-');
         if fits && text.bytes().all(legal) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(RunError { given: text.chars().take(80).collect() })
+            Err(RefNamespaceError { given: text.chars().take(80).collect() })
         }
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for RefNamespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl TryFrom<String> for Run {
-    type Error = RunError;
+impl From<&RunId> for RefNamespace {
+    fn from(run: &RunId) -> Self {
+        Self(run.to_string())
+    }
+}
 
-    fn try_from(text: String) -> Result<Self, RunError> {
+impl TryFrom<String> for RefNamespace {
+    type Error = RefNamespaceError;
+
+    fn try_from(text: String) -> Result<Self, RefNamespaceError> {
         text.parse()
     }
 }
 
-impl From<Run> for String {
-    fn from(run: Run) -> Self {
+impl From<RefNamespace> for String {
+    fn from(run: RefNamespace) -> Self {
         run.0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Run;
+    use super::*;
 
     #[test]
     fn what_could_leave_the_namespace_of_the_run_is_refused() {
         for text in ["", "-x", "a/b", "..", "a.lock", "a b", "é", &"x".repeat(65)] {
-            assert!(text.parse::<Run>().is_err(), "{text:?}");
+            assert!(text.parse::<RefNamespace>().is_err(), "{text:?}");
         }
-        assert!("01J9Z8-a_b".parse::<Run>().is_ok());
+        assert!("01J9Z8-a_b".parse::<RefNamespace>().is_ok());
+    }
+
+    #[test]
+    fn every_run_id_is_a_namespace() {
+        let run = RunId::new("2026-11-16T08:00:00Z".parse().unwrap(), [7; 10]);
+        assert_eq!(run.as_str().parse(), Ok(RefNamespace::from(&run)));
     }
 
     #[test]
     fn only_the_ref_of_a_fold_names_the_run_of_a_fold() {
-        let run: Run = "01J9Z8".parse().unwrap();
-        assert_eq!(Run::of_fold_ref(&run.fold_ref(7)), Some(run));
+        let run: RefNamespace = "01J9Z8".parse().unwrap();
+        assert_eq!(RefNamespace::of_fold_ref(&run.fold_ref(7)), Some(run));
         for name in ["refs/pdca/01J9Z8/seal/7", "refs/pdca/01J9Z8/int/x", "refs/heads/int/1"] {
-            assert_eq!(Run::of_fold_ref(name), None, "{name}");
+            assert_eq!(RefNamespace::of_fold_ref(name), None, "{name}");
         }
     }
 }

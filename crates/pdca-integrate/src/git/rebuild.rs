@@ -3,12 +3,14 @@
 //! The same base, patch, message and signature yield the same commit as in the checkout in which the change was
 //! checked. So a reviewed change can be sealed after that checkout is gone.
 
+use camino::Utf8Path;
 use fs_err as fs;
 use gix::ObjectId;
+use pdca_process::GitOutput;
 use pdca_state::sha256_hex;
 use thiserror::Error;
 
-use crate::{git::command::run, git::failure::StoreError, git::store::Store};
+use crate::{git::failure::StoreError, git::store::Store};
 
 /// The parts of a commit.
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +73,8 @@ impl Store {
 
     fn patched_tree(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         let name = format!("{}-{}", change.base, sha256_hex(change.patch));
-        let room = self.git()?.room();
-        let index = room.join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
-        let made = self.patch_index(change, index.as_str());
+        let index = self.git()?.room().join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
+        let made = self.patch_index(change, &index);
         match fs::remove_file(&index) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(StoreError::io("remove", &index, error).into())
@@ -82,30 +83,22 @@ impl Store {
         }
     }
 
-    fn patch_index(&self, change: &Ingredients<'_>, index: &str) -> Result<ObjectId, RebuildError> {
+    fn patch_index(
+        &self,
+        change: &Ingredients<'_>,
+        index: &Utf8Path,
+    ) -> Result<ObjectId, RebuildError> {
         let git = |args: &[&str], stdin: &[u8]| {
-            let tool = self.git()?.tool(args, &[]).env("GIT_INDEX_FILE", index);
-            run(&tool.stdin(stdin.to_vec()))
+            self.git()?.call(args).index(index).stdin(stdin).run().map_err(StoreError::from)
         };
-        let failed = |doing, said: &crate::git::command::Said| StoreError::Git {
-            doing,
-            code: said.code,
-            said: said.stderr.trim().to_owned(),
-        };
-        let read = git(&["read-tree", &change.base.to_string()], b"")?;
-        if read.code != 0 {
-            return Err(failed("read the base", &read).into());
-        }
+        let succeed = |said: GitOutput, doing| said.require(doing).map_err(StoreError::from);
+        succeed(git(&["read-tree", &change.base.to_string()], b"")?, "read the base")?;
         let apply = ["apply", "--cached", "--binary", "-p1", "--whitespace=nowarn", "-"];
         let applied = git(&apply, change.patch)?;
-        if applied.code != 0 {
-            let said = applied.stderr.trim().to_owned();
-            return Err(RebuildError::DoesNotApply { base: change.base, said });
+        if !applied.success() {
+            return Err(RebuildError::DoesNotApply { base: change.base, said: applied.stderr });
         }
-        let tree = git(&["write-tree"], b"")?;
-        if tree.code != 0 {
-            return Err(failed("write the tree", &tree).into());
-        }
+        let tree = succeed(git(&["write-tree"], b"")?, "write the tree")?;
         let form = |_| StoreError::Form { what: "the tree that git wrote".to_owned() };
         Ok(ObjectId::from_hex(tree.stdout.trim_ascii()).map_err(form)?)
     }

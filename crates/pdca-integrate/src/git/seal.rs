@@ -25,7 +25,7 @@ use crate::{
     git::failure::{RefError, StoreError},
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::footprint::Difference,
-    git::name::Run,
+    git::name::RefNamespace,
     git::path::TreePath,
     git::store::Store,
 };
@@ -56,19 +56,19 @@ pub struct Sealed {
 pub struct SealRecord {
     pub schema: u32,
     /// The run that sealed the change.
-    pub run: Run,
+    pub run: RefNamespace,
     pub id: BundleId,
     /// The commit that the change starts from.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub base: ObjectId,
     /// The commits of the change, oldest first.
-    #[serde(with = "crate::git::hex::list")]
+    #[serde(with = "pdca_journal::object_id::list")]
     pub commits: Vec<ObjectId>,
     /// The last commit, which was reviewed.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub head: ObjectId,
     /// The tree of the last commit.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub tree: ObjectId,
     /// Every path that some commit of the change adds, removes or edits.
     pub footprint: Vec<TreePath>,
@@ -79,7 +79,11 @@ pub struct SealRecord {
     /// The SHA-256 of the reviewed `patch.diff`.
     pub patch_digest: String,
     /// The tip of the target branch. The base is this commit plus the changes in `stands_on`.
-    #[serde(default, with = "crate::git::hex::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "pdca_journal::object_id::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tip: Option<ObjectId>,
     /// The changes that the base contains beyond the target branch, in the order in which they were folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,7 +108,7 @@ pub struct SealRecord {
 pub struct Support {
     pub id: BundleId,
     /// The last commit of the change, which identifies the result.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub head: ObjectId,
     /// The digest of its seal; `None` while it is not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +128,7 @@ pub struct Signer {
 /// A change to be sealed, and the state that Check saw.
 #[derive(Debug, Clone, Copy)]
 pub struct Acceptance<'a> {
-    pub run: &'a Run,
+    pub run: &'a RefNamespace,
     pub id: &'a BundleId,
     /// The commit that the change starts from.
     pub base: ObjectId,
@@ -263,7 +267,7 @@ impl Sealed {
     }
 
     /// Loads the seal of a bundle and checks it against its objects.
-    pub fn load(store: &Store, run: &Run, id: &BundleId) -> Result<Self, SealError> {
+    pub fn load(store: &Store, run: &RefNamespace, id: &BundleId) -> Result<Self, SealError> {
         let name = run.seal_ref(id);
         let found =
             find(store, &name)?.ok_or_else(|| SealError::NotSealed { name: name.clone() })?;

@@ -10,7 +10,7 @@ use crate::{
     git::failure::RefError,
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::land::holders,
-    git::name::{ATTEMPTS, Run, staged_for},
+    git::name::{ATTEMPTS, RefNamespace, staged_for},
     git::path::TreePath,
     git::store::Store,
     queue::plan::{Entry, Strategy},
@@ -41,12 +41,12 @@ pub(crate) struct Taken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedCommit {
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub source: ObjectId,
     /// The commit on top of the base.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub applied: ObjectId,
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub tree: ObjectId,
 }
 
@@ -134,7 +134,8 @@ pub fn drop_own_ref(
     log: Log<'_>,
 ) -> Result<Effect, RefError> {
     let is_work = name.starts_with(ATTEMPTS);
-    let is_ours = Run::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
+    let is_ours =
+        RefNamespace::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
     let is_free = holders(store, name)?.is_empty();
     if !is_ours || !is_free {
         return Err(RefError::Name { name: name.to_owned() });

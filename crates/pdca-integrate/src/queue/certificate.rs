@@ -33,7 +33,7 @@ const SCHEMA: u32 = 2;
 pub struct Certificate {
     pub schema: u32,
     /// The commit that the changes were folded onto.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub base: ObjectId,
     pub strategy: Strategy,
     /// The changes, in order.
@@ -41,9 +41,9 @@ pub struct Certificate {
     /// The resulting commits, in the same order.
     pub results: Vec<Outcome>,
     /// The commit that landed.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub commit: ObjectId,
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub tree: ObjectId,
     /// Every path that the landing may change.
     pub footprint: Vec<TreePath>,

@@ -13,6 +13,7 @@ use crate::{
 use super::IntegrateError;
 use super::integration::Integration;
 use super::records;
+use super::search::closure;
 use super::target_branch::{Accepted, ChangeState};
 use super::workspace::QueueWorkspace;
 
@@ -136,16 +137,7 @@ impl Places {
     }
 
     pub(super) fn closure(&self, places: &[usize]) -> Vec<usize> {
-        let mut found: Vec<usize> = Vec::new();
-        let mut open = places.to_vec();
-        while let Some(place) = open.pop() {
-            if !found.contains(&place) {
-                found.push(place);
-                open.extend(&self.needs[place]);
-            }
-        }
-        found.sort_unstable();
-        found
+        closure(&self.needs, places.iter().copied())
     }
 
     /// Folds a set onto the tip if it contains everything that landed, and otherwise onto the commit below all

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_journal::Clock;
+use pdca_journal::{Clock, RunId};
 use pdca_state::BundleId;
 
 use crate::{
     BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fate, Fence, FlakeRules,
-    GateSetId, Log, ObjectId, Pace, Plan, RefError, RowHistory, Run, SealRecord, Sealed, Step,
-    Support, Trust, VerdictCache, base_drift, fold, present_in,
+    GateSetId, Log, ObjectId, Pace, Plan, RefError, RowHistory, SealRecord, Sealed, Step, Support,
+    Trust, VerdictCache, base_drift, fold, present_in,
 };
 use pdca_events::{IntegrationStep, WarningCode};
 
@@ -88,7 +88,7 @@ pub(crate) struct Integration<'w> {
     pub(super) engine: Engine<'w>,
     pub(super) fence: Fence,
     pub(super) journal: IntegrationJournal,
-    pub(super) run: Run,
+    pub(super) run: RunId,
     pub(super) gates: GateSetId,
     pub(super) cache: VerdictCache,
     /// The base of the first round.
@@ -135,10 +135,10 @@ impl<'w> Integration<'w> {
             IntegrationJournal::begin(&runs, branch, &base, entries, terms, request.clock)
         };
         let journal = cx.effects.perform("journal", begin)?;
-        let run = journal.run();
+        let run = journal.run().clone();
         let dir = cx.workspace.dirs.private().join("integrations").join(run.as_str());
         (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir });
-        let take = || Fence::take(&branch.store, &run, journal.epoch());
+        let take = || Fence::take(&branch.store, &(&run).into(), journal.epoch());
         let fence = cx.effects.perform("fence", take)?;
         let tree = branch.store.tree_of(base.at)?;
         let mode = settings.land.mode();

@@ -165,9 +165,8 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    pub(super) fn run(&self) -> crate::Run {
-        let name = self.journal.run().as_str();
-        name.parse().expect("because the name of a run is letters and digits")
+    pub(super) fn run(&self) -> &RunId {
+        self.journal.run()
     }
 
     /// Returns the epoch of this driver; it is larger than that of any earlier driver.
@@ -181,7 +180,7 @@ impl IntegrationJournal {
         plan: &crate::Plan,
         git_version: &str,
     ) -> Result<Recorded, JournalError> {
-        let base = id(plan.base());
+        let base = plan.base();
         let order: Vec<BundleId> =
             plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect();
         let mut steps = Vec::new();
@@ -189,11 +188,11 @@ impl IntegrationJournal {
             Some(known) if known.base == base && known.order == order => {
                 for (bundle, progress) in &known.progress {
                     for applied in &progress.commits {
-                        let Some(became) = &applied.became else { continue };
+                        let Some(became) = applied.became else { continue };
                         steps.extend(Some(Step {
                             bundle: bundle.clone(),
-                            commit: back(&applied.commit),
-                            state: StepState::Applied { applied_commit: back(became) },
+                            commit: applied.commit,
+                            state: StepState::Applied { applied_commit: became },
                         }));
                     }
                 }
@@ -215,7 +214,7 @@ impl IntegrationJournal {
                 if self.applying.is_none() {
                     self.apply(&step.bundle, step.commit)?;
                 }
-                self.applied(EffectOutcome::Applied { commit: id(*applied_commit) })
+                self.applied(EffectOutcome::Applied { commit: *applied_commit })
             }
             StepState::Conflict { conflicts } => {
                 let paths = conflicts.iter().take(MOST_PATHS);
@@ -234,15 +233,15 @@ impl IntegrationJournal {
         }
     }
 
-    fn apply(&mut self, bundle: &BundleId, commit: crate::ObjectId) -> Result<(), JournalError> {
+    fn apply(&mut self, bundle: &BundleId, commit: ObjectId) -> Result<(), JournalError> {
         let Some(known) = self.journal.state().integrations.get(&self.target) else {
             return Ok(());
         };
         let effect = Effect::Apply {
             target: self.target.clone(),
             bundle: bundle.clone(),
-            commit: id(commit),
-            onto: known.tip.clone(),
+            commit,
+            onto: known.tip,
         };
         self.applying = Some(self.journal.intent((self.clock)(), effect)?);
         Ok(())
@@ -276,7 +275,7 @@ impl IntegrationJournal {
         };
         Record::Combined {
             target: self.target.clone(),
-            tree: id(candidate.tree()),
+            tree: candidate.tree(),
             gate_digest: gate_digest.to_owned(),
             verdict,
             members: candidate.bundles().filter(is_new).cloned().collect(),
@@ -295,9 +294,9 @@ impl IntegrationJournal {
         let landing = Effect::Land(Landing {
             target: self.target.clone(),
             reference: reference.to_owned(),
-            old: id(candidate.base()),
-            new: id(candidate.commit()),
-            tree: id(candidate.tree()),
+            old: candidate.base(),
+            new: candidate.commit(),
+            tree: candidate.tree(),
             bundles: candidate.bundles().cloned().collect(),
         });
         self.landing = Some(self.journal.intent_after((self.clock)(), vec![combined], landing)?);
@@ -307,7 +306,7 @@ impl IntegrationJournal {
     /// Makes sure that every commit of a candidate is recorded as applied, also if the candidate is only a part
     /// of the plan.
     fn require_applied(&mut self, candidate: &Candidate) -> Result<(), JournalError> {
-        let base = id(candidate.base());
+        let base = candidate.base();
         let parts: Vec<(BundleId, Vec<AppliedCommit>)> =
             candidate.applied().map(|(id, commits)| (id.clone(), commits.to_vec())).collect();
         let is_known = self.journal.state().integrations.get(&self.target).is_some_and(|known| {
@@ -316,9 +315,10 @@ impl IntegrationJournal {
                     let became = |commit: &AppliedCommit| {
                         known.progress.get(bundle).is_some_and(|progress| {
                             progress.conflict.is_none()
-                                && progress.commits.iter().any(|applied| {
-                                    applied.became.as_ref() == Some(&id(commit.applied))
-                                })
+                                && progress
+                                    .commits
+                                    .iter()
+                                    .any(|applied| applied.became == Some(commit.applied))
                         })
                     };
                     commits.iter().all(became)
@@ -333,13 +333,13 @@ impl IntegrationJournal {
         for (bundle, commits) in parts {
             let sources: Vec<ObjectId> = match &self.journal.state().bundles[&bundle].seal {
                 Some(sealed) if commits.len() > 1 => sealed.seal.commits.clone(),
-                Some(_) | None => commits.iter().map(|commit| id(commit.source)).collect(),
+                Some(_) | None => commits.iter().map(|commit| commit.source).collect(),
             };
             for source in sources {
-                self.apply(&bundle, back(&source))?;
-                let became = commits.iter().find(|commit| id(commit.source) == source);
+                self.apply(&bundle, source)?;
+                let became = commits.iter().find(|commit| commit.source == source);
                 self.applied(match became {
-                    Some(commit) => EffectOutcome::Applied { commit: id(commit.applied) },
+                    Some(commit) => EffectOutcome::Applied { commit: commit.applied },
                     None => EffectOutcome::Skipped { why: "there already".to_owned() },
                 })?;
             }
@@ -350,7 +350,7 @@ impl IntegrationJournal {
     /// Records the outcome of a landing and, if it succeeded, the plan for the rest.
     pub(super) fn landed(
         &mut self,
-        outcome: Result<crate::ObjectId, (Cause, String)>,
+        outcome: Result<ObjectId, (Cause, String)>,
         rest: &BTreeSet<BundleId>,
     ) -> Result<(), JournalError> {
         let Some(intent) = self.landing.take() else { return Ok(()) };
@@ -359,17 +359,11 @@ impl IntegrationJournal {
             Ok(commit) => {
                 let brought = match intent.effect() {
                     Effect::Land(landing) => landing.bundles.clone(),
-                    Effect::Prepare { .. }
-                    | Effect::Rescue { .. }
-                    | Effect::Seal(_)
-                    | Effect::Apply { .. }
-                    | Effect::Outside { .. }
-                    | Effect::RemoveCheckout { .. }
-                    | Effect::DeleteBranch { .. } => Vec::new(),
+                    Effect::Rescue { .. } | Effect::Seal(_) | Effect::Apply { .. } => Vec::new(),
                 };
                 let order =
                     rest.iter().filter(|bundle| !brought.contains(*bundle)).cloned().collect();
-                let (target, base) = (self.target.clone(), id(commit));
+                let (target, base) = (self.target.clone(), commit);
                 let next = Record::Planned { target, base, order };
                 intent.resolve_before(&mut self.journal, at, EffectOutcome::Done, vec![next])?;
             }
@@ -436,10 +430,10 @@ fn seal_of(entry: &Entry) -> Seal {
     let record = entry.sealed().record();
     Seal {
         bundle: record.id.clone(),
-        base: id(record.base),
-        head: id(record.head),
-        tree: id(record.tree),
-        commits: record.commits.iter().copied().map(id).collect(),
+        base: record.base,
+        head: record.head,
+        tree: record.tree,
+        commits: record.commits.clone(),
         gate_digest: record.gate_digest.clone(),
     }
 }
@@ -455,12 +449,4 @@ fn reason_of(reason: HeldReason) -> Reason {
         | HeldReason::Stale => Reason::Recovery,
         HeldReason::Present => Reason::NoChange,
     }
-}
-
-fn id(id: crate::ObjectId) -> ObjectId {
-    id.to_string().parse().expect("because both are git's")
-}
-
-fn back(id: &ObjectId) -> crate::ObjectId {
-    crate::ObjectId::from_hex(id.as_str().as_bytes()).expect("because both are git's")
 }

@@ -19,14 +19,13 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_journal::{Cause, Effects};
+use pdca_journal::{Cause, Effects, RunId, object_id};
 use pdca_state::{BundleId, files};
 
 use pdca_events::IntegrationStep;
 
 use crate::{
-    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, ObjectId, Run, Store,
-    contains, land,
+    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, Store, contains, land,
 };
 
 use super::IntegrateError;
@@ -178,7 +177,7 @@ pub fn finish_certificates(
     let mut finished = Vec::new();
     for dir in dirs {
         let dir = dir.map_err(failed)?;
-        let Ok(run) = dir.file_name().parse::<Run>() else { continue };
+        let Ok(run) = dir.file_name().parse::<RunId>() else { continue };
         for file in dir.path().read_dir_utf8().map_err(failed)? {
             let file = file.map_err(failed)?;
             if !file.file_name().starts_with(&prefix) {
@@ -224,7 +223,7 @@ fn become_of(
         return Ok(Became::Unknown);
     };
     let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
-    let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else {
+    let Ok(commit) = object_id::parse(field("commit")) else {
         return Ok(Became::Nothing);
     };
     let reference = field("reference");
@@ -245,7 +244,7 @@ fn become_of(
 /// Writes a certificate under an unused name, unless the same certificate is there already.
 fn certify(
     dir: &Utf8Path,
-    run: &Run,
+    run: &RunId,
     text: &[u8],
     effects: &dyn Effects,
 ) -> Result<Utf8PathBuf, IntegrateError> {

@@ -431,7 +431,7 @@ fn union(one: &[usize], other: &[usize]) -> Vec<usize> {
 }
 
 /// Returns the places and everything that they need, sorted.
-fn closure(needs: &[Vec<usize>], places: impl IntoIterator<Item = usize>) -> Vec<usize> {
+pub(crate) fn closure(needs: &[Vec<usize>], places: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = places.into_iter().collect();
     while let Some(place) = open.pop() {

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use pdca_journal::RunId;
 use pdca_state::files;
 use serde::{Deserialize, Serialize};
 
-use crate::{Light, Run};
+use crate::Light;
 
 use super::held::{Held, HeldReason};
 use super::workspace::QueueWorkspace;
@@ -82,7 +83,7 @@ impl Tally {
     }
 
     /// Loads the record of an integration, or returns a new one if there is none that can be read.
-    pub(crate) fn load(workspace: &QueueWorkspace, run: &Run) -> Self {
+    pub(crate) fn load(workspace: &QueueWorkspace, run: &RunId) -> Self {
         let path = Self::dir(workspace).join(format!("{}.json", run.as_str()));
         let text = files::read_bounded(path, LARGEST).ok().flatten();
         let known = text.and_then(|text| serde_json::from_slice(&text).ok());

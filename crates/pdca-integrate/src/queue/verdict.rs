@@ -29,7 +29,7 @@ pub struct GateSetId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerdictKey {
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub tree: ObjectId,
     pub oracle: GateSetId,
     /// A digest of the declared merge drivers.

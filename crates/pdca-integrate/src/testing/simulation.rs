@@ -85,6 +85,7 @@ impl Scenario {
     }
 
     /// Returns the places and everything that they need, sorted.
+    // Not the search's own function: the oracle must not share its mistakes.
     pub fn closure(&self, places: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut found = BTreeSet::new();
         let mut open: Vec<usize> = places.into_iter().collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Acceptance, Drivers, Engine, Entry, Fence, Folded, GateSetId, Gated, Light, Log, ObjectId,
-    Plan, Recorded, Run, Sealed, Step, Store, Strategy, Verdict, fold, seal,
+    Plan, Recorded, RefNamespace, Sealed, Step, Store, Strategy, Verdict, fold, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
@@ -18,7 +18,7 @@ pub(crate) struct Scene {
     pub(crate) repo: Repo,
     pub(crate) store: Store,
     pub(crate) fence: Fence,
-    pub(crate) run: Run,
+    pub(crate) run: RefNamespace,
     pub(crate) base: ObjectId,
     home: tempfile::TempDir,
     as_left: BTreeMap<Utf8PathBuf, Vec<u8>>,
@@ -42,7 +42,7 @@ impl Scene {
         let home = tempfile::tempdir().unwrap();
         let room = Utf8Path::from_path(home.path()).unwrap().join("room");
         let store = Store::open(repo.path(), &room).unwrap();
-        let run: Run = "run1".parse().unwrap();
+        let run: RefNamespace = "run1".parse().unwrap();
         let fence = Fence::take(&store, &run, 0).unwrap();
         let as_left = checkout(&repo);
         Self { repo, store, fence, run, base, home, as_left }

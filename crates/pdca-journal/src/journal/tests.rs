@@ -6,12 +6,8 @@ mod power;
 
 use super::*;
 use crate::read::read;
-use crate::record::{Activity, Cause, Effect, EffectOutcome};
-use crate::testing::{Scene, admitted, at, entered, entries, id, run, story};
-
-fn prepare(bundle: &str) -> Effect {
-    Effect::Prepare { bundle: id(bundle), slot: 0 }
-}
+use crate::record::{Activity, Cause, EffectOutcome};
+use crate::testing::{Scene, admitted, at, entered, entries, rescue, run, story};
 
 #[test]
 fn what_was_written_is_read_back() {
@@ -29,7 +25,7 @@ fn what_was_written_is_read_back() {
 fn records_that_belong_together_cost_one_sync() {
     let scene = Scene::new();
     let mut journal = scene.create();
-    let intent = journal.intent(at(1), prepare("1")).unwrap();
+    let intent = journal.intent(at(1), rescue("1")).unwrap();
     let facts = vec![entered(Activity::Running), crate::testing::claimed("1", 1, 0)];
     intent.resolve_before(&mut journal, at(1), EffectOutcome::Done, facts).unwrap();
     assert_eq!(journal.syncs(), 2);
@@ -42,7 +38,7 @@ fn records_that_belong_together_cost_one_sync() {
 fn an_intent_that_got_no_outcome_is_there_for_the_next_driver() {
     let scene = Scene::new();
     let mut journal = scene.create();
-    let intent = journal.intent(at(1), prepare("1")).unwrap();
+    let intent = journal.intent(at(1), rescue("1")).unwrap();
     let (seq, effect) = (intent.seq(), intent.effect().clone());
     drop((intent, journal));
     let mut journal = scene.open(2).unwrap().journal;
@@ -56,7 +52,7 @@ fn an_intent_that_got_no_outcome_is_there_for_the_next_driver() {
 fn an_intent_is_resolved_once() {
     let scene = Scene::new();
     let mut journal = scene.create();
-    let intent = journal.intent(at(1), prepare("1")).unwrap();
+    let intent = journal.intent(at(1), rescue("1")).unwrap();
     let again = journal.open_intents().remove(0);
     intent.failed(&mut journal, at(1), Cause::Disk, "no space").unwrap();
     let error = again.done(&mut journal, at(1)).unwrap_err();

@@ -1,4 +1,4 @@
-//! Every one of the 8,640 tuples.
+//! Every one of the 1,440 tuples.
 
 mod golden;
 mod safety;
@@ -18,26 +18,22 @@ impl RecoveryFacts {
     fn found(run: RunPhase, bundle: BundlePhase) -> impl Iterator<Item = RecoveryFacts> {
         CHECKOUTS.into_iter().flat_map(move |checkout| {
             BRANCHES.into_iter().flat_map(move |branch| {
-                RUNNERS.into_iter().flat_map(move |runner| {
-                    LEASES.into_iter().map(move |lease| RecoveryFacts {
-                        run,
-                        bundle,
-                        checkout,
-                        branch,
-                        runner,
-                        lease,
-                    })
+                RUNNERS.into_iter().map(move |runner| RecoveryFacts {
+                    run,
+                    bundle,
+                    checkout,
+                    branch,
+                    runner,
                 })
             })
         })
     }
 }
 
-const CHECKOUTS: [CheckoutFact; 4] =
-    [CheckoutFact::Absent, CheckoutFact::Clean, CheckoutFact::Dirty, CheckoutFact::Foreign];
-const BRANCHES: [BranchFact; 3] = [BranchFact::Absent, BranchFact::AsExpected, BranchFact::Moved];
+const CHECKOUTS: [CheckoutFact; 3] =
+    [CheckoutFact::Absent, CheckoutFact::Clean, CheckoutFact::Dirty];
+const BRANCHES: [BranchFact; 2] = [BranchFact::Absent, BranchFact::AsExpected];
 const RUNNERS: [Liveness; 3] = [Liveness::Dead, Liveness::Alive, Liveness::Unknown];
-const LEASES: [Lease; 3] = [Lease::None, Lease::Current, Lease::Stale];
 
 /// All facts there can be.
 pub(crate) fn all_facts() -> impl Iterator<Item = RecoveryFacts> {
@@ -45,44 +41,26 @@ pub(crate) fn all_facts() -> impl Iterator<Item = RecoveryFacts> {
 }
 
 #[test]
-fn there_are_8640_tuples_and_all_are_visited() {
+fn there_are_1440_tuples_and_all_are_visited() {
     let all: std::collections::BTreeSet<RecoveryFacts> = RecoveryFacts::all().collect();
-    assert_eq!(all.len(), 8640);
+    assert_eq!(all.len(), 1440);
 }
 
-/// The facts after an action, if no other process acts; `None` if the action changes nothing.
+/// The facts after an action, if no other process acts; `None` if the action changes nothing, or starts an attempt.
 fn after(facts: RecoveryFacts, action: RecoveryAction) -> Option<RecoveryFacts> {
     let mut next = facts;
     match action {
-        // Queued, it is integration's business and not this function's.
         RecoveryAction::Noop
         | RecoveryAction::AwaitHuman
         | RecoveryAction::AlertNoop
-        | RecoveryAction::QueueForIntegration => {
-            return None;
-        }
-        RecoveryAction::Prepare => {
-            next.checkout = CheckoutFact::Clean;
-            next.branch = BranchFact::AsExpected;
-        }
-        RecoveryAction::Launch | RecoveryAction::Reclaim => {
-            next.bundle = BundlePhase::Running;
-            next.runner = Liveness::Alive;
-            next.lease = Lease::Current;
-        }
+        | RecoveryAction::Launch
+        | RecoveryAction::Reclaim => return None,
         RecoveryAction::MarkInterrupted => next.bundle = BundlePhase::Interrupted,
-        RecoveryAction::FenceStop | RecoveryAction::DrainKill => next.runner = Liveness::Dead,
-        RecoveryAction::RevokeLease => next.lease = Lease::None,
+        RecoveryAction::AwaitRunner => next.runner = Liveness::Dead,
         RecoveryAction::BlockRecovery => {
-            next.runner = Liveness::Dead;
             next.run = RunPhase::BlockedRecovery;
             next.bundle = BundlePhase::Blocked;
         }
-        RecoveryAction::Rescue if facts.checkout == CheckoutFact::Dirty => {
-            next.checkout = CheckoutFact::Clean;
-        }
-        RecoveryAction::Rescue | RecoveryAction::DeleteBranch => next.branch = BranchFact::Absent,
-        RecoveryAction::RemoveCheckout => next.checkout = CheckoutFact::Absent,
         RecoveryAction::MarkAbandoned => next.bundle = BundlePhase::Abandoned,
         RecoveryAction::MarkCleaned => next.bundle = BundlePhase::Cleaned,
     }

@@ -4,14 +4,12 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Phase};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 
 /// A change to something outside the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Making and hydrating a checkout.
-    Prepare { bundle: BundleId, slot: u32 },
     /// Saving work that would be lost to a ref of its own.
     Rescue { bundle: BundleId, reference: String },
     /// Sealing an accepted change. The number of the intent is the seal's `completion_order`.
@@ -21,28 +19,14 @@ pub enum Effect {
         target: String,
         bundle: BundleId,
         /// The sealed commit.
+        #[serde(with = "crate::object_id")]
         commit: ObjectId,
         /// The commit that it is applied to.
+        #[serde(with = "crate::object_id")]
         onto: ObjectId,
     },
     /// Moving the target branch.
     Land(Landing),
-    /// A change outside of git. It is looked up by its key before it is repeated.
-    Outside {
-        /// Unique for run, bundle and seal.
-        key: String,
-        /// A push, a draft pull request or a comment.
-        what: String,
-    },
-    /// Removing a clean checkout.
-    RemoveCheckout { bundle: BundleId },
-    /// Deleting the branch of a landed bundle.
-    DeleteBranch {
-        bundle: BundleId,
-        branch: String,
-        /// The sealed commit; the branch is deleted only if it is still there.
-        at: ObjectId,
-    },
 }
 
 /// The immutable record of an accepted change.
@@ -51,12 +35,16 @@ pub enum Effect {
 pub struct Seal {
     pub bundle: BundleId,
     /// The commit that the change is based on.
+    #[serde(with = "crate::object_id")]
     pub base: ObjectId,
     /// The last of `commits`.
+    #[serde(with = "crate::object_id")]
     pub head: ObjectId,
     /// The tree of `head`.
+    #[serde(with = "crate::object_id")]
     pub tree: ObjectId,
     /// All commits in order.
+    #[serde(with = "crate::object_id::list")]
     pub commits: Vec<ObjectId>,
     /// The identity of the gates that passed.
     pub gate_digest: String,
@@ -69,10 +57,13 @@ pub struct Landing {
     pub target: String,
     pub reference: String,
     /// The commit that the ref must have before.
+    #[serde(with = "crate::object_id")]
     pub old: ObjectId,
     /// The commit that the ref has afterwards.
+    #[serde(with = "crate::object_id")]
     pub new: ObjectId,
     /// The tree of `new`, which must have passed the gates.
+    #[serde(with = "crate::object_id")]
     pub tree: ObjectId,
     /// The changes that land.
     pub bundles: Vec<BundleId>,
@@ -86,6 +77,7 @@ pub enum EffectOutcome {
     /// Of [`Effect::Apply`]: the commit was applied.
     Applied {
         /// The new commit.
+        #[serde(with = "crate::object_id")]
         commit: ObjectId,
     },
     /// Of [`Effect::Apply`]: the commit conflicts.
@@ -100,27 +92,20 @@ impl Effect {
     /// The kind of work that a failure of this effect counts against.
     pub fn phase(&self) -> Phase {
         match self {
-            Self::Prepare { .. } => Phase::Prepare,
             Self::Seal(_) => Phase::Seal,
             Self::Apply { .. } => Phase::Integrate,
             Self::Land(_) => Phase::Land,
-            Self::Outside { .. } => Phase::Publish,
-            Self::Rescue { .. } | Self::RemoveCheckout { .. } | Self::DeleteBranch { .. } => {
-                Phase::Cleanup
-            }
+            Self::Rescue { .. } => Phase::Cleanup,
         }
     }
 
     /// The bundle, if the effect is about exactly one.
     pub fn bundle(&self) -> Option<&BundleId> {
         match self {
-            Self::Prepare { bundle, .. }
-            | Self::Rescue { bundle, .. }
+            Self::Rescue { bundle, .. }
             | Self::Seal(Seal { bundle, .. })
-            | Self::Apply { bundle, .. }
-            | Self::RemoveCheckout { bundle }
-            | Self::DeleteBranch { bundle, .. } => Some(bundle),
-            Self::Land(_) | Self::Outside { .. } => None,
+            | Self::Apply { bundle, .. } => Some(bundle),
+            Self::Land(_) => None,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
     WorkstreamStatus,
 };
 use crate::claim::{Epoch, Generation};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Activity, BeatEnding, Cause, Entry, Phase, Reason, Record, Seq};
@@ -225,7 +225,7 @@ impl RunState {
         }
         self.require_no_intent(bundle)?;
         let work = self.work(bundle)?;
-        work.claim = Some(Claim { generation, slot, base: base.clone(), process: None });
+        work.claim = Some(Claim { generation, slot, base: *base, process: None });
         work.verdicts.clear();
         work.set(WorkstreamStatus::Running, since);
         Ok(())

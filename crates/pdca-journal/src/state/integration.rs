@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pdca_state::BundleId;
 
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::record::{EffectOutcome, GateVerdict, Landing, Seal};
 
 /// The current plan for a target and its progress.
@@ -44,7 +44,7 @@ pub struct Applied {
 impl Integration {
     pub(super) fn new(base: ObjectId, order: Vec<BundleId>) -> Self {
         let (progress, judged) = (BTreeMap::new(), Vec::new());
-        Self { tip: base.clone(), base, order, progress, judged }
+        Self { tip: base, base, order, progress, judged }
     }
 
     /// Returns true if this commit of a sealed change may be applied next, onto `onto`.
@@ -60,22 +60,21 @@ impl Integration {
 
     /// Records the outcome of applying a commit.
     pub(super) fn note(&mut self, bundle: &BundleId, commit: &ObjectId, outcome: &EffectOutcome) {
-        let fresh =
-            || IntegrationProgress { onto: self.tip.clone(), commits: Vec::new(), conflict: None };
+        let fresh = || IntegrationProgress { onto: self.tip, commits: Vec::new(), conflict: None };
         let became = match outcome {
-            EffectOutcome::Applied { commit } => Some(commit.clone()),
+            EffectOutcome::Applied { commit } => Some(*commit),
             EffectOutcome::Skipped { .. } => None,
             EffectOutcome::Conflict { paths } => {
                 let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
                 progress.conflict = Some(paths.clone());
                 // Roll back: commits of a change that conflicts are not part of the combination.
-                self.tip = progress.onto.clone();
+                self.tip = progress.onto;
                 return;
             }
             EffectOutcome::Done | EffectOutcome::Failed { .. } => return,
         };
         let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
-        progress.commits.push(Applied { commit: commit.clone(), became: became.clone() });
+        progress.commits.push(Applied { commit: *commit, became });
         if let Some(became) = became {
             self.tip = became;
         }

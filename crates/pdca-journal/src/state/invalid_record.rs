@@ -3,7 +3,7 @@
 use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::Seq;
 

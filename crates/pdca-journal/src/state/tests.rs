@@ -8,7 +8,7 @@ use crate::record::{Activity, BeatEnding, Cause, EffectOutcome, Landing, Phase, 
 use crate::retry::{Allowance, Limits, Now};
 use crate::testing::{
     admitted, at, claimed, ended, entered, entries, generation, id, intent, oid, outcome, process,
-    seal,
+    rescue, seal,
 };
 
 /// The state after these records, all of which are legal.
@@ -178,33 +178,20 @@ fn a_run_does_not_drain_while_an_accepted_change_waits_for_a_person() {
 
 #[test]
 fn what_is_about_to_be_done_ends_before_anything_else_is_done_with_the_bundle() {
-    let preparing = || with(running(), [intent(Effect::Prepare { bundle: id("1"), slot: 0 })]);
+    let rescuing = || with(running(), [intent(rescue("1"))]);
     for record in [
         claimed("1", 1, 0),
-        intent(Effect::Prepare { bundle: id("1"), slot: 0 }),
+        intent(rescue("1")),
         Record::Abandoned { bundle: id("1"), why: String::new() },
         Record::Aborted { why: String::new() },
     ] {
-        assert_eq!(refusal(with(preparing(), [record])), "intent 3 has no outcome yet");
+        assert_eq!(refusal(with(rescuing(), [record])), "intent 3 has no outcome yet");
     }
-    told(with(preparing(), [claimed("2", 1, 0)]));
+    told(with(rescuing(), [claimed("2", 1, 0)]));
     let wrong = outcome(3, EffectOutcome::Applied { commit: oid('1') });
-    assert_eq!(refusal(with(preparing(), [wrong])), "intent 3 cannot have this outcome");
+    assert_eq!(refusal(with(rescuing(), [wrong])), "intent 3 cannot have this outcome");
     let unknown = outcome(9, EffectOutcome::Done);
-    assert_eq!(refusal(with(preparing(), [unknown])), "there is no open intent 9");
-}
-
-#[test]
-fn nothing_is_removed_before_the_run_drains_and_no_branch_that_did_not_land() {
-    let remove = || intent(Effect::RemoveCheckout { bundle: id("1") });
-    let delete =
-        || intent(Effect::DeleteBranch { bundle: id("1"), branch: "b".to_owned(), at: oid('1') });
-    assert_eq!(refusal(with(running(), [remove()])), "the run is running");
-    let draining = || with(running(), [entered(Activity::Draining)]);
-    assert_eq!(refusal(with(draining(), [remove()])), "1 is ready");
-    let abandoned = Record::Abandoned { bundle: id("1"), why: String::new() };
-    told(with(draining(), [abandoned.clone(), remove()]));
-    assert_eq!(refusal(with(draining(), [abandoned, delete()])), "1 is abandoned");
+    assert_eq!(refusal(with(rescuing(), [unknown])), "there is no open intent 9");
 }
 
 #[test]
@@ -277,38 +264,38 @@ fn f9_success_in_one_phase_leaves_the_counters_of_others_alone() {
     let state = told(with(
         running(),
         [
-            recovery("1", Phase::Prepare, Cause::Disk),
-            recovery("1", Phase::Prepare, Cause::Git),
+            recovery("1", Phase::Cleanup, Cause::Disk),
+            recovery("1", Phase::Cleanup, Cause::Git),
             recovery("1", Phase::Attempt, Cause::Disk),
-            recovery("2", Phase::Prepare, Cause::Disk),
-            recovery("1", Phase::Prepare, Cause::Disk),
-            intent(Effect::Prepare { bundle: id("1"), slot: 0 }),
+            recovery("2", Phase::Cleanup, Cause::Disk),
+            recovery("1", Phase::Cleanup, Cause::Disk),
+            intent(rescue("1")),
             outcome(8, EffectOutcome::Done),
         ],
     ));
     let count = |bundle: &str, phase, cause| {
         state.tally.count(Some(&id(bundle)), phase, cause).map_or(0, |count| count.attempts)
     };
-    assert_eq!(count("1", Phase::Prepare, Cause::Disk), 0);
-    assert_eq!(count("1", Phase::Prepare, Cause::Git), 0);
+    assert_eq!(count("1", Phase::Cleanup, Cause::Disk), 0);
+    assert_eq!(count("1", Phase::Cleanup, Cause::Git), 0);
     assert_eq!(count("1", Phase::Attempt, Cause::Disk), 1);
-    assert_eq!(count("2", Phase::Prepare, Cause::Disk), 1);
+    assert_eq!(count("2", Phase::Cleanup, Cause::Disk), 1);
     assert_eq!(state.tally.total(), 5, "the absolute number is never taken back");
 }
 
 #[test]
 fn a_failure_takes_no_counter_back() {
     let recovery =
-        Record::Recovery { bundle: Some(id("1")), phase: Phase::Prepare, cause: Cause::Disk };
+        Record::Recovery { bundle: Some(id("1")), phase: Phase::Cleanup, cause: Cause::Disk };
     let state = told(with(
         running(),
         [
             recovery,
-            intent(Effect::Prepare { bundle: id("1"), slot: 0 }),
+            intent(rescue("1")),
             outcome(4, EffectOutcome::Failed { cause: Cause::Disk, what: String::new() }),
         ],
     ));
-    assert_eq!(state.tally.count(Some(&id("1")), Phase::Prepare, Cause::Disk).unwrap().attempts, 1);
+    assert_eq!(state.tally.count(Some(&id("1")), Phase::Cleanup, Cause::Disk).unwrap().attempts, 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_integrate::{Acceptance, Fence, Log, ObjectId, Run, Sealed, Store, seal};
+use pdca_integrate::{Acceptance, Fence, Log, ObjectId, RefNamespace, Sealed, Store, seal};
 
 use crate::{Stopped, program};
 
@@ -32,7 +32,7 @@ impl Target {
         import(&repo, &home.join("stream"), &history(files, changes))?;
         let store = Store::open(&repo, &home.join("room"))?;
         let base = store.commit_at("refs/heads/main")?.ok_or("there is no main")?;
-        let run: Run = "bench".parse()?;
+        let run: RefNamespace = "bench".parse()?;
         let fence = Fence::take(&store, &run, 0)?;
         let start = Instant::now();
         let mut sealed = Vec::new();

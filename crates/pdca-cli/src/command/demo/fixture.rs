@@ -1,7 +1,7 @@
 //! The fixture of the demo: a repository, a config, scripted leaves, six briefs.
 
 use camino::Utf8Path;
-use pdca_process::Tool;
+use pdca_process::GitCall;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -97,18 +97,16 @@ pub(super) fn lay_out(workspace: &Utf8Path) -> Result<(), Failure> {
 /// Runs git and returns its output. The dates are fixed, so that the demo always has the same
 /// commits.
 pub(super) fn git(repository: &Utf8Path, words: &[&str]) -> Result<String, Failure> {
-    let said = Tool::new("git")
+    let said = GitCall::as_user(repository)
         .args(words)
-        .cwd(repository)
         .env("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z")
         .env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
         .run()
         .map_err(|error| {
             Failure::from_error(Exit::Usage, &error).hint("install git, then `pdca doctor`")
         })?;
-    if said.code != 0 {
-        let text = String::from_utf8_lossy(&said.stderr).trim().to_owned();
-        return Err(Failure::unexpected(format!("git: {text}")));
+    if !said.success() {
+        return Err(Failure::unexpected(format!("git: {}", said.stderr)));
     }
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }

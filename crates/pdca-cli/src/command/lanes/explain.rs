@@ -60,8 +60,7 @@ pub(crate) fn lane(error: &LaneError) -> Failure {
         | LaneError::Objects { .. }
         | LaneError::TooLarge { .. }
         | LaneError::Io { .. }
-        | LaneError::Git { .. }
-        | LaneError::Tool { .. }
+        | LaneError::Git(_)
         | LaneError::NoGit { .. } => failure(Exit::Unexpected)
             .hint("nothing was removed; `pdca lanes doctor` says what is wrong with each lane"),
     }

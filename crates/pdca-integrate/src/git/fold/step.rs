@@ -11,7 +11,7 @@ use crate::conflict::Conflict;
 pub struct Step {
     pub bundle: BundleId,
     /// The sealed commit; with merge commits, the head of the change.
-    #[serde(with = "crate::git::hex")]
+    #[serde(with = "pdca_journal::object_id")]
     pub commit: ObjectId,
     #[serde(flatten)]
     pub state: StepState,
@@ -23,7 +23,7 @@ pub enum StepState {
     Planned,
     Applying,
     Applied {
-        #[serde(with = "crate::git::hex")]
+        #[serde(with = "pdca_journal::object_id")]
         applied_commit: ObjectId,
     },
     /// The commit conflicts with the tip.

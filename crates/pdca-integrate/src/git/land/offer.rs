@@ -9,10 +9,9 @@ use thiserror::Error;
 
 use super::{
     push::{PushError, PushOutcome, refusal},
-    remote::{Destination, RemoteTip, address, remote_tip, tool},
+    remote::{Destination, RemoteTip, address, call, remote_tip},
 };
 use crate::{
-    git::command::run,
     git::failure::StoreError,
     git::fold::{self, SIGNED},
     git::seal::Sealed,
@@ -112,7 +111,7 @@ pub fn offer(
     let what = format!("{new}:{reference}");
     let args =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
-    let said = run(&tool(store, &args)?)?;
+    let said = call(store, &args)?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => OfferOutcome::Pushed,
         RemoteTip::At(at) if Some(at) != old => OfferOutcome::Foreign { at },

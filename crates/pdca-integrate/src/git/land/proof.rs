@@ -4,8 +4,8 @@ use gix::ObjectId;
 use thiserror::Error;
 
 use crate::{
-    git::command::run, git::failure::StoreError, git::footprint::Difference, git::path::TreePath,
-    git::store::Store, queue::verdict::Gated,
+    git::failure::StoreError, git::footprint::Difference, git::path::TreePath, git::store::Store,
+    queue::verdict::Gated,
 };
 
 /// The way in which a commit differs from what was gated.
@@ -81,13 +81,9 @@ pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result
         return Ok(true);
     }
     let (commit, tip) = (commit.to_string(), tip.to_string());
-    let said = run(&store.git()?.tool(&["merge-base", "--is-ancestor", &commit, &tip], &[]))?;
+    let said = store.git()?.call(&["merge-base", "--is-ancestor", &commit, &tip]).run()?;
     match said.code {
-        0 => Ok(true),
         1 => Ok(false),
-        code => {
-            let said = said.stderr.trim().to_owned();
-            Err(StoreError::Git { doing: "compare two commits", code, said })
-        }
+        _ => Ok(said.require("compare two commits").map(|_| true)?),
     }
 }

@@ -4,14 +4,14 @@
 //! after it, because "everything up to date" proves nothing.
 
 use gix::{ObjectId, bstr::ByteSlice as _};
+use pdca_process::GitOutput;
 use thiserror::Error;
 
 use super::{
     proof,
-    remote::{Destination, RemoteTip, address, remote_tip, tool},
+    remote::{Destination, RemoteTip, address, call, remote_tip},
 };
 use crate::{
-    git::command::{Said, run},
     git::failure::{RefError, StoreError},
     git::fence::Fence,
     git::store::Store,
@@ -92,7 +92,7 @@ pub fn push(
     let what = format!("{new}:{reference}");
     let args =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
-    let said = run(&tool(store, &args)?)?;
+    let said = call(store, &args)?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => PushOutcome::Pushed,
         RemoteTip::At(at) if at == old => refusal(&said, &reference),
@@ -116,14 +116,14 @@ pub fn push_seals(
     let address = address(store, to.remote)?;
     let mut args = vec!["push", "--porcelain", "--no-verify", "--no-follow-tags", "--", &address];
     args.extend(whats.iter().map(String::as_str));
-    let said = run(&tool(store, &args)?)?;
-    Ok((said.code != 0).then(|| said.stderr.trim().to_owned()))
+    let said = call(store, &args)?;
+    Ok((!said.success()).then_some(said.stderr))
 }
 
 /// Classifies a push that did not move the remote branch.
 ///
 /// A line with `!` is the answer of a remote that was reached; without one it was not reached.
-pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
+pub(super) fn refusal(said: &GitOutput, reference: &str) -> PushOutcome {
     let ours = format!(":{reference}\t");
     let answer = said
         .stdout
@@ -131,7 +131,7 @@ pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
         .map(|line| line.to_str_lossy())
         .find(|line| line.starts_with("!\t") && line.contains(&ours));
     let Some(answer) = answer else {
-        return PushOutcome::Transient { said: said.stderr.trim().to_owned() };
+        return PushOutcome::Transient { said: said.stderr.clone() };
     };
     let answer = answer.rsplit('\t').next().unwrap_or_default().to_owned();
     // Another process had the ref locked but did not move it, so a retry may succeed.

@@ -3,34 +3,26 @@
 //! No ref of the user is written for that: no branch, no tag, no remote-tracking ref and no `FETCH_HEAD`. The
 //! last known tip is kept in a ref of our own, so that `status` can show it without asking the remote.
 
-use std::time::Duration;
-
 use gix::{ObjectId, bstr::ByteSlice as _};
-use pdca_process::Tool;
+use pdca_process::{GitCall, GitOutput};
 
 use super::push::PushError;
 use crate::{
-    git::command::run,
     git::failure::StoreError,
     git::fence::{Fence, Log, Move, ref_at},
     git::presence::refs_below,
     git::store::Store,
 };
 
-/// The time limit of one call.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// The prefix of the refs that remember tips of remote branches.
 const SIGHTINGS: &str = "refs/pdca/remote/";
 
-/// Settings that override the user's configuration.
+/// Settings that override the user's configuration, beside those of every call.
 const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
     "push.followTags=false",
     "push.gpgSign=false",
     "push.recurseSubmodules=no",
     "fetch.writeCommitGraph=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -84,8 +76,8 @@ impl Destination<'_> {
 /// Returns the push address of a remote. All questions go to this address and not to the remote's name, because
 /// with a name git would also move the user's remote-tracking refs.
 pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> {
-    let said = run(&tool(store, &["remote", "get-url", "--push", "--all", "--", remote])?)?;
-    if said.code != 0 {
+    let said = call(store, &["remote", "get-url", "--push", "--all", "--", remote])?;
+    if !said.success() {
         // No remote has that name, so it is an address itself.
         return Ok(remote.to_owned());
     }
@@ -102,9 +94,9 @@ pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushE
     of.require_names()?;
     let reference = format!("refs/heads/{}", of.branch);
     let address = address(store, of.remote)?;
-    let said = run(&tool(store, &["ls-remote", "--refs", "--", &address, &reference])?)?;
-    if said.code != 0 {
-        return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
+    let said = call(store, &["ls-remote", "--refs", "--", &address, &reference])?;
+    if !said.success() {
+        return Ok(RemoteTip::Silent { said: said.stderr });
     }
     // `ls-remote` matches the end of the name, so the list may contain other refs.
     for line in said.stdout.lines() {
@@ -143,9 +135,9 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         &address,
         &reference,
     ];
-    let said = run(&tool(store, &args)?)?;
-    if said.code != 0 {
-        return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
+    let said = call(store, &args)?;
+    if !said.success() {
+        return Ok(RemoteTip::Silent { said: said.stderr });
     }
     match store.require_commit(at) {
         Ok(()) => Ok(RemoteTip::At(at)),
@@ -181,21 +173,15 @@ pub fn sightings(store: &Store, branch: &str) -> Result<Vec<(String, ObjectId)>,
     Ok(all.into_iter().filter_map(|(name, at)| Some((of_branch(&name)?, at))).collect())
 }
 
-/// Returns git in the target's own repository, because remotes are defined by the user's configuration. An
+/// Runs git in the target's own repository, because remotes are defined by the user's configuration. An
 /// address may be a path relative to the top of the checkout.
-pub(super) fn tool(store: &Store, args: &[&str]) -> Result<Tool, StoreError> {
+pub(super) fn call(store: &Store, args: &[&str]) -> Result<GitOutput, StoreError> {
     let git_dir = store.common_dir();
     let top = git_dir.parent().filter(|_| git_dir.file_name() == Some(".git"));
-    let tool = Tool::new(store.git()?.program())
-        .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
-        .args(args)
-        .cwd(top.unwrap_or(git_dir))
-        .env("GIT_DIR", store.common_dir().as_str())
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_ASKPASS", "")
-        .env("SSH_ASKPASS", "")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("LC_ALL", "C")
-        .timeout(PATIENCE);
-    Ok(tool)
+    let call = GitCall::as_user(top.unwrap_or(git_dir))
+        .program(store.git()?.program())
+        .repository(git_dir)
+        .settings(SETTINGS)
+        .args(args);
+    Ok(call.run()?)
 }

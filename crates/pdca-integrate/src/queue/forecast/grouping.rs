@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::queue::search::closure;
+
 /// The maximum number of steps of the exact search; one choice among n changes counts as n² steps.
 const MOST_STEPS: usize = 2_000_000;
 
@@ -34,8 +36,9 @@ impl Grouping {
     /// Groups the changes. `needs` has, for each change, the places that it needs; `conflicts` are pairs of places.
     pub fn new(needs: &[Vec<usize>], conflicts: &[(usize, usize)]) -> Self {
         let count = needs.len();
+        let known = |place: usize| closure(needs, [place]).into_iter().filter(|need| *need < count);
         let closures: Vec<BTreeSet<usize>> =
-            (0..count).map(|place| closure(needs, place)).collect();
+            (0..count).map(|place| known(place).collect()).collect();
         let mut direct = vec![BTreeSet::new(); count];
         for (one, other) in conflicts.iter().filter(|(one, other)| *one.max(other) < count) {
             // A change contains what it stands on; they were merged when it was built.
@@ -90,17 +93,6 @@ impl Grouping {
             .collect();
         Self { groups, clusters }
     }
-}
-
-/// Returns a place and everything that it needs.
-fn closure(needs: &[Vec<usize>], place: usize) -> BTreeSet<usize> {
-    let (mut found, mut open) = (BTreeSet::new(), vec![place]);
-    while let Some(place) = open.pop() {
-        if place < needs.len() && found.insert(place) {
-            open.extend(&needs[place]);
-        }
-    }
-    found
 }
 
 /// Returns the connected components of the graph on these places.
@@ -248,7 +240,7 @@ mod tests {
             }
             // A change contains what it needs and does not conflict with it.
             let related = |one: usize, other: usize| {
-                closure(&needs, one).contains(&other) || closure(&needs, other).contains(&one)
+                closure(&needs, [one]).contains(&other) || closure(&needs, [other]).contains(&one)
             };
             let edges: Vec<(usize, usize)> = edges
                 .into_iter()

@@ -10,7 +10,7 @@ use crate::Entry;
 use crate::queue::landing_base::LandingBase;
 use crate::queue::target_branch::TargetBranch;
 
-use super::{IntegrationJournal, JournalError, LOCK, back, myself, next, seal_of};
+use super::{IntegrationJournal, JournalError, LOCK, myself, next, seal_of};
 
 impl IntegrationJournal {
     /// Ends an interrupted integration that has nothing left to do.
@@ -92,12 +92,7 @@ pub(super) fn settle(
             Effect::Land(landing) => {
                 place.is_some_and(|(branch, base)| has_landed(branch, base, landing))
             }
-            Effect::Prepare { .. }
-            | Effect::Rescue { .. }
-            | Effect::Apply { .. }
-            | Effect::Outside { .. }
-            | Effect::RemoveCheckout { .. }
-            | Effect::DeleteBranch { .. } => false,
+            Effect::Rescue { .. } | Effect::Apply { .. } => false,
         };
         if is_done {
             intent.done(journal, at)?;
@@ -115,5 +110,5 @@ fn has_landed(branch: &TargetBranch, base: &LandingBase, landing: &Landing) -> b
     } else {
         branch.store.commit_at(&landing.reference).ok().flatten()
     };
-    now.is_some_and(|now| crate::contains(&branch.store, now, back(&landing.new)).unwrap_or(false))
+    now.is_some_and(|now| crate::contains(&branch.store, now, landing.new).unwrap_or(false))
 }

@@ -111,7 +111,7 @@ fn what_is_half_written_and_cannot_be_cut_ends_the_driver_and_is_a_torn_tail() {
 fn e4_a_sync_that_failed_once_ends_the_driver_although_the_next_would_work() {
     let scene = Scene::new();
     let (mut journal, next) = faulty(&scene);
-    let intent = journal.intent(at(1), prepare("1")).unwrap();
+    let intent = journal.intent(at(1), rescue("1")).unwrap();
     *next.lock().unwrap() = Some(Fault::Sync);
     let error = intent.done(&mut journal, at(1)).unwrap_err();
     assert!(matches!(error, AppendError::Ended { source: Some(_), .. }), "{error}");
@@ -120,7 +120,7 @@ fn e4_a_sync_that_failed_once_ends_the_driver_although_the_next_would_work() {
     for _ in 0..2 {
         let error = journal.append(at(1), step()).unwrap_err();
         assert!(matches!(error, AppendError::Ended { .. }), "{error}");
-        assert!(journal.intent(at(1), prepare("2")).is_err());
+        assert!(journal.intent(at(1), rescue("2")).is_err());
     }
     assert_eq!(scene.bytes(), before);
     assert_eq!(journal.state().intents.len(), 1, "what was not synced does not count");

@@ -34,7 +34,7 @@ fn cell<T: Debug>(group: &[T], of: usize) -> String {
 }
 
 fn table() -> String {
-    let mut out = String::from("# runner ; lease ; checkout ; branch -> action\n");
+    let mut out = String::from("# runner ; checkout ; branch -> action\n");
     let mut tuples = 0;
     for bundle in BundlePhase::ALL {
         for (runs, _) in groups(&RunPhase::ALL, |run| decisions(run, bundle)) {
@@ -42,34 +42,27 @@ fn table() -> String {
             tuples += runs.len() * rows(runs[0], bundle, &mut out);
         }
     }
-    assert_eq!(tuples, 8640);
+    assert_eq!(tuples, 1440);
     out
 }
 
 /// Prints the rows of a run and bundle phase; gives back for how many tuples they stand.
 fn rows(run: RunPhase, bundle: BundlePhase, out: &mut String) -> usize {
-    let decide = |runner, lease, checkout, branch| {
-        decide(RecoveryFacts { run, bundle, checkout, branch, runner, lease })
-    };
-    let by_branch = |r, l, c| BRANCHES.map(|b| decide(r, l, c, b));
-    let by_checkout = |r, l| CHECKOUTS.map(|c| by_branch(r, l, c));
-    let by_lease = |r| LEASES.map(|l| by_checkout(r, l));
+    let decide =
+        |runner, checkout, branch| decide(RecoveryFacts { run, bundle, checkout, branch, runner });
+    let by_branch = |r, c| BRANCHES.map(|b| decide(r, c, b));
+    let by_checkout = |r| CHECKOUTS.map(|c| by_branch(r, c));
     let mut tuples = 0;
-    for (runners, _) in groups(&RUNNERS, by_lease) {
-        for (leases, _) in groups(&LEASES, |l| by_checkout(runners[0], l)) {
-            for (checkouts, _) in groups(&CHECKOUTS, |c| by_branch(runners[0], leases[0], c)) {
-                for (branches, action) in
-                    groups(&BRANCHES, |b| decide(runners[0], leases[0], checkouts[0], b))
-                {
-                    tuples += runners.len() * leases.len() * checkouts.len() * branches.len();
-                    let cells = [
-                        cell(&runners, RUNNERS.len()),
-                        cell(&leases, LEASES.len()),
-                        cell(&checkouts, CHECKOUTS.len()),
-                        cell(&branches, BRANCHES.len()),
-                    ];
-                    writeln!(out, "  {} -> {action:?}", cells.join(" ; ")).unwrap();
-                }
+    for (runners, _) in groups(&RUNNERS, by_checkout) {
+        for (checkouts, _) in groups(&CHECKOUTS, |c| by_branch(runners[0], c)) {
+            for (branches, action) in groups(&BRANCHES, |b| decide(runners[0], checkouts[0], b)) {
+                tuples += runners.len() * checkouts.len() * branches.len();
+                let cells = [
+                    cell(&runners, RUNNERS.len()),
+                    cell(&checkouts, CHECKOUTS.len()),
+                    cell(&branches, BRANCHES.len()),
+                ];
+                writeln!(out, "  {} -> {action:?}", cells.join(" ; ")).unwrap();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Nine rules that hold for every tuple, and that every decision comes to rest.
+//! Rules that hold for every tuple, and that every decision comes to rest.
 
 use super::*;
 
@@ -12,37 +12,8 @@ fn broken(
         .collect()
 }
 
-fn destroys(action: RecoveryAction) -> bool {
-    matches!(
-        action,
-        RecoveryAction::Rescue | RecoveryAction::RemoveCheckout | RecoveryAction::DeleteBranch
-    )
-}
-
 fn spawns(action: RecoveryAction) -> bool {
     matches!(action, RecoveryAction::Launch | RecoveryAction::Reclaim)
-}
-
-#[test]
-fn nothing_destructive_unless_the_runner_is_dead() {
-    assert_eq!(broken(|f, a| !destroys(a) || f.runner == Liveness::Dead), []);
-}
-
-#[test]
-fn a_checkout_is_removed_only_if_clean() {
-    assert_eq!(
-        broken(|f, a| a != RecoveryAction::RemoveCheckout || f.checkout == CheckoutFact::Clean),
-        []
-    );
-}
-
-#[test]
-fn a_branch_is_deleted_only_if_landed_and_unmoved() {
-    assert_eq!(
-        broken(|f, a| a != RecoveryAction::DeleteBranch
-            || (f.bundle == BundlePhase::Landed && f.branch == BranchFact::AsExpected)),
-        []
-    );
 }
 
 #[test]
@@ -51,43 +22,35 @@ fn spawning_only_in_running() {
 }
 
 #[test]
-fn spawning_only_with_no_runner_and_no_lease() {
-    let begins = |action| spawns(action) || action == RecoveryAction::Prepare;
+fn spawning_only_with_no_runner() {
+    assert_eq!(broken(|f, a| !spawns(a) || f.runner == Liveness::Dead), []);
+}
+
+#[test]
+fn unknown_liveness_means_no_action_and_nothing_else_alerts() {
     assert_eq!(
-        broken(|f, a| !begins(a) || (f.runner == Liveness::Dead && f.lease == Lease::None)),
+        broken(|f, a| (f.runner == Liveness::Unknown) == (a == RecoveryAction::AlertNoop)),
         []
     );
 }
 
 #[test]
-fn unknown_liveness_means_no_action() {
-    assert_eq!(broken(|f, a| f.runner != Liveness::Unknown || a == RecoveryAction::AlertNoop), []);
-}
-
-#[test]
-fn foreign_trees_are_untouched() {
-    let touches = |action| destroys(action) || spawns(action) || action == RecoveryAction::Prepare;
-    assert_eq!(broken(|f, a| f.checkout != CheckoutFact::Foreign || !touches(a)), []);
+fn a_runner_is_waited_for_before_anything_else_is_done_about_its_bundle() {
+    assert_eq!(
+        broken(|f, a| (f.runner == Liveness::Alive) == (a == RecoveryAction::AwaitRunner)),
+        []
+    );
 }
 
 #[test]
 fn runs_that_are_over_never_reopen() {
     let after_the_end = |action: RecoveryAction| match action {
-        RecoveryAction::Noop
-        | RecoveryAction::AlertNoop
-        | RecoveryAction::AwaitHuman
-        | RecoveryAction::DrainKill
-        | RecoveryAction::RevokeLease
-        | RecoveryAction::Rescue
-        | RecoveryAction::RemoveCheckout
-        | RecoveryAction::DeleteBranch => true,
-        RecoveryAction::Prepare
-        | RecoveryAction::Launch
+        RecoveryAction::Noop | RecoveryAction::AlertNoop | RecoveryAction::AwaitRunner => true,
+        RecoveryAction::Launch
         | RecoveryAction::Reclaim
         | RecoveryAction::MarkInterrupted
-        | RecoveryAction::FenceStop
-        | RecoveryAction::QueueForIntegration
         | RecoveryAction::BlockRecovery
+        | RecoveryAction::AwaitHuman
         | RecoveryAction::MarkAbandoned
         | RecoveryAction::MarkCleaned => false,
     };
@@ -95,14 +58,16 @@ fn runs_that_are_over_never_reopen() {
 }
 
 #[test]
-fn blocked_runs_never_spawn_queue_or_delete() {
-    assert_eq!(
-        broken(|f, a| !f.run.is_blocked()
-            || !(spawns(a)
-                || destroys(a)
-                || matches!(a, RecoveryAction::QueueForIntegration | RecoveryAction::Prepare))),
-        []
-    );
+fn blocked_runs_never_spawn_or_give_up() {
+    let ends = |a| matches!(a, RecoveryAction::MarkAbandoned | RecoveryAction::MarkCleaned);
+    assert_eq!(broken(|f, a| !f.run.is_blocked() || !(spawns(a) || ends(a))), []);
+}
+
+#[test]
+fn every_action_is_decided_for_some_tuple() {
+    let decided: std::collections::BTreeSet<RecoveryAction> =
+        RecoveryFacts::all().map(decide).collect();
+    assert_eq!(decided.len(), 10);
 }
 
 #[test]
@@ -116,23 +81,5 @@ fn every_tuple_comes_to_rest_in_a_few_steps_and_visits_none_twice() {
         }
         longest = longest.max(path.len() - 1);
     }
-    assert_eq!(
-        longest, 8,
-        "kill, revoke, interrupt, abandon, rescue, remove, rescue the branch, mark"
-    );
-}
-
-#[test]
-fn a_runner_is_stopped_before_anything_else_is_done_about_its_bundle() {
-    assert_eq!(
-        broken(|f, a| f.runner != Liveness::Alive
-            || matches!(
-                a,
-                RecoveryAction::Noop
-                    | RecoveryAction::FenceStop
-                    | RecoveryAction::DrainKill
-                    | RecoveryAction::BlockRecovery
-            )),
-        []
-    );
+    assert_eq!(longest, 4, "wait, interrupt, abandon, mark");
 }

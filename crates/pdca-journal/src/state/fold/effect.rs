@@ -5,23 +5,17 @@ use pdca_state::BundleId;
 use super::require::is;
 use super::{Checked, RunState};
 
-use crate::oid::ObjectId;
+use crate::object_id::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Effect, EffectOutcome, Landing, Seal, Seq};
 use crate::state::{Integration, InvalidRecord, SealRecord, Since, WorkstreamStatus};
 
 impl RunState {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
-        use BundlePhase::{Abandoned, Cleaned, Interrupted, Landed, Ready};
         if let Some(bundle) = effect.bundle() {
             self.require_no_intent(bundle)?;
         }
         match effect {
-            Effect::Prepare { bundle, slot } => {
-                self.require_run(&[RunPhase::Preparing, RunPhase::Running])?;
-                self.require(bundle, &[Ready, Interrupted])?;
-                if *slot < self.admitted.lanes { Ok(()) } else { Err(InvalidRecord::Slot(*slot)) }
-            }
             Effect::Rescue { bundle, reference: _ } => {
                 let status = self.work(bundle)?.status.phase();
                 if status == BundlePhase::Running {
@@ -34,16 +28,6 @@ impl RunState {
                 self.check_apply(target, bundle, commit, onto)
             }
             Effect::Land(landing) => self.check_landing(landing),
-            Effect::Outside { .. } if self.phase.is_blocked() => self.require_run(&[]),
-            Effect::Outside { .. } => self.require_live(),
-            Effect::RemoveCheckout { bundle } => {
-                self.require_clearing()?;
-                self.require(bundle, &[Landed, Abandoned, Cleaned])
-            }
-            Effect::DeleteBranch { bundle, .. } => {
-                self.require_clearing()?;
-                self.require(bundle, &[Landed])
-            }
         }
     }
 
@@ -91,7 +75,7 @@ impl RunState {
         if in_turn && integration.takes(&sealed, commit, onto) {
             Ok(())
         } else {
-            Err(InvalidRecord::NotNext { bundle: bundle.clone(), commit: commit.clone() })
+            Err(InvalidRecord::NotNext { bundle: bundle.clone(), commit: *commit })
         }
     }
 
@@ -112,7 +96,7 @@ impl RunState {
         if integration.is_green(landing) {
             Ok(())
         } else {
-            Err(InvalidRecord::NotGated(landing.tree.clone()))
+            Err(InvalidRecord::NotGated(landing.tree))
         }
     }
 
@@ -157,11 +141,7 @@ impl RunState {
                     self.work(bundle)?.set(WorkstreamStatus::Landed, since);
                 }
             }
-            Effect::Prepare { .. }
-            | Effect::Rescue { .. }
-            | Effect::Outside { .. }
-            | Effect::RemoveCheckout { .. }
-            | Effect::DeleteBranch { .. } => {}
+            Effect::Rescue { .. } => {}
         }
         Ok(())
     }
@@ -175,7 +155,7 @@ impl RunState {
         if !self.admitted.targets.iter().any(|known| known.name == target) {
             return Err(InvalidRecord::NotPlanned(target.to_owned()));
         }
-        let integration = Integration::new(base.clone(), order.to_vec());
+        let integration = Integration::new(*base, order.to_vec());
         self.integrations.insert(target.to_owned(), integration);
         Ok(())
     }

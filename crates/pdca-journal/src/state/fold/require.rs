@@ -73,12 +73,6 @@ impl RunState {
         if phase.is_active() { Ok(()) } else { Err(InvalidRecord::RunIs { phase }) }
     }
 
-    /// Checkouts and branches may be removed only while draining or after the end.
-    pub(super) fn require_clearing(&self) -> Checked {
-        use RunPhase::{Aborted, Completed, Draining, Failed};
-        self.require_run(&[Draining, Completed, Aborted, Failed])
-    }
-
     pub(super) fn require_no_intent(&self, bundle: &BundleId) -> Checked {
         match self.intents.iter().find(|(_, effect)| touches(effect, bundle)) {
             Some((seq, _)) => Err(InvalidRecord::IntentOpen(*seq)),
