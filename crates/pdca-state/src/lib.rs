@@ -57,6 +57,7 @@ mod survey;
 mod title;
 
 mod archive;
+mod attempts;
 mod carry_forward;
 mod close;
 mod last_attempt;
@@ -70,6 +71,7 @@ pub use archive::{
     archive_stale, archive_superseded, resume_archive,
 };
 pub use artifact::{Artifact, Artifacts};
+pub use attempts::Attempts;
 pub use brief::{Awaits, Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use close::{close_disposition, close_text};

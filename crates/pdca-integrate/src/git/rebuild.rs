@@ -3,6 +3,7 @@
 //! The same base, patch, message and signature yield the same commit as in the checkout in which the change was
 //! checked. So a reviewed change can be sealed after that checkout is gone.
 
+use camino::Utf8PathBuf;
 use fs_err as fs;
 use gix::ObjectId;
 use pdca_state::sha256_hex;
@@ -39,7 +40,7 @@ impl Store {
     /// Creates the commit of a change. No ref names it yet.
     pub fn rebuild(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         self.require_commit(change.base)?;
-        let tree = self.patched_tree(change)?;
+        let tree = PrivateIndex::new(self, change).patched_tree(change)?;
         Ok(self.commit_tree(change, tree)?)
     }
 
@@ -68,22 +69,36 @@ impl Store {
         let written = repo.write_object(&commit);
         Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
     }
+}
 
-    fn patched_tree(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+/// An index of ours beside the repository, so that the user's own index is neither read nor written. It lives
+/// only while a patch is applied to it.
+struct PrivateIndex<'s> {
+    store: &'s Store,
+    path: Utf8PathBuf,
+}
+
+impl<'s> PrivateIndex<'s> {
+    fn new(store: &'s Store, change: &Ingredients<'_>) -> Self {
         let name = format!("{}-{}", change.base, sha256_hex(change.patch));
-        let index = self.git().room().join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
-        let made = self.patch_index(change, index.as_str());
-        match fs::remove_file(&index) {
+        let name = format!("index-{}", &sha256_hex(name.as_bytes())[..16]);
+        Self { store, path: store.git().room().join(name) }
+    }
+
+    /// Returns the tree of the base with the patch applied.
+    fn patched_tree(self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+        let made = self.apply(change);
+        match fs::remove_file(&self.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(StoreError::io("remove", &index, error).into())
+                Err(StoreError::io("remove", &self.path, error).into())
             }
             Ok(()) | Err(_) => made,
         }
     }
 
-    fn patch_index(&self, change: &Ingredients<'_>, index: &str) -> Result<ObjectId, RebuildError> {
+    fn apply(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         let git = |args: &[&str], stdin: &[u8]| {
-            let tool = self.git().tool(args, &[]).env("GIT_INDEX_FILE", index);
+            let tool = self.store.git().tool(args, &[]).env("GIT_INDEX_FILE", self.path.as_str());
             run(&tool.stdin(stdin.to_vec()))
         };
         let failed = |doing, said: &crate::git::command::Said| StoreError::Git {
