@@ -108,6 +108,8 @@ fn refold(
     let at = TargetTip { spec, branch: &known.branch, tip };
     let base = match base_of(cx.config, store, bundle, &brief, at) {
         Ok(base) => base,
+        // A prerequisite may get another result yet. Until then a person sees the stale one, which is more than
+        // nothing.
         Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
             return Ok(Refolded::Waits);
         }

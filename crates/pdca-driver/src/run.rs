@@ -228,6 +228,7 @@ impl Run {
             let evidence = error.to_string();
             journal.append(at, vec![Record::Blocked { bundle, reason, evidence }])?;
         } else {
+            // Only now: it counts the fault that was just recorded.
             exhaust(&mut journal, id, result, at)?;
         }
         write_bundle_status(&self.runs, journal.run(), journal.state(), id)?;

@@ -122,7 +122,8 @@ impl<'w> KnownVerdicts<'w> {
         }
     }
 
-    /// Returns the verdict that a landing needs, as it is stored.
+    /// Returns the verdict that a landing needs, as it is stored. The search has just decided by it, so the rows
+    /// that it ignored are not looked at again.
     pub(super) fn to_land(&self, whole: &Candidate) -> Result<Option<Verdict>, IntegrateError> {
         Ok(match self.cache.look_up(&self.gates.key(whole))? {
             Lookup::Found(verdict) => Some(verdict),

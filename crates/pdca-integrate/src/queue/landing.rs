@@ -61,6 +61,7 @@ impl Integration<'_> {
         };
         let settings = self.request.settings;
         let mode = settings.land.mode();
+        // Later landings go onto the first one, wherever the branch is by then.
         if self.done.landed.is_empty() && mode.has_moved(self, candidate.base())? {
             return Ok(Round::Moved);
         }
