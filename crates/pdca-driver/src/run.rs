@@ -677,19 +677,34 @@ mod tests {
         assert!(!was_cut_short(&run.state()));
     }
 
+    /// A run whose driver died in an attempt, taken up by the next one.
+    fn resumed(scene: &Scene) -> Begun {
+        let first = scene.begin(&["7"]);
+        let name = first.run.id();
+        first.run.claim(scene.bundle().id(), 0, BASE).unwrap();
+        drop(first);
+        let again = scene.begin(&["7"]);
+        assert_eq!((again.resumed, again.run.id()), (true, name));
+        again
+    }
+
     #[test]
     fn the_same_batch_resumes_a_run_that_was_left_and_its_claim_is_over() {
         let scene = Scene::planned();
-        let first = scene.begin(&["7"]);
-        let (name, id) = (first.run.id(), scene.bundle().id().clone());
-        first.run.claim(&id, 0, BASE).unwrap();
-        drop(first);
-        let again = scene.begin(&["7"]);
-        assert!(again.resumed);
-        assert_eq!(again.run.id(), name);
-        assert_eq!(again.run.state().bundles[&id].status, WorkstreamStatus::Interrupted);
+        fs_err::create_dir_all(scene.config.lanes.root.join("lane-0")).unwrap();
+        let again = resumed(&scene);
+        let status = &again.run.state().bundles[scene.bundle().id()].status;
+        assert_eq!(*status, WorkstreamStatus::Interrupted);
         let actions: Vec<_> = again.recovered.iter().map(|one| one.action).collect();
         assert!(actions.contains(&pdca_journal::RecoveryAction::MarkInterrupted), "{actions:?}");
+    }
+
+    #[test]
+    fn a_claimed_lane_that_is_gone_when_the_run_is_resumed_is_left_to_a_person() {
+        let scene = Scene::planned();
+        let again = resumed(&scene);
+        let block = again.run.block_of(scene.bundle().id()).unwrap();
+        assert!(block.starts_with("its checkout is absent"), "{block}");
     }
 
     #[test]
