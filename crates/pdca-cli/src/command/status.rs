@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::context::{Context, Globals, IdArg};
 use crate::failure::{Failure, shorter};
 use crate::meeting::Branch;
-use crate::overview::runs::RunRow;
-use crate::overview::{Blocker, Doing, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::overview::runs::{DoingRow, RunRow};
+use crate::overview::{Blocker, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
 use crate::progress::span;
 use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
@@ -129,21 +129,6 @@ pub(super) struct Row {
     /// The command that continues it.
     next: Option<String>,
     error: Option<BadRow>,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct DoingRow {
-    /// The step, leaf or gate.
-    what: String,
-    /// In UTC.
-    since: String,
-}
-
-impl DoingRow {
-    fn of(doing: &Doing) -> Self {
-        Self { what: doing.what.clone(), since: doing.since.to_string() }
-    }
 }
 
 #[derive(Debug, Serialize)]

@@ -12,7 +12,7 @@ use crate::command::words;
 use crate::context::Context;
 use crate::style::printable;
 
-use super::ago;
+use super::{Doing, activity, ago};
 
 /// One active run.
 #[derive(Debug, Serialize)]
@@ -34,8 +34,35 @@ pub(crate) struct RunRow {
     pub(crate) blocked: Vec<BlockRow>,
     /// The error of reading its journal.
     pub(crate) error: Option<String>,
+    /// The current activity of an integration with a live driver. That of a batch is with its bundles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) doing: Option<DoingRow>,
     #[serde(skip)]
     at: Option<Moment>,
+}
+
+/// The current activity of a bundle or an integration.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct DoingRow {
+    /// The step, leaf or gate.
+    what: String,
+    /// In UTC.
+    since: String,
+}
+
+impl DoingRow {
+    pub(crate) fn of(doing: &Doing) -> Self {
+        Self { what: doing.what.clone(), since: doing.since.to_string() }
+    }
+
+    /// Renders the activity with the time that it takes so far.
+    fn shown(&self, now: i64) -> String {
+        let begun: Option<jiff::Timestamp> = self.since.parse().ok();
+        let seconds = begun.map_or(0, |begun| now.saturating_sub(begun.as_second()));
+        let long = words::duration(Duration::from_secs(u64::try_from(seconds).unwrap_or(0).max(1)));
+        format!("{} for {long}", printable(&self.what))
+    }
 }
 
 /// The present or last driver of a run.
@@ -78,6 +105,7 @@ impl RunRow {
             block: None,
             blocked: Vec::new(),
             error: None,
+            doing: None,
             at: None,
         };
         match &sighting.state {
@@ -106,7 +134,10 @@ impl RunRow {
     /// Makes the row of an integration, whose record is in another directory.
     pub(crate) fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let dir = site.dirs.integrations().dir(&sighting.id);
-        Self { kind: "integration", dir, ..Self::of(sighting, site) }
+        let is_driven = sighting.driver == Liveness::Alive;
+        let doing = is_driven.then(|| activity::of_integration(&dir)).flatten();
+        let doing = doing.as_ref().map(DoingRow::of);
+        Self { kind: "integration", dir, doing, ..Self::of(sighting, site) }
     }
 
     /// Returns the command that continues it.
@@ -143,7 +174,9 @@ impl RunRow {
             format!(", {what}")
         });
         let name = if self.kind == "integration" { "integration" } else { "run" };
-        let mut lines = vec![format!("{name} {}  {phase}{long}{driver}", self.id)];
+        let doing = self.doing.as_ref().map(|doing| doing.shown(cx.ambient.now()));
+        let doing = doing.map_or_else(String::new, |doing| format!(": {}", p.good(doing)));
+        let mut lines = vec![format!("{name} {}  {phase}{long}{driver}{doing}", self.id)];
         let told = |what: &str, evidence: &str, hint: &str| {
             let evidence = printable(evidence).into_owned();
             format!("  {} {evidence}  {hint}", p.warn(what))

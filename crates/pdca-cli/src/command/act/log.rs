@@ -4,6 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
+use pdca_events::WarningCode;
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let mut records = Records::load(dir)?;
     let (now, problems) = baseline(workspace)?;
     for problem in problems {
-        cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&problem)))?;
+        cx.warn(err, WarningCode::RecordUnreadable, printable(&problem))?;
     }
     let mut finished = Vec::new();
     if writes {
