@@ -51,6 +51,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use pdca_events::WarningCode;
 
 use crate::ambient::{Ambient, Stream};
 use crate::context::{Context, Globals};
@@ -377,7 +378,7 @@ fn tell_warnings(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
             format!("{}: ", line.show(&cx.ambient.cwd))
         });
         let text = crate::style::printable(&warning.what);
-        cx.note(err, &format!("{} {place}{text}", cx.err.warn("warning:")))?;
+        cx.warn(err, WarningCode::ConfigIgnored, format_args!("{place}{text}"))?;
     }
     Ok(())
 }

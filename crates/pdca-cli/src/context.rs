@@ -5,9 +5,11 @@ mod config_tests;
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_events::WarningCode;
 use pdca_state::{Bundle, BundleId};
 
 use crate::ambient::{Ambient, Stream};
@@ -211,6 +213,18 @@ impl<'a> Context<'a> {
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer)?;
         Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+    }
+
+    /// Writes a warning to standard error, unless `--quiet`. It is for commands without an event stream, so its
+    /// code is part of the line: a program that reads nothing else can tell warnings apart.
+    pub fn warn(
+        &self,
+        err: &mut dyn Write,
+        code: WarningCode,
+        text: impl Display,
+    ) -> Result<(), Failure> {
+        let code = self.err.faint(format!("[{code}]"));
+        self.note(err, &format!("{} {text} {code}", self.err.warn("warning:")))
     }
 
     /// Writes a note to standard error, unless `--quiet`.

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_events::{Activity, Event, EventKind, Halt, Scope, Step};
+use pdca_events::{Activity, Event, EventKind, Halt, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
 use pdca_state::Reentry;
 
@@ -94,7 +94,8 @@ impl Progress {
         if let Some(error) = failed {
             self.wipe(err)?;
             let warning = self.palette.warn("warning:");
-            writeln!(err, "{warning} what happens is no longer recorded: {error}")?;
+            let code = self.palette.faint(format!("[{}]", WarningCode::EventsNotStored));
+            writeln!(err, "{warning} what happens is no longer recorded: {error} {code}")?;
         }
         self.show(event, err)
     }
@@ -383,7 +384,7 @@ pub(crate) fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pdca_events::{Proof, Stream, WarningCode};
+    use pdca_events::{Proof, Stream};
 
     fn shown(detail: Detail, terminal: bool, events: Vec<EventKind>) -> String {
         let (to, from) = crossbeam_channel::unbounded();

@@ -11,22 +11,25 @@
 //! *ages* each time a rival that is later in the order starts before it. Once it has aged
 //! [`PATIENCE`] times, no rival starts before it, except one that reached that age earlier.
 
-mod moves;
+mod blockers;
+mod progress;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod why;
 
-use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use pdca_state::{Awaits, BundleId};
 
-use crate::claims::Claims;
 use crate::item::ItemState;
 use crate::pattern::Pattern;
 use crate::plan::Plan;
 
+use blockers::Blockers;
+use progress::Progress;
+use queue::ReadyQueue;
+use why::Explanation;
 pub use why::{ClaimHolder, Unmet, Why};
 
 /// The number of lower-ranked rivals that may start before a ready bundle.
@@ -98,9 +101,6 @@ pub(crate) enum Waiver {
     Rivals(usize, usize),
 }
 
-/// The sort key of the start order: the longest chain first, then the name.
-type Turn = (Reverse<u64>, usize);
-
 /// The state of a plan that is being carried out.
 ///
 /// The caller reports events; the frontier only decides which bundle is next. Rivals are never in
@@ -110,34 +110,12 @@ type Turn = (Reverse<u64>, usize);
 #[derive(Debug, Clone)]
 pub struct Frontier<'p> {
     plan: &'p Plan,
-    claims: Cow<'p, Claims>,
     status: Vec<ItemStatus>,
-    /// The progress of each bundle, compared with what its dependants wait for.
-    reached: Vec<Option<Awaits>>,
-    /// The bundles that are not in flight and whose result blocks rivals.
-    holding: BTreeSet<usize>,
-    /// For each bundle, the number of prerequisites that it still waits for.
-    unmet: Vec<usize>,
-    ready: BTreeSet<Turn>,
-    /// The ready bundles that [`Frontier::start`] has to look at; the others cannot start now.
-    candidates: BTreeSet<Turn>,
-    /// For each claim, the ready bundles that hold it.
-    waiting: Vec<BTreeSet<Turn>>,
-    /// In the order of their starts.
-    in_flight: Vec<usize>,
+    progress: Progress<'p>,
+    queue: ReadyQueue<'p>,
+    blockers: Blockers<'p>,
     /// Completed from outside while in flight; the outcome that they report later is ignored.
     settled: BTreeSet<usize>,
-    /// For each claim, the number of bundles in `in_flight` and `holding` that block it.
-    held: Vec<u32>,
-    /// For each ready bundle, the number of lower-ranked rivals that were started before it.
-    age: Vec<u32>,
-    /// The bundles that have aged [`PATIENCE`] times, in that order.
-    impatient: Vec<usize>,
-    /// For each claim, the number of impatient bundles that block it for the others.
-    kept: Vec<u32>,
-    /// The bundles that were skipped because of a rival, since [`Frontier::take_passed_over`].
-    passed_over: Vec<usize>,
-    waiver: Option<Waiver>,
 }
 
 impl<'p> Frontier<'p> {
@@ -147,44 +125,31 @@ impl<'p> Frontier<'p> {
     }
 
     pub(crate) fn waiving(plan: &'p Plan, waiver: Option<Waiver>) -> Self {
-        let bundles = plan.items.len();
         let status = plan.items.iter().map(|item| match item.standing {
             ItemState::Active => ItemStatus::Open,
             ItemState::Waiting | ItemState::Built | ItemState::Red => ItemStatus::Halted,
             ItemState::Complete | ItemState::Landed => ItemStatus::Complete,
             ItemState::Ended => ItemStatus::Ended,
         });
-        let reached = plan.items.iter().map(|item| item.standing.reached());
+        let (edge, rivals) = match waiver {
+            Some(Waiver::Edge(before, after)) => (Some((before, after)), None),
+            Some(Waiver::Rivals(a, b)) => (None, Some((a, b))),
+            None => (None, None),
+        };
         let mut frontier = Self {
             plan,
-            claims: Cow::Borrowed(&plan.claims),
             status: status.collect(),
-            reached: reached.collect(),
-            holding: BTreeSet::new(),
-            unmet: vec![0; bundles],
-            ready: BTreeSet::new(),
-            candidates: BTreeSet::new(),
-            waiting: vec![BTreeSet::new(); plan.claims.len()],
-            in_flight: Vec::new(),
+            progress: Progress::new(&plan.items, &plan.graph, edge),
+            queue: ReadyQueue::new(&plan.rank, &plan.claims),
+            blockers: Blockers::new(&plan.claims, rivals),
             settled: BTreeSet::new(),
-            held: vec![0; plan.claims.len()],
-            age: vec![0; bundles],
-            impatient: Vec::new(),
-            kept: vec![0; plan.claims.len()],
-            passed_over: Vec::new(),
-            waiver,
         };
-        for bundle in 0..bundles {
-            let unmet = plan.graph.before(bundle).filter(|(before, tie)| {
-                frontier.reached[*before] < Some(tie.awaits)
-                    && waiver != Some(Waiver::Edge(*before, bundle))
-            });
-            frontier.unmet[bundle] = unmet.count();
+        for bundle in 0..plan.items.len() {
             frontier.make_ready(bundle);
         }
         for (bundle, item) in plan.items.iter().enumerate() {
             if item.standing.holds(plan.options.rivals) {
-                frontier.hold(bundle);
+                frontier.blockers.hold(bundle);
             }
         }
         frontier
@@ -199,7 +164,7 @@ impl<'p> Frontier<'p> {
     /// in flight when an earlier run stopped. Returns true if it was started.
     pub fn start_first(&mut self, id: &BundleId) -> Result<bool, FrontierError> {
         let bundle = self.find(id)?;
-        let may = self.status[bundle] == ItemStatus::Ready && !self.is_held(bundle);
+        let may = self.status[bundle] == ItemStatus::Ready && !self.blockers.blocks(bundle);
         if may {
             self.begin(bundle);
         }
@@ -209,11 +174,11 @@ impl<'p> Frontier<'p> {
     /// Returns the bundles that were skipped since the last call because a rival was in flight, with
     /// those rivals. A bundle is returned again only after one of its rivals ended.
     pub fn take_passed_over(&mut self) -> Vec<(BundleId, Vec<ClaimHolder>)> {
-        let mut passed = std::mem::take(&mut self.passed_over);
-        passed.sort_unstable();
-        passed.dedup();
-        passed.retain(|bundle| self.status[*bundle] == ItemStatus::Ready);
-        let named = |bundle: usize| (self.plan.items[bundle].id.clone(), self.holders(bundle));
+        let passed = self.queue.take_passed_over();
+        let named = |bundle: usize| {
+            let holders = Explanation { frontier: self, bundle }.holders();
+            (self.plan.items[bundle].id.clone(), holders)
+        };
         passed.into_iter().map(named).filter(|(_, holders)| !holders.is_empty()).collect()
     }
 
@@ -255,8 +220,8 @@ impl<'p> Frontier<'p> {
             | ItemStatus::Halted
             | ItemStatus::Failed
             | ItemStatus::Ended => {
-                self.pass_on(bundle);
-                self.leave_ready(bundle);
+                self.queue.pass_on(&self.blockers, bundle);
+                self.queue.leave(self.blockers.claims(), bundle);
                 self.status[bundle] = ItemStatus::Complete;
             }
         }
@@ -296,24 +261,17 @@ impl<'p> Frontier<'p> {
         patterns: Vec<Pattern>,
     ) -> Result<Vec<ClaimHolder>, FrontierError> {
         let bundle = self.find(id)?;
-        self.claims.to_mut().widen(bundle, patterns);
-        self.recount();
+        self.blockers.widen(|claims| claims.widen(bundle, patterns));
+        self.queue.recount(self.blockers.claims());
         let is_in_flight = self.status[bundle] == ItemStatus::InFlight;
-        Ok(if is_in_flight { self.holders(bundle) } else { Vec::new() })
+        let explanation = Explanation { frontier: self, bundle };
+        Ok(if is_in_flight { explanation.holders() } else { Vec::new() })
     }
 
     /// Explains the status of a bundle; `None` if the plan has no such bundle.
     pub fn why(&self, id: &BundleId) -> Option<Why> {
         let bundle = self.plan.find(id)?;
-        Some(match self.status[bundle] {
-            ItemStatus::Open => Why::Waits { on: self.unmet(bundle) },
-            ItemStatus::Ready => self.why_ready(bundle),
-            ItemStatus::InFlight => Why::InFlight,
-            ItemStatus::Halted => Why::Halted,
-            ItemStatus::Failed => Why::Failed,
-            ItemStatus::Complete => Why::Complete,
-            ItemStatus::Ended => Why::Ended,
-        })
+        Some(Explanation { frontier: self, bundle }.why())
     }
 
     /// The status of a bundle; `None` if the plan has no such bundle.
@@ -323,12 +281,12 @@ impl<'p> Frontier<'p> {
 
     /// Iterates over the bundles in flight, in the order of their starts.
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = &BundleId> {
-        self.in_flight.iter().map(|bundle| &self.plan.items[*bundle].id)
+        self.blockers.in_flight().iter().map(|bundle| &self.plan.items[*bundle].id)
     }
 
     /// Returns true if nothing is in flight or ready: without an outside event nothing will start.
     pub fn is_exhausted(&self) -> bool {
-        self.in_flight.is_empty() && self.ready.is_empty()
+        self.blockers.in_flight().is_empty() && self.queue.is_empty()
     }
 
     fn find(&self, id: &BundleId) -> Result<usize, FrontierError> {
@@ -337,5 +295,85 @@ impl<'p> Frontier<'p> {
 
     fn ids(&self, bundles: &[usize]) -> Vec<BundleId> {
         self.plan.names(bundles).into_iter().cloned().collect()
+    }
+
+    /// Starts the first bundle in order that may start.
+    pub(crate) fn start(&mut self) -> Option<usize> {
+        let bundle = self.queue.next(&self.blockers)?;
+        self.begin(bundle);
+        Some(bundle)
+    }
+
+    fn begin(&mut self, bundle: usize) {
+        self.queue.leave(self.blockers.claims(), bundle);
+        self.status[bundle] = ItemStatus::InFlight;
+        self.blockers.start(bundle);
+        self.queue.overtake(self.blockers.claims(), bundle);
+    }
+
+    pub(crate) fn end(&mut self, bundle: usize, outcome: Completion) -> Vec<usize> {
+        let freed = self.blockers.end(bundle);
+        self.queue.offer(&freed);
+        if self.settled.remove(&bundle) {
+            self.status[bundle] = ItemStatus::Complete;
+            if self.progress.of(bundle) < Some(self.plan.options.rivals) {
+                self.blockers.hold(bundle);
+            }
+            return Vec::new();
+        }
+        let (status, level) = match outcome {
+            Completion::Complete => (ItemStatus::Complete, Some(Awaits::Accepted)),
+            Completion::Built => (ItemStatus::Halted, Some(Awaits::Built)),
+            Completion::Red | Completion::Halted => (ItemStatus::Halted, None),
+            Completion::Failed => (ItemStatus::Failed, None),
+        };
+        self.status[bundle] = status;
+        let has_result =
+            matches!(outcome, Completion::Complete | Completion::Built | Completion::Red);
+        // A red result blocks rivals as well: a person may find the gate at fault and accept it.
+        let far = level.unwrap_or(Awaits::Built);
+        if has_result && far < self.plan.options.rivals {
+            self.blockers.hold(bundle);
+        }
+        level.map_or_else(Vec::new, |level| self.reach(bundle, level))
+    }
+
+    pub(crate) fn are_rivals(&self, a: usize, b: usize) -> bool {
+        self.blockers.are_rivals(a, b)
+    }
+
+    fn make_ready(&mut self, bundle: usize) {
+        if self.status[bundle] == ItemStatus::Open && self.progress.is_met(bundle) {
+            self.status[bundle] = ItemStatus::Ready;
+            self.queue.enter(self.blockers.claims(), bundle);
+        }
+    }
+
+    /// Records the progress of a bundle. Returns the bundles that became ready, in name order.
+    pub(crate) fn reach(&mut self, bundle: usize, level: Awaits) -> Vec<usize> {
+        let Some(mut released) = self.progress.raise(bundle, level) else { return Vec::new() };
+        if level >= self.plan.options.rivals {
+            let freed = self.blockers.unhold(bundle);
+            self.queue.offer(&freed);
+        }
+        for &dependant in &released {
+            self.make_ready(dependant);
+        }
+        released.retain(|dependant| self.status[*dependant] == ItemStatus::Ready);
+        released.sort_unstable();
+        released
+    }
+
+    /// Resets the progress of a bundle. Dependants that were ready wait again; those in flight go on.
+    fn take_back(&mut self, bundle: usize) {
+        let freed = self.blockers.unhold(bundle);
+        self.queue.offer(&freed);
+        for dependant in self.progress.reset(bundle) {
+            if self.status[dependant] == ItemStatus::Ready {
+                self.queue.pass_on(&self.blockers, dependant);
+                self.queue.leave(self.blockers.claims(), dependant);
+                self.status[dependant] = ItemStatus::Open;
+            }
+        }
     }
 }

@@ -91,39 +91,13 @@ impl Plan {
             work: self.weight.iter().sum(),
             critical_path: self.rank.iter().copied().max().unwrap_or(0),
             enough,
-            costliest: if makespans.is_empty() { None } else { self.costliest(*lanes.end()) },
+            costliest: if makespans.is_empty() {
+                None
+            } else {
+                Timeline::of(self, *lanes.end(), None).costliest(self)
+            },
             makespans,
         }
-    }
-
-    fn costliest(&self, lanes: usize) -> Option<Costliest> {
-        let run = Timeline::of(self, lanes, None);
-        let tried = run.decisive();
-        let step = tried.len().div_ceil(MAX_TRIED).max(1);
-        let gain = |waiver: &Waiver| {
-            run.time().saturating_sub(Timeline::of(self, lanes, Some(*waiver)).time())
-        };
-        let tried = tried.iter().step_by(step).map(|waiver| (gain(waiver), *waiver));
-        // `max_by_key` returns the last maximum; reversed, that is the first.
-        let best = tried.rev().max_by_key(|(saves, _)| *saves).filter(|(saves, _)| *saves > 0);
-        let (saves, waiver) = best?;
-        Some(Costliest { constraint: self.constraint(waiver)?, saves })
-    }
-
-    fn constraint(&self, waiver: Waiver) -> Option<Constraint> {
-        let id = |bundle: usize| self.items[bundle].id.clone();
-        Some(match waiver {
-            Waiver::Edge(before, after) => Constraint::Dependency(Edge {
-                dependant: id(after),
-                prerequisite: id(before),
-                place: self.graph.edge(before, after)?.place.clone(),
-                awaits: self.graph.edge(before, after)?.awaits,
-            }),
-            Waiver::Rivals(a, b) => {
-                let rivalry: Rivalry = self.claims.rivalry(a, b)?;
-                Constraint::Rivals(Rivals { bundles: (id(a), id(b)), rivalry })
-            }
-        })
     }
 }
 
@@ -132,6 +106,25 @@ impl Plan {
 enum WaitCause {
     Constraint(usize, Waiver),
     Lane(usize),
+}
+
+impl Waiver {
+    /// Returns the declaration that is ignored.
+    fn constraint(self, plan: &Plan) -> Option<Constraint> {
+        let id = |bundle: usize| plan.items[bundle].id.clone();
+        Some(match self {
+            Waiver::Edge(before, after) => Constraint::Dependency(Edge {
+                dependant: id(after),
+                prerequisite: id(before),
+                place: plan.graph.edge(before, after)?.place.clone(),
+                awaits: plan.graph.edge(before, after)?.awaits,
+            }),
+            Waiver::Rivals(a, b) => {
+                let rivalry: Rivalry = plan.claims.rivalry(a, b)?;
+                Constraint::Rivals(Rivals { bundles: (id(a), id(b)), rivalry })
+            }
+        })
+    }
 }
 
 struct Timeline {
@@ -183,6 +176,20 @@ impl Timeline {
 
     fn time(&self) -> u64 {
         self.ends.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// The declaration of which the waiver saves the most time.
+    fn costliest(&self, plan: &Plan) -> Option<Costliest> {
+        let tried = self.decisive();
+        let step = tried.len().div_ceil(MAX_TRIED).max(1);
+        let gain = |waiver: &Waiver| {
+            self.time().saturating_sub(Timeline::of(plan, self.lanes, Some(*waiver)).time())
+        };
+        let tried = tried.iter().step_by(step).map(|waiver| (gain(waiver), *waiver));
+        // `max_by_key` returns the last maximum; reversed, that is the first.
+        let best = tried.rev().max_by_key(|(saves, _)| *saves).filter(|(saves, _)| *saves > 0);
+        let (saves, waiver) = best?;
+        Some(Costliest { constraint: waiver.constraint(plan)?, saves })
     }
 
     /// The constraints on the chain of causes from the last end back to the start.

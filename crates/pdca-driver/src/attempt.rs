@@ -167,4 +167,25 @@ mod tests {
         fs_err::create_dir(root.join("issue_7.json")).unwrap();
         attempts.load(&id).unwrap_err();
     }
+
+    #[test]
+    fn a_garbled_record_counts_as_none_and_an_update_does_not_bring_it_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let (attempts, id) = (Attempts::new(root.clone()), "7".parse::<BundleId>().unwrap());
+        fs_err::write(root.join("issue_7.json"), "{ torn").unwrap();
+        assert_eq!(attempts.load(&id).unwrap(), None);
+        attempts.update(&id, |_| panic!("there is nothing to change")).unwrap();
+        assert!(attempts.is_under_way(&id), "it is left for a person");
+    }
+
+    #[test]
+    fn of_two_commits_of_the_same_patch_the_latest_counts() {
+        let change =
+            |patch: &str, head: &str| ChangeCommit { patch: patch.into(), head: head.into() };
+        let text = r#"{"iterations":0,"brief":"b","target":"t","branch":"main","base":"c"}"#;
+        let mut attempt: Attempt = serde_json::from_str(text).unwrap();
+        attempt.changes = vec![change("p", "first"), change("q", "other"), change("p", "second")];
+        assert_eq!(attempt.head_of("p"), Some("second"));
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) fn auto_findings(
     let is_due = most > 0 && snapshot.state == State::Checked;
     let (true, Some(gates)) = (is_due, &snapshot.gates) else { return Ok(Vec::new()) };
     let bundle = config.dirs.bundles.bundle(&snapshot.id);
-    if bundle.auto_iterations()? >= most {
+    if bundle.attempts().auto_iterations()? >= most {
         return Ok(Vec::new());
     }
     let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(Vec::new()) };
@@ -43,7 +43,7 @@ pub(crate) fn auto_findings(
 }
 
 fn is_repeated(bundle: &Bundle, patch: &[u8]) -> Result<bool, LoadError> {
-    Ok(bundle.last_attempt()?.is_some_and(|last| last.patch() == Some(patch)))
+    Ok(bundle.attempts().last()?.is_some_and(|last| last.patch() == Some(patch)))
 }
 
 fn findings(attempt: &Attempt<'_>) -> Vec<String> {

@@ -221,4 +221,30 @@ deleted file mode 100644
         let row = row(&of("src"), patch, Drift::Warn).unwrap();
         assert_eq!(row.note.as_deref(), Some(r"not declared: x\ny"));
     }
+
+    /// A bundle with a gate report about a patch that touches paths.
+    fn gated(touches: &str) -> crate::testing::Scene {
+        let mut scene = crate::testing::Scene::planned();
+        scene.workspace.brief("7", &[("Touches", touches)]);
+        scene.stop_after("check-gates.json");
+        scene
+    }
+
+    #[test]
+    fn a_report_is_outdated_once_the_declaration_covers_less_than_before() {
+        let scene = gated("**");
+        let snapshot = || scene.bundle().load().unwrap();
+        assert!(!is_drift_outdated(&scene.config, &snapshot()).unwrap());
+        scene.workspace.brief("7", &[("Touches", "nowhere")]);
+        assert!(is_drift_outdated(&scene.config, &snapshot()).unwrap());
+    }
+
+    #[test]
+    fn a_report_with_a_finding_is_outdated_once_drift_is_turned_off() {
+        let mut scene = gated("nowhere");
+        let snapshot = scene.bundle().load().unwrap();
+        assert!(!is_drift_outdated(&scene.config, &snapshot).unwrap());
+        scene.config.schedule.drift = Drift::Fail;
+        assert!(is_drift_outdated(&scene.config, &snapshot).unwrap(), "it blocks now");
+    }
 }

@@ -139,7 +139,7 @@ fn brief_digest(bundle: &Bundle) -> Option<String> {
 
 /// Derives a failure from the builder's log, if the record is missing.
 fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
-    let log = bundle.dir().join(Bundle::error_log("builder"));
+    let log = bundle.dir().join(Artifact::error_log("builder"));
     if glance.state != State::Planned || !log.is_file() {
         return None;
     }

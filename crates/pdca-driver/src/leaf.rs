@@ -6,7 +6,7 @@ use pdca_journal::{Point, When};
 use pdca_leaves::{
     Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock, call,
 };
-use pdca_state::{Bundle, WriteError, chain};
+use pdca_state::{Artifact, Bundle, WriteError, chain};
 
 use crate::attempt::forget_lost_checkout;
 use crate::attempt_notes::{SessionNote, agent_of};
@@ -182,7 +182,7 @@ pub(crate) fn keep_log(
     name: &str,
     text: &str,
 ) -> Result<Utf8PathBuf, WriteError> {
-    let relative = Bundle::error_log(name);
+    let relative = Artifact::error_log(name);
     let write = || bundle.publish_file(&relative, text.as_bytes());
     cx.effects.perform("error-log", write)?;
     Ok(bundle.dir().join(relative))

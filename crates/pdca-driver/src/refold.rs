@@ -108,6 +108,8 @@ fn refold(
     let at = TargetTip { spec, branch: &known.branch, tip };
     let base = match base_of(cx.config, store, bundle, &brief, at) {
         Ok(base) => base,
+        // A prerequisite may get another result yet. Until then a person sees the stale one, which is more than
+        // nothing.
         Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
             return Ok(Refolded::Waits);
         }
@@ -220,7 +222,7 @@ pub(crate) fn take_refolded(
     let note =
         || cx.config.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
     cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-    if let Some(notes) = bundle.read_archived(snapshot.iterations, Artifact::BuildNotes)? {
+    if let Some(notes) = bundle.attempts().read(snapshot.iterations, Artifact::BuildNotes)? {
         cx.publish(bundle, Artifact::BuildNotes, &notes)?;
     }
     cx.set_aside_verdicts(bundle, snapshot)?;
@@ -271,5 +273,92 @@ fn lacking(config: &WorkspaceConfig, landscape: &Landscape, id: &BundleId) -> Op
     match landscape.foundation_of(id, &brief, config.schedule.speculation()) {
         Ok(_) => None,
         Err(lacks) => lacks.into_iter().next().map(|lack| lack.on),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+    use pdca_integrate::{ObjectId, Support};
+
+    fn support() -> Support {
+        let head = ObjectId::from_hex("a".repeat(40).as_bytes()).unwrap();
+        Support { id: "2".parse().unwrap(), head, seal: None }
+    }
+
+    fn attempt(iterations: u32) -> Attempt {
+        Attempt {
+            iterations,
+            brief: "b".into(),
+            target: "app".into(),
+            branch: "main".into(),
+            base: "a".repeat(40),
+            tip: None,
+            stands_on: Vec::new(),
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
+        }
+    }
+
+    /// A bundle at its sign-off, with this record of its attempt.
+    fn at_sign_off(known: Option<&Attempt>) -> Scene {
+        let scene = Scene::planned();
+        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        scene.effects();
+        if let Some(known) = known {
+            scene.config.attempts().store(scene.bundle().id(), known).unwrap();
+        }
+        scene
+    }
+
+    fn mended(scene: &Scene) -> bool {
+        let bundle = scene.bundle();
+        mend(&scene.driver(), &bundle, &bundle.load().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_result_without_a_record_of_its_attempt_is_left_alone() {
+        assert!(!mended(&at_sign_off(None)));
+    }
+
+    #[test]
+    fn a_result_that_stands_on_the_branch_alone_is_never_stale() {
+        assert!(!mended(&at_sign_off(Some(&attempt(0)))));
+    }
+
+    #[test]
+    fn the_record_of_an_earlier_attempt_says_nothing_about_this_one() {
+        let earlier = Attempt { stands_on: vec![support()], ..attempt(5) };
+        assert!(!mended(&at_sign_off(Some(&earlier))));
+    }
+
+    #[test]
+    fn a_result_for_a_target_that_is_no_longer_configured_is_left_alone() {
+        let known = Attempt { stands_on: vec![support()], ..attempt(0) };
+        let scene = at_sign_off(Some(&known));
+        assert!(!mended(&scene));
+        assert_eq!(scene.effects(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_driver_that_died_after_the_record_leaves_the_archive_to_the_next_one() {
+        let ahead = Attempt { refolded: Some("2 has another result now".into()), ..attempt(1) };
+        let scene = at_sign_off(Some(&ahead));
+        assert!(mended(&scene));
+        let snapshot = scene.bundle().load().unwrap();
+        assert_eq!((snapshot.state, snapshot.iterations), (State::Planned, 1));
+        let brief = scene.workspace.read("results/issue_7/brief.md");
+        assert!(brief.contains("2 has another result now"), "{brief}");
+    }
+
+    #[test]
+    fn a_bundle_that_has_no_result_yet_is_not_archived_for_a_record_that_is_ahead() {
+        let scene = Scene::planned();
+        let ahead = Attempt { refolded: Some("why".into()), ..attempt(1) };
+        scene.config.attempts().store(scene.bundle().id(), &ahead).unwrap();
+        assert!(!mended(&scene));
+        assert_eq!(scene.bundle().load().unwrap().state, State::Planned);
     }
 }

@@ -62,7 +62,7 @@ fn advise(
     config: &LeafConfig,
 ) -> Result<(), BeatError> {
     let id = config.id.as_deref().unwrap_or("adviser");
-    let place = Bundle::advisory(id);
+    let place = Artifact::advisory(id);
     if bundle.dir().join(&place).exists() {
         return Ok(());
     }

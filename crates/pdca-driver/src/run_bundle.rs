@@ -477,4 +477,109 @@ mod tests {
         assert!(matches!(outcome, Err(BeatError::Admission(_))), "{outcome:?}");
         assert_eq!(scene.effects(), Vec::<&str>::new());
     }
+
+    fn artifacts(effects: Vec<&'static str>) -> Vec<&'static str> {
+        let is_artifact = |name: &&str| Artifact::from_file_name(name).is_some();
+        effects.into_iter().filter(is_artifact).collect()
+    }
+
+    #[test]
+    fn whichever_artifact_was_the_last_before_a_stop_no_beat_runs_twice() {
+        let whole = {
+            let scene = Scene::planned();
+            scene.driver().run_bundle(&scene.bundle()).unwrap();
+            artifacts(scene.effects())
+        };
+        let (summary, before) = whole.split_last().unwrap();
+        assert_eq!(*summary, "SUMMARY.md");
+        assert!(before.len() > 1, "{whole:?}");
+        for last in before {
+            let mut scene = Scene::planned();
+            scene.stop_after(last);
+            scene.driver().run_bundle(&scene.bundle()).unwrap();
+            assert_eq!(artifacts(scene.effects()), whole, "stopped after {last}");
+        }
+    }
+
+    #[test]
+    fn a_brief_that_asks_for_no_fix_is_closed_without_builder_and_reviewer() {
+        let mut scene = Scene::planned();
+        scene.config.close_words = vec!["wontfix".into()];
+        scene.workspace.brief("7", &[("Disposition hint", "wontfix: it is meant so")]);
+        let outcome = scene.driver().run_bundle(&scene.bundle()).unwrap();
+        assert_eq!(outcome.halt, Halt::AwaitingSignoff);
+        assert_eq!(
+            artifacts(scene.effects()),
+            ["close-disposition", "check-gates.json", "SUMMARY.md"]
+        );
+    }
+
+    #[test]
+    fn a_patch_that_was_edited_after_its_report_is_gated_again() {
+        let mut scene = Scene::planned();
+        scene.stop_after("check-gates.json");
+        scene.effects();
+        let bundle = scene.bundle();
+        fs_err::write(
+            bundle.path(Artifact::Patch),
+            "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n",
+        )
+        .unwrap();
+        scene.driver().run_bundle(&bundle).unwrap();
+        let effects = scene.effects();
+        assert!(effects.contains(&"check-gates.json"), "{effects:?}");
+        assert!(!effects.contains(&"patch.diff"), "the edited patch is kept: {effects:?}");
+    }
+
+    #[test]
+    fn a_failure_is_counted_until_the_bundle_comes_to_a_halt() {
+        let mut scene = Scene::planned();
+        scene.stop_after("patch.diff");
+        let bundle = scene.bundle();
+        let patch = bundle.read(Artifact::Patch).unwrap().unwrap();
+        fs_err::write(bundle.path(Artifact::Patch), "").unwrap();
+        let failures = || BeatFailures::of(&scene.config).find(&bundle, &bundle.glance().unwrap());
+        for times in 1..=2 {
+            let failed = scene.driver().run_bundle(&bundle);
+            assert!(matches!(failed, Err(BeatError::EmptyPatch)), "{failed:?}");
+            assert_eq!(failures().map(|failure| failure.times), Some(times));
+        }
+        fs_err::write(bundle.path(Artifact::Patch), patch).unwrap();
+        scene.driver().run_bundle(&bundle).unwrap();
+        assert_eq!(failures(), None);
+    }
+
+    #[test]
+    fn a_bundle_that_its_run_blocked_is_not_driven() {
+        let scene = Scene::planned();
+        let (run, bundle) = (scene.begin(&["7"]).run, scene.bundle());
+        run.claim(bundle.id(), 0, &"a".repeat(40)).unwrap();
+        let lost = CheckoutError::Lost { path: "/x".into() };
+        run.ended(bundle.id(), &Err(BeatError::Checkout(lost))).unwrap();
+        let driver = Driver { run: Some(&run), ..scene.driver() };
+        let outcome = driver.run_bundle(&bundle);
+        assert!(matches!(outcome, Err(BeatError::Blocked { .. })), "{outcome:?}");
+        assert_eq!(scene.effects(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_reviewer_that_failed_for_good_is_not_asked_again() {
+        let mut scene = Scene::planned();
+        scene.stop_after("check-gates.json");
+        scene.effects();
+        let bundle = scene.bundle();
+        fs_err::write(bundle.dir().join(Artifact::error_log(REVIEW_LOG)), "it crashed\n").unwrap();
+        let position = scene.driver().position(&bundle.load().unwrap()).unwrap();
+        assert_eq!(position.review, Reviewed::Failed);
+        scene.driver().run_bundle(&bundle).unwrap();
+        assert_eq!(artifacts(scene.effects()), ["SUMMARY.md"]);
+    }
+
+    #[test]
+    fn the_name_of_a_job_keeps_its_parts_apart_whatever_the_run_is_called() {
+        let mut scene = Scene::planned();
+        scene.config.run = "by-hand-1".into();
+        let name = scene.driver().job_name("7", 3).unwrap();
+        assert_eq!(name.to_string(), "pdca-by.hand.1-7-g3");
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) fn start_of(
     }
     // A plan that was made anew is built anew. A change that was accepted was right by itself and is not mended but
     // built again, with what it did not go together with in view.
-    let last = bundle.last_attempt()?;
+    let last = bundle.attempts().last()?;
     let last = last.filter(|last| last.reentry == Reentry::Do && !last.was_accepted);
     let Some(last) = last else { return Ok(None) };
     let Some(patch) = last.patch() else { return Ok(None) };

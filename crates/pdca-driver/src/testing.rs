@@ -1,17 +1,30 @@
 //! A workspace without targets and without processes, for tests of what the driver decides.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_process::Cancel;
-use pdca_state::Bundle;
+use pdca_state::{Bundle, BundleId};
 use pdca_testkit::Workspace;
 
 use crate::authorship::Dates;
 use crate::config::WorkspaceConfig;
 use crate::event::Stream;
+use crate::run::{Begun, Run};
 use crate::run_bundle::Driver;
-use pdca_journal::{Effects, Point, When};
+use pdca_journal::{Effects, Moment, Point, When};
+
+/// A clock that is one millisecond later at each call, so that later runs have later names.
+pub(crate) fn clock() -> Moment {
+    static CALLS: AtomicI64 = AtomicI64::new(1_700_000_000_000);
+    let millis = CALLS.fetch_add(1, Ordering::Relaxed);
+    Moment {
+        wall: jiff::Timestamp::from_millisecond(millis).unwrap(),
+        uptime: Duration::from_millis(millis.unsigned_abs()),
+    }
+}
 
 /// The configuration of a workspace in which stubs stand in for every leaf.
 pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
@@ -29,6 +42,8 @@ pub(crate) struct Scene {
     pub(crate) workspace: Workspace,
     pub(crate) config: WorkspaceConfig,
     pub(crate) cancel: Cancel,
+    /// Cancels the driver once this effect is completed.
+    pub(crate) stop_after: Option<&'static str>,
     done: Mutex<Vec<&'static str>>,
     events: Stream,
 }
@@ -40,7 +55,7 @@ impl Scene {
         let config = config(workspace.path());
         let events = Stream::new(|| jiff::Timestamp::UNIX_EPOCH, drop);
         let (cancel, done) = (Cancel::new(), Mutex::default());
-        Self { workspace, config, cancel, done, events }
+        Self { workspace, config, cancel, stop_after: None, done, events }
     }
 
     pub(crate) fn bundle(&self) -> Bundle {
@@ -49,6 +64,21 @@ impl Scene {
 
     pub(crate) fn driver(&self) -> Driver<'_> {
         Driver { effects: self, ..Driver::new(&self.config, &self.events, &self.cancel) }
+    }
+
+    /// Begins or resumes a run over these bundles.
+    pub(crate) fn begin(&self, ids: &[&str]) -> Begun {
+        let ids: Vec<BundleId> = ids.iter().map(|id| id.parse().unwrap()).collect();
+        Run::begin(&self.config, &ids, 2, clock).unwrap()
+    }
+
+    /// Drives the bundle until the effect `last` is completed, and gives it a driver that may go on.
+    pub(crate) fn stop_after(&mut self, last: &'static str) {
+        self.stop_after = Some(last);
+        let stopped = self.driver().run_bundle(&self.bundle());
+        assert!(matches!(stopped, Err(crate::BeatError::Interrupted)), "{stopped:?}");
+        self.stop_after = None;
+        self.cancel = Cancel::new();
     }
 
     /// The effects that were completed since the last call, in order.
@@ -61,6 +91,9 @@ impl Effects for Scene {
     fn reached(&self, point: Point) {
         if point.when == When::After {
             self.done.lock().unwrap().push(point.name);
+            if self.stop_after == Some(point.name) {
+                self.cancel.cancel();
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The codes of warnings.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The kind of a warning or notice, for programs; people read its text. A code is added, never renamed.
@@ -29,8 +31,12 @@ pub enum WarningCode {
     CheckoutReplaced,
     /// The commits of an attempt became one.
     CommitsSquashed,
+    /// A key of the configuration is not known, and `--compat` lets it pass.
+    ConfigIgnored,
     /// A bundle was sent back with other declarations than the plan has.
     DeclarationsChanged,
+    /// Bundles depend on one that was given up.
+    DependencyGivenUp,
     /// The events of a run are not stored any more.
     EventsNotStored,
     /// The system gives fewer lanes than were asked for.
@@ -45,6 +51,8 @@ pub enum WarningCode {
     NoAdvice,
     /// No gate is configured, or none applies.
     NoGate,
+    /// The program of the resolver is not found, and conflicts stay open.
+    NoResolver,
     /// There is no review.
     NoReview,
     /// There is too little room on the disk.
@@ -57,6 +65,10 @@ pub enum WarningCode {
     PatchUnchanged,
     /// Build products are left out of the change, or stay in it.
     ProductsLeftOut,
+    /// A program that runs unattended is another one than in the run before.
+    ProgramChanged,
+    /// A record that only informs cannot be read, and counts as empty.
+    RecordUnreadable,
     /// A row is red and does not block.
     RedAdvisory,
     /// A remote failed and is asked again.
@@ -77,10 +89,34 @@ pub enum WarningCode {
     SessionNotResumed,
     /// An agent goes on in the session of an earlier attempt.
     SessionResumed,
+    /// A change that was taken back is on the staging branch until the next integration.
+    StillStaged,
     /// A leaf was not confined by the kernel.
     Unconfined,
+    /// An accepted change has no seal and cannot be integrated.
+    Unsealed,
     /// Written by a version that has no codes, or by a newer one.
     #[default]
     #[serde(other)]
     Other,
+}
+
+impl fmt::Display for WarningCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The name in the stream, so that the two cannot differ.
+        self.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WarningCode;
+
+    #[test]
+    fn a_code_is_shown_under_the_name_that_it_has_in_the_stream() {
+        for code in [WarningCode::NoGate, WarningCode::ConfigIgnored, WarningCode::Other] {
+            let name = serde_json::to_value(code).unwrap();
+            assert_eq!(Some(code.to_string().as_str()), name.as_str());
+        }
+    }
 }

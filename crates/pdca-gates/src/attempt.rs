@@ -16,6 +16,7 @@ use tracing::{Span, debug};
 use crate::{
     check::Check,
     config::Scope,
+    context::GateContext,
     event::GateEvent,
     host_fault::{self, HostFault},
     job::{Attempt, CUSTODY, Job, Ran},
@@ -97,7 +98,7 @@ impl GateRun<'_, '_> {
     /// very check left it.
     fn pick_up(&mut self, check: &Check, job: &Job) -> Option<Judged> {
         let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
-        let names = as_left.then(|| self.custody().ok().flatten())??;
+        let names = as_left.then(|| Custody::of(self.context).names().ok().flatten())??;
         let names: Vec<&str> = names.lines().collect();
         let ran = job.ended().filter(|_| names.contains(&job.name()))?;
         let void = self.void(1);
@@ -122,12 +123,14 @@ impl GateRun<'_, '_> {
             let unrun = checks.iter().map(|_| Judged::unrun(finding.clone()));
             return Ok(unrun.collect());
         }
-        let before: Vec<_> = checks.iter().map(|(check, _)| self.report_stamp(check)).collect();
+        let reports = checks.iter().map(|(check, _)| JunitFile::of(check, self.context));
+        let before: Vec<_> = reports.map(|file| file.map(|file| (file.stamp(), file))).collect();
         let mut ran = self.start(checks);
-        for (((check, job), ran), before) in checks.iter().zip(&mut ran).zip(before) {
+        for (((_, job), ran), before) in checks.iter().zip(&mut ran).zip(before) {
             // A report that the check did not write is from another run.
-            if self.report_stamp(check) != before
-                && let Some(report) = self.report(check)
+            if let Some((before, file)) = before
+                && file.stamp() != before
+                && let Some(report) = file.read()
             {
                 job.take_report(ran, &report);
             }
@@ -146,26 +149,6 @@ impl GateRun<'_, '_> {
         Ok(judged)
     }
 
-    /// Returns the working directory of a check and the path of its `JUnit` report in it.
-    fn report_path(&self, check: &Check) -> Option<(&Utf8Path, Utf8PathBuf)> {
-        let parts = check.junit.as_ref()?.components();
-        let inside = parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
-        Some((self.context.cwd(check)?, inside))
-    }
-
-    /// Returns the identity of the present report file, which changes when it is written.
-    fn report_stamp(&self, check: &Check) -> Option<(u64, u64, SystemTime)> {
-        let (dir, path) = self.report_path(check)?;
-        let found = fs_err::symlink_metadata(dir.join(path)).ok()?;
-        Some((found.ino(), found.len(), found.modified().ok()?))
-    }
-
-    fn report(&self, check: &Check) -> Option<Vec<u8>> {
-        let (dir, path) = self.report_path(check)?;
-        // The check may have left a symbolic link there; it must not lead out of the checkout.
-        files::read_within(dir, &path, LARGEST_REPORT).ok().flatten()
-    }
-
     /// Prepares the jobs and the checkout, in an order in which a crash at any point leaves nothing that could be taken
     /// for their result: old verdicts are removed first, then the new owners of the checkout are recorded, then it is
     /// prepared.
@@ -181,24 +164,9 @@ impl GateRun<'_, '_> {
         }
         if self.tree.is_some() {
             let names: Vec<&str> = checks.iter().map(|(_, job)| job.name()).collect();
-            fs_err::create_dir_all(self.context.jobs)
-                .and_then(|()| {
-                    let path = self.custody_path();
-                    files::replace_unsynced(path, names.join("\n").as_bytes())
-                })
-                .map_err(failed)?;
+            Custody::of(self.context).hand_to(&names).map_err(failed)?;
         }
         self.prepare(attempt)
-    }
-
-    /// Returns the names of the jobs that the checkout was last prepared for.
-    fn custody(&self) -> Result<Option<String>, files::ReadError> {
-        let names = files::read_bounded(self.custody_path(), LONGEST_CUSTODY)?;
-        Ok(names.map(|names| String::from_utf8_lossy(&names).into_owned()))
-    }
-
-    fn custody_path(&self) -> Utf8PathBuf {
-        self.context.jobs.join(CUSTODY)
     }
 
     /// Runs the jobs, at the same time if there are several.
@@ -307,6 +275,57 @@ impl GateRun<'_, '_> {
     ) -> Result<Judged, GatesError> {
         let judged = self.turns(&[check], attempt)?.pop();
         Ok(judged.expect("one row gives one result"))
+    }
+}
+
+/// The file that names the jobs for which the checkout was last prepared.
+struct Custody<'c> {
+    jobs: &'c Utf8Path,
+}
+
+impl<'c> Custody<'c> {
+    fn of(context: &GateContext<'c>) -> Self {
+        Self { jobs: context.jobs }
+    }
+
+    fn path(&self) -> Utf8PathBuf {
+        self.jobs.join(CUSTODY)
+    }
+
+    fn names(&self) -> Result<Option<String>, files::ReadError> {
+        let names = files::read_bounded(self.path(), LONGEST_CUSTODY)?;
+        Ok(names.map(|names| String::from_utf8_lossy(&names).into_owned()))
+    }
+
+    fn hand_to(&self, names: &[&str]) -> std::io::Result<()> {
+        fs_err::create_dir_all(self.jobs)?;
+        files::replace_unsynced(self.path(), names.join("\n").as_bytes())
+    }
+}
+
+/// The `JUnit` report that a check is declared to write, as it is before and after the run.
+struct JunitFile<'c> {
+    dir: &'c Utf8Path,
+    path: Utf8PathBuf,
+}
+
+impl<'c> JunitFile<'c> {
+    /// Returns `None` for a check without a report, or without a directory to run in.
+    fn of(check: &Check, context: &GateContext<'c>) -> Option<Self> {
+        let parts = check.junit.as_ref()?.components();
+        let path = parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
+        Some(Self { dir: context.cwd(check)?, path })
+    }
+
+    /// Returns the identity of the present file, which changes when it is written.
+    fn stamp(&self) -> Option<(u64, u64, SystemTime)> {
+        let found = fs_err::symlink_metadata(self.dir.join(&self.path)).ok()?;
+        Some((found.ino(), found.len(), found.modified().ok()?))
+    }
+
+    fn read(&self) -> Option<Vec<u8>> {
+        // The check may have left a symbolic link there; it must not lead out of the checkout.
+        files::read_within(self.dir, &self.path, LARGEST_REPORT).ok().flatten()
     }
 }
 

@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, error::Error, ffi::OsStr};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Env, OutputCap, Sandbox, Supervisor};
-use pdca_state::{Brief, Bundle};
+use pdca_state::{Brief, Bundle, GateResult};
 
 use crate::{
     check::Check,
     config::{Cwd, Scope},
+    verdict::Finding,
 };
 
 /// The purpose of a run, which decides which checks take part.
@@ -152,6 +153,23 @@ impl<'a> GateContext<'a> {
             Cwd::Auto => Some(self.worktree.unwrap_or(self.workspace)),
             Cwd::Workspace => Some(self.workspace),
             Cwd::Worktree => self.worktree,
+        }
+    }
+
+    /// Returns the result of a check that cannot run here at all.
+    pub(crate) fn reason_not_to_run(&self, check: &Check) -> Option<Finding> {
+        if let Some(when) = &check.when
+            && !check.applies_to(self.brief)
+        {
+            let (field, text) = (&when.field, &when.substring);
+            let why = format!("not for this brief: {field} does not say `{text}`");
+            Some(Finding::new(GateResult::None, &why))
+        } else if check.needs_lane && self.lane.is_none() {
+            Some(Finding::unverifiable("not run: needs a lane, and this run has none"))
+        } else if self.cwd(check).is_none() {
+            Some(Finding::unverifiable("not run: needs a checkout, and there is none"))
+        } else {
+            None
         }
     }
 

@@ -48,6 +48,47 @@ pub(crate) struct Fixed {
     pub(crate) log: Vec<u8>,
 }
 
+/// The fixes that led to the tree under check, in order. Each check has at most one.
+#[derive(Default)]
+pub(crate) struct Fixes(Vec<Fixed>);
+
+impl Fixes {
+    /// Finds the fixes of an earlier run that led to `tree`, by their records.
+    fn recall(jobs: &Utf8Path, checks: &[&Check], mut tree: String) -> Self {
+        let fixers = checks.iter().filter(|check| check.fix.is_some());
+        let mut records: Vec<Record> = fixers
+            .filter_map(|check| {
+                let (record, _) = places(jobs, &check.id);
+                let bytes = files::read_bounded(record, LONGEST).ok().flatten()?;
+                serde_json::from_slice(&bytes).ok()
+            })
+            .collect();
+        let mut found = Vec::new();
+        // Backwards from the tree, because a record whose tree was never accepted must be left out.
+        while let Some(last) = records.iter().position(|record| record.after == tree) {
+            let record = records.swap_remove(last);
+            let (_, log) = places(jobs, &record.fix.rule_id);
+            let log = files::read_bounded(log, LONGEST).ok().flatten();
+            tree = record.before;
+            found.insert(0, Fixed { fix: record.fix, log: log.unwrap_or_default() });
+        }
+        Self(found)
+    }
+
+    /// Returns the fix that this check already made.
+    pub(crate) fn of(&self, check: &Check) -> Option<&Fixed> {
+        self.0.iter().find(|fixed| fixed.fix.rule_id == check.id)
+    }
+
+    fn push(&mut self, fixed: Fixed) {
+        self.0.push(fixed);
+    }
+
+    pub(crate) fn into_fixes(self) -> Vec<Fix> {
+        self.0.into_iter().map(|fixed| fixed.fix).collect()
+    }
+}
+
 /// A fix as recorded beside the jobs.
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -64,12 +105,7 @@ impl GateRun<'_, '_> {
             && self.context.purpose == Purpose::Bundle
             && self.tree.is_some()
             && self.context.worktree.is_some()
-            && self.fixed(check).is_none()
-    }
-
-    /// Returns the fix that this check already made.
-    pub(crate) fn fixed(&self, check: &Check) -> Option<&Fixed> {
-        self.fixed.iter().find(|fixed| fixed.fix.rule_id == check.id)
+            && self.fixes.of(check).is_none()
     }
 
     /// Runs the fix and then the check. The change is kept only if the check passes.
@@ -106,7 +142,7 @@ impl GateRun<'_, '_> {
             rule_id: fixed.fix.rule_id.clone(),
             changed: fixed.fix.changed.clone(),
         });
-        self.fixed.push(fixed);
+        self.fixes.push(fixed);
         Ok(Fixing::Kept)
     }
 
@@ -188,23 +224,7 @@ impl GateRun<'_, '_> {
         if self.tree.is_none() || self.context.purpose != Purpose::Bundle {
             return;
         }
-        let fixers = checks.iter().filter(|check| check.fix.is_some());
-        let mut records: Vec<Record> = fixers
-            .filter_map(|check| {
-                let (record, _) = places(self.context.jobs, &check.id);
-                let bytes = files::read_bounded(record, LONGEST).ok().flatten()?;
-                serde_json::from_slice(&bytes).ok()
-            })
-            .collect();
-        let mut tree = self.change().tree;
-        while let Some(last) = records.iter().position(|record| record.after == tree) {
-            let record = records.swap_remove(last);
-            let (_, log) = places(self.context.jobs, &record.fix.rule_id);
-            let log = files::read_bounded(log, LONGEST).ok().flatten();
-            tree = record.before;
-            let log = log.unwrap_or_default();
-            self.fixed.insert(0, Fixed { fix: record.fix, log });
-        }
+        self.fixes = Fixes::recall(self.context.jobs, checks, self.change().tree);
     }
 }
 

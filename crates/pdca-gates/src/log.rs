@@ -1,9 +1,10 @@
 //! The log of a check in the bundle: the output of its runs, byte for byte.
 
-use pdca_state::{Bundle, GateResult, files};
+use pdca_state::{Artifact, GateResult, files};
 
 use crate::{
     check::Check,
+    fix::Fixed,
     run::{GateRun, GatesError},
 };
 
@@ -25,12 +26,12 @@ impl GateRun<'_, '_> {
         if sections.is_empty() {
             return Ok(None);
         }
-        let relative = Bundle::gate_log(&check.id);
+        let relative = Artifact::gate_log(&check.id);
         if let Some(bundle) = self.context.bundle.filter(|_| self.context.keep_logs) {
             let path = bundle.dir().join(&relative);
             // Not synced: running the check again recreates the log.
             bundle
-                .publish_derived_file(&relative, &self.whole(check, sections))
+                .publish_derived_file(&relative, &whole(self.fixes.of(check), sections))
                 .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
             return Ok(Some(relative.into_string()));
         }
@@ -38,21 +39,21 @@ impl GateRun<'_, '_> {
         let Some(dir) = self.context.logs.filter(|_| is_wanted) else { return Ok(None) };
         let path = dir.join(relative.file_name().unwrap_or("row.log"));
         fs_err::create_dir_all(dir)
-            .and_then(|()| files::replace_unsynced(&path, &self.whole(check, sections)))
+            .and_then(|()| files::replace_unsynced(&path, &whole(self.fixes.of(check), sections)))
             .map_err(|source| GatesError::Log { path: path.clone(), source })?;
         Ok(Some(path.into_string()))
     }
+}
 
-    fn whole(&self, check: &Check, mut sections: Vec<Section>) -> Vec<u8> {
+/// Joins the log from before a fix with the output of the runs.
+fn whole(before: Option<&Fixed>, mut sections: Vec<Section>) -> Vec<u8> {
+    match (before, sections.as_mut_slice()) {
         // The output of a single run is kept unchanged.
-        match (self.fixed(check), sections.as_mut_slice()) {
-            (None, [only]) => std::mem::take(&mut only.bytes),
-            (before, _) => {
-                let before = before.map(|fixed| fixed.log.clone());
-                let mut all = before.unwrap_or_default();
-                all.extend(rendered(sections));
-                all
-            }
+        (None, [only]) => std::mem::take(&mut only.bytes),
+        (before, _) => {
+            let mut all = before.map(|fixed| fixed.log.clone()).unwrap_or_default();
+            all.extend(rendered(sections));
+            all
         }
     }
 }

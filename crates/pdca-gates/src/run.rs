@@ -20,7 +20,7 @@ use crate::{
     confirm::CheckHistory,
     context::{Change, GateContext, Tree, TreeFault},
     event::{Again, GateEvent},
-    fix::{Fix, Fixed, Fixing},
+    fix::{Fix, Fixes, Fixing},
     job::Attempt,
     marker::harmless,
     verdict::Finding,
@@ -92,7 +92,7 @@ pub fn run_checks(
     cancel: &Cancel,
     tell: &mut dyn FnMut(GateEvent),
 ) -> Result<GatesOutcome, GatesError> {
-    let mut run = GateRun { context, tree, cancel, tell, fixed: Vec::new(), touched: false };
+    let mut run = GateRun { context, tree, cancel, tell, fixes: Fixes::default(), touched: false };
     let chosen: Vec<&Check> =
         checks.as_slice().iter().filter(|check| context.includes(check)).collect();
     let mut warnings = Vec::new();
@@ -111,11 +111,7 @@ pub fn run_checks(
         };
         GateReport::assemble(context.name(), checks, run.provenance())
     };
-    Ok(GatesOutcome {
-        report,
-        fixes: run.fixed.into_iter().map(|fixed| fixed.fix).collect(),
-        warnings,
-    })
+    Ok(GatesOutcome { report, fixes: run.fixes.into_fixes(), warnings })
 }
 
 /// Returns the report of a bundle that is closed without a change.
@@ -129,8 +125,7 @@ pub(crate) struct GateRun<'r, 't> {
     pub(crate) tree: Option<&'r mut (dyn Tree + 't)>,
     pub(crate) cancel: &'r Cancel,
     pub(crate) tell: &'r mut dyn FnMut(GateEvent),
-    /// The fixes that led to the tree under check, in order.
-    pub(crate) fixed: Vec<Fixed>,
+    pub(crate) fixes: Fixes,
     /// True once this run has prepared the checkout itself.
     pub(crate) touched: bool,
 }
@@ -144,20 +139,24 @@ enum Settled {
 impl GateRun<'_, '_> {
     /// Goes through all checks once; `None` if a fix invalidated the results.
     fn pass(&mut self, checks: &[&Check]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
-        let n = checks.iter().filter(|check| self.runs(check)).count();
+        let n =
+            checks.iter().filter(|check| self.context.reason_not_to_run(check).is_none()).count();
         let mut k = 0;
         let mut done = Vec::with_capacity(checks.len());
         let neighbours = checks.chunk_by(|a, b| a.parallel && b.parallel);
         for group in neighbours.flat_map(|group| group.chunks(self.context.at_once.max(1))) {
-            let to_run: Vec<&Check> =
-                group.iter().copied().filter(|check| self.runs(check)).collect();
+            let to_run: Vec<&Check> = group
+                .iter()
+                .copied()
+                .filter(|check| self.context.reason_not_to_run(check).is_none())
+                .collect();
             for check in &to_run {
                 k += 1;
                 (self.tell)(GateEvent::row_started(check, k, n));
             }
             let mut firsts = self.turns(&to_run, Attempt::First)?.into_iter();
             for check in group.iter().copied() {
-                let settled = if let Some(finding) = self.reason_not_to_run(check) {
+                let settled = if let Some(finding) = self.context.reason_not_to_run(check) {
                     (self.tell)(GateEvent::row_skipped(check, &finding));
                     Settled::Row(Box::new(unrun_row(check, &finding)))
                 } else {
@@ -171,27 +170,6 @@ impl GateRun<'_, '_> {
             }
         }
         Ok(Some(done))
-    }
-
-    fn runs(&self, check: &Check) -> bool {
-        self.reason_not_to_run(check).is_none()
-    }
-
-    /// Returns the result of a check that cannot run here at all.
-    fn reason_not_to_run(&self, check: &Check) -> Option<Finding> {
-        if let Some(when) = &check.when
-            && !check.applies_to(self.context.brief)
-        {
-            let (field, text) = (&when.field, &when.substring);
-            let why = format!("not for this brief: {field} does not say `{text}`");
-            Some(Finding::new(GateResult::None, &why))
-        } else if check.needs_lane && self.context.lane.is_none() {
-            Some(Finding::unverifiable("not run: needs a lane, and this run has none"))
-        } else if self.context.cwd(check).is_none() {
-            Some(Finding::unverifiable("not run: needs a checkout, and there is none"))
-        } else {
-            None
-        }
     }
 
     /// Completes a check after its first run: confirms, fixes and records it.
@@ -218,7 +196,7 @@ impl GateRun<'_, '_> {
     /// Creates the row of the report, writes the log and reports the event.
     fn record(&mut self, check: &Check, history: CheckHistory) -> Result<GateRow, GatesError> {
         let CheckHistory { judged, log, mut notes, flaky } = history;
-        let fixed = self.fixed(check);
+        let fixed = self.fixes.of(check);
         notes.extend(fixed.map(|fixed| format!("fix changed {}", listed(&fixed.fix.changed))));
         if judged.finding.timed_out {
             notes.push("timeout".to_owned());

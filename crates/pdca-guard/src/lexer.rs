@@ -33,81 +33,15 @@ struct Pending {
     quoted: bool,
 }
 
-struct Lexer {
+/// A position in a text, at most its end.
+struct Cursor {
     chars: Vec<char>,
     at: usize,
-    tokens: Vec<Token>,
-    pending: Vec<Pending>,
-    flaw: Option<&'static str>,
-    depth: usize,
 }
 
-/// The most brackets that may be open at a time: far more than people write, and few enough for the stack.
-const DEEPEST: usize = 64;
-
-/// Returns true for characters that end an unquoted word.
-fn ends_word(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
-}
-
-impl Lexer {
-    fn new(text: &str) -> Self {
-        Self {
-            chars: text.chars().collect(),
-            at: 0,
-            tokens: Vec::new(),
-            pending: Vec::new(),
-            flaw: None,
-            depth: 0,
-        }
-    }
-
+impl Cursor {
     fn peek(&self, ahead: usize) -> Option<char> {
         self.chars.get(self.at + ahead).copied()
-    }
-
-    fn flawed(&mut self, what: &'static str) {
-        self.flaw.get_or_insert(what);
-        self.at = self.chars.len();
-    }
-
-    fn run(&mut self) {
-        while let Some(c) = self.peek(0) {
-            match c {
-                ' ' | '\t' | '\r' => self.at += 1,
-                '\\' if self.peek(1) == Some('\n') => self.at += 2,
-                '\n' => {
-                    self.at += 1;
-                    self.tokens.push(Token::Operator(Operator::Then));
-                    self.read_here_documents();
-                }
-                '#' => self.skip_comment(),
-                ';' => self.operator(&[';', '&'], Operator::Then),
-                '&' if matches!(self.peek(1), Some('>')) => self.redirect(),
-                '&' => self.operator(&['&'], Operator::Then),
-                '|' if self.peek(1) == Some('|') => {
-                    self.at += 2;
-                    self.tokens.push(Token::Operator(Operator::Then));
-                }
-                '|' => self.operator(&['&'], Operator::Pipe),
-                '(' => self.operator(&[], Operator::Open),
-                ')' => self.operator(&[], Operator::Close),
-                '<' | '>' if self.peek(1) == Some('(') => self.word(),
-                '<' | '>' => self.redirect(),
-                _ => self.word(),
-            }
-        }
-        // A here-document at the end of the text has no body.
-        self.read_here_documents();
-    }
-
-    /// Reads one operator character and any of `more` that follow it.
-    fn operator(&mut self, more: &[char], operator: Operator) {
-        self.at += 1;
-        while self.peek(0).is_some_and(|c| more.contains(&c)) {
-            self.at += 1;
-        }
-        self.tokens.push(Token::Operator(operator));
     }
 
     fn skip_comment(&mut self) {
@@ -126,19 +60,99 @@ impl Lexer {
         }
     }
 
+    fn take_line(&mut self) -> String {
+        let rest = &self.chars[self.at..];
+        let length = rest.iter().position(|c| *c == '\n').unwrap_or(rest.len());
+        let line = rest[..length].iter().collect();
+        self.at = (self.at + length + 1).min(self.chars.len());
+        line
+    }
+}
+
+struct Lexer {
+    text: Cursor,
+    tokens: Vec<Token>,
+    pending: Vec<Pending>,
+    flaw: Option<&'static str>,
+    depth: usize,
+}
+
+/// The most brackets that may be open at a time: far more than people write, and few enough for the stack.
+const DEEPEST: usize = 64;
+
+/// Returns true for characters that end an unquoted word.
+fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
+}
+
+impl Lexer {
+    fn new(text: &str) -> Self {
+        Self {
+            text: Cursor { chars: text.chars().collect(), at: 0 },
+            tokens: Vec::new(),
+            pending: Vec::new(),
+            flaw: None,
+            depth: 0,
+        }
+    }
+
+    fn flawed(&mut self, what: &'static str) {
+        self.flaw.get_or_insert(what);
+        self.text.at = self.text.chars.len();
+    }
+
+    fn run(&mut self) {
+        while let Some(c) = self.text.peek(0) {
+            match c {
+                ' ' | '\t' | '\r' => self.text.at += 1,
+                '\\' if self.text.peek(1) == Some('\n') => self.text.at += 2,
+                '\n' => {
+                    self.text.at += 1;
+                    self.tokens.push(Token::Operator(Operator::Then));
+                    self.read_here_documents();
+                }
+                '#' => self.text.skip_comment(),
+                ';' => self.operator(&[';', '&'], Operator::Then),
+                '&' if matches!(self.text.peek(1), Some('>')) => self.redirect(),
+                '&' => self.operator(&['&'], Operator::Then),
+                '|' if self.text.peek(1) == Some('|') => {
+                    self.text.at += 2;
+                    self.tokens.push(Token::Operator(Operator::Then));
+                }
+                '|' => self.operator(&['&'], Operator::Pipe),
+                '(' => self.operator(&[], Operator::Open),
+                ')' => self.operator(&[], Operator::Close),
+                '<' | '>' if self.text.peek(1) == Some('(') => self.word(),
+                '<' | '>' => self.redirect(),
+                _ => self.word(),
+            }
+        }
+        // A here-document at the end of the text has no body.
+        self.read_here_documents();
+    }
+
+    /// Reads one operator character and any of `more` that follow it.
+    fn operator(&mut self, more: &[char], operator: Operator) {
+        self.text.at += 1;
+        while self.text.peek(0).is_some_and(|c| more.contains(&c)) {
+            self.text.at += 1;
+        }
+        self.tokens.push(Token::Operator(operator));
+    }
+
     /// Reads a redirection. A descriptor number before it was already read as a word, and is removed.
     fn redirect(&mut self) {
         if let Some(Token::Word(word)) = self.tokens.last()
             && word.bare().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
-            && self.at > 0
-            && self.chars[self.at - 1].is_ascii_digit()
+            && self.text.at > 0
+            && self.text.chars[self.text.at - 1].is_ascii_digit()
         {
             self.tokens.pop();
         }
-        let start = self.at;
-        while self.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|' | '-')) {
-            let so_far: String = self.chars[start..self.at].iter().collect();
-            let next = self.peek(0);
+        let start = self.text.at;
+        while self.text.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|' | '-')) {
+            let so_far: String = self.text.chars[start..self.text.at].iter().collect();
+            let next = self.text.peek(0);
             let grows = match so_far.as_str() {
                 "" | "&" => true,
                 "<" => matches!(next, Some('<' | '>' | '&')),
@@ -150,10 +164,10 @@ impl Lexer {
             if !grows {
                 break;
             }
-            self.at += 1;
+            self.text.at += 1;
         }
-        let operator: String = self.chars[start..self.at].iter().collect();
-        self.skip_blanks();
+        let operator: String = self.text.chars[start..self.text.at].iter().collect();
+        self.text.skip_blanks();
         if matches!(operator.as_str(), "<<" | "<<-") {
             self.here_document(operator == "<<-");
             return;
@@ -193,8 +207,8 @@ impl Lexer {
     fn read_here_documents(&mut self) {
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
-            while self.at < self.chars.len() {
-                let line = self.take_line();
+            while self.text.at < self.text.chars.len() {
+                let line = self.text.take_line();
                 let compared =
                     if pending.strip_tabs { line.trim_start_matches('\t') } else { &line };
                 if compared.trim_end_matches('\r') == pending.delimiter {
@@ -219,20 +233,12 @@ impl Lexer {
         }
     }
 
-    fn take_line(&mut self) -> String {
-        let rest = &self.chars[self.at..];
-        let length = rest.iter().position(|c| *c == '\n').unwrap_or(rest.len());
-        let line = rest[..length].iter().collect();
-        self.at = (self.at + length + 1).min(self.chars.len());
-        line
-    }
-
     fn word(&mut self) {
-        let before = self.at;
+        let before = self.text.at;
         let word = self.read_word();
-        if self.at == before {
+        if self.text.at == before {
             // The character is not part of any word; skipping it guarantees progress.
-            self.at += 1;
+            self.text.at += 1;
         } else {
             self.tokens.push(Token::Word(word));
         }
@@ -241,22 +247,22 @@ impl Lexer {
     /// Reads one word up to a character that ends it.
     fn read_word(&mut self) -> Word {
         let mut pieces = Pieces::default();
-        while let Some(c) = self.peek(0) {
+        while let Some(c) = self.text.peek(0) {
             match c {
                 '\\' => {
-                    match self.peek(1) {
+                    match self.text.peek(1) {
                         Some('\n') => {}
                         Some(next) => pieces.push(next, true),
                         None => pieces.push('\\', false),
                     }
-                    self.at = (self.at + 2).min(self.chars.len());
+                    self.text.at = (self.text.at + 2).min(self.text.chars.len());
                 }
                 '\'' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     pieces.text(self.single_quoted(), true);
                 }
                 '"' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     pieces.text(String::new(), true);
                     pieces.extend(self.double_quoted(Some('"')));
                 }
@@ -265,25 +271,25 @@ impl Lexer {
                     pieces.add(Piece::Command { script, quoted: false });
                 }
                 '$' => self.dollar(&mut pieces, false),
-                '<' | '>' if self.peek(1) == Some('(') => {
-                    self.at += 2;
+                '<' | '>' if self.text.peek(1) == Some('(') => {
+                    self.text.at += 2;
                     let script = self.substitution();
                     pieces.add(Piece::Process { script });
                 }
                 '(' if pieces.ends_with(&['@', '!', '*', '+', '?']) => {
-                    self.at += 1;
+                    self.text.at += 1;
                     let pattern = self.substitution();
                     pieces.text(format!("({pattern})"), false);
                 }
                 '(' if pieces.ends_with(&['=']) => {
-                    self.at += 1;
+                    self.text.at += 1;
                     let list = self.substitution();
                     pieces.extend(list_of(&list));
                 }
                 c if ends_word(c) => break,
                 c => {
                     pieces.push(c, false);
-                    self.at += 1;
+                    self.text.at += 1;
                 }
             }
         }
@@ -291,10 +297,10 @@ impl Lexer {
     }
 
     fn single_quoted(&mut self) -> String {
-        let rest = &self.chars[self.at..];
+        let rest = &self.text.chars[self.text.at..];
         if let Some(length) = rest.iter().position(|c| *c == '\'') {
             let text = rest[..length].iter().collect();
-            self.at += length + 1;
+            self.text.at += length + 1;
             text
         } else {
             let text = rest.iter().collect();
@@ -307,7 +313,7 @@ impl Lexer {
     fn double_quoted(&mut self, end: Option<char>) -> Word {
         let mut pieces = Pieces::default();
         loop {
-            match self.peek(0) {
+            match self.text.peek(0) {
                 None => {
                     if end.is_some() {
                         self.flawed("a double quote is left open");
@@ -315,11 +321,11 @@ impl Lexer {
                     return Word(pieces.0);
                 }
                 Some(c) if Some(c) == end => {
-                    self.at += 1;
+                    self.text.at += 1;
                     return Word(pieces.0);
                 }
                 Some('\\') => {
-                    match self.peek(1) {
+                    match self.text.peek(1) {
                         Some('\n') => {}
                         Some(next @ ('$' | '`' | '"' | '\\')) => pieces.push(next, true),
                         Some(next) => {
@@ -328,7 +334,7 @@ impl Lexer {
                         }
                         None => pieces.push('\\', true),
                     }
-                    self.at = (self.at + 2).min(self.chars.len());
+                    self.text.at = (self.text.at + 2).min(self.text.chars.len());
                 }
                 Some('`') => {
                     let script = self.backticks();
@@ -337,7 +343,7 @@ impl Lexer {
                 Some('$') => self.dollar(&mut pieces, true),
                 Some(c) => {
                     pieces.push(c, true);
-                    self.at += 1;
+                    self.text.at += 1;
                 }
             }
         }
@@ -345,10 +351,10 @@ impl Lexer {
 
     /// Reads an expansion that begins with `$`.
     fn dollar(&mut self, pieces: &mut Pieces, quoted: bool) {
-        self.at += 1;
-        match self.peek(0) {
+        self.text.at += 1;
+        match self.text.peek(0) {
             Some('(') => {
-                self.at += 1;
+                self.text.at += 1;
                 let script = self.substitution();
                 // An unclosed substitution is not examined, because its end is unknown.
                 if self.flaw.is_some() {
@@ -364,7 +370,7 @@ impl Lexer {
                 }
             }
             Some('{') => {
-                self.at += 1;
+                self.text.at += 1;
                 let inner = self.braced();
                 if self.flaw.is_some() {
                     return;
@@ -372,25 +378,25 @@ impl Lexer {
                 pieces.add(parameter(&inner, quoted));
             }
             Some('\'') if !quoted => {
-                self.at += 1;
+                self.text.at += 1;
                 let text = self.escaped_quoted();
                 pieces.text(text, true);
             }
             Some('"') if !quoted => {
-                self.at += 1;
+                self.text.at += 1;
                 pieces.text(String::new(), true);
                 pieces.extend(self.double_quoted(Some('"')));
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let start = self.at;
-                while self.peek(0).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
-                    self.at += 1;
+                let start = self.text.at;
+                while self.text.peek(0).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    self.text.at += 1;
                 }
-                let name = self.chars[start..self.at].iter().collect();
+                let name = self.text.chars[start..self.text.at].iter().collect();
                 pieces.add(Piece::Variable { name, default: None, altered: false, quoted });
             }
             Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
-                self.at += 1;
+                self.text.at += 1;
                 let name = c.to_string();
                 pieces.add(Piece::Variable { name, default: None, altered: false, quoted });
             }
@@ -402,30 +408,30 @@ impl Lexer {
     fn escaped_quoted(&mut self) -> String {
         let mut text = String::new();
         loop {
-            match self.peek(0) {
+            match self.text.peek(0) {
                 None => {
                     self.flawed("a single quote is left open");
                     return text;
                 }
                 Some('\'') => {
-                    self.at += 1;
+                    self.text.at += 1;
                     return text;
                 }
                 Some('\\') => {
-                    self.at += 1;
+                    self.text.at += 1;
                     self.escape(&mut text);
                 }
                 Some(c) => {
                     text.push(c);
-                    self.at += 1;
+                    self.text.at += 1;
                 }
             }
         }
     }
 
     fn escape(&mut self, text: &mut String) {
-        let Some(c) = self.peek(0) else { return };
-        self.at += 1;
+        let Some(c) = self.text.peek(0) else { return };
+        self.text.at += 1;
         let (radix, longest) = match c {
             'n' => return text.push('\n'),
             't' => return text.push('\t'),
@@ -435,36 +441,36 @@ impl Lexer {
             'u' => (16, 4),
             'U' => (16, 8),
             '0'..='7' => {
-                self.at -= 1;
+                self.text.at -= 1;
                 (8, 3)
             }
             other => return text.push(other),
         };
         let mut value = 0;
         for _ in 0..longest {
-            let Some(digit) = self.peek(0).and_then(|c| c.to_digit(radix)) else { break };
+            let Some(digit) = self.text.peek(0).and_then(|c| c.to_digit(radix)) else { break };
             value = value * radix + digit;
-            self.at += 1;
+            self.text.at += 1;
         }
         text.extend(char::from_u32(value));
     }
 
     /// Reads up to the closing backtick and removes one level of escapes.
     fn backticks(&mut self) -> String {
-        self.at += 1;
+        self.text.at += 1;
         let mut script = String::new();
         loop {
-            match self.peek(0) {
+            match self.text.peek(0) {
                 None => {
                     self.flawed("a backtick is left open");
                     return script;
                 }
                 Some('`') => {
-                    self.at += 1;
+                    self.text.at += 1;
                     return script;
                 }
                 Some('\\') => {
-                    match self.peek(1) {
+                    match self.text.peek(1) {
                         Some(next @ ('`' | '\\' | '$')) => script.push(next),
                         Some(next) => {
                             script.push('\\');
@@ -472,11 +478,11 @@ impl Lexer {
                         }
                         None => {}
                     }
-                    self.at = (self.at + 2).min(self.chars.len());
+                    self.text.at = (self.text.at + 2).min(self.text.chars.len());
                 }
                 Some(c) => {
                     script.push(c);
-                    self.at += 1;
+                    self.text.at += 1;
                 }
             }
         }
@@ -485,18 +491,18 @@ impl Lexer {
     /// Skips an expansion that begins with `$`. It is lexed only when it is expanded: lexing it at every enclosing
     /// level would take time exponential in the nesting.
     fn skip_dollar(&mut self) {
-        self.at += 1;
-        match self.peek(0) {
+        self.text.at += 1;
+        match self.text.peek(0) {
             Some('(') => {
-                self.at += 1;
+                self.text.at += 1;
                 self.substitution();
             }
             Some('{') => {
-                self.at += 1;
+                self.text.at += 1;
                 self.braced();
             }
             Some('\'') => {
-                self.at += 1;
+                self.text.at += 1;
                 self.escaped_quoted();
             }
             _ => {}
@@ -505,18 +511,18 @@ impl Lexer {
 
     fn skip_double_quoted(&mut self) {
         loop {
-            match self.peek(0) {
+            match self.text.peek(0) {
                 None => return self.flawed("a double quote is left open"),
                 Some('"') => {
-                    self.at += 1;
+                    self.text.at += 1;
                     return;
                 }
-                Some('\\') => self.at = (self.at + 2).min(self.chars.len()),
+                Some('\\') => self.text.at = (self.text.at + 2).min(self.text.chars.len()),
                 Some('`') => {
                     self.backticks();
                 }
-                Some('$') if self.peek(1) != Some('\'') => self.skip_dollar(),
-                Some(_) => self.at += 1,
+                Some('$') if self.text.peek(1) != Some('\'') => self.skip_dollar(),
+                Some(_) => self.text.at += 1,
             }
         }
     }
@@ -538,23 +544,23 @@ impl Lexer {
     }
 
     fn parenthesized(&mut self) -> String {
-        let start = self.at;
+        let start = self.text.at;
         let mut depth = 1;
         let mut cases = 0;
         let mut at_command = true;
-        while let Some(c) = self.peek(0) {
+        while let Some(c) = self.text.peek(0) {
             match c {
                 '\\' => {
-                    self.at = (self.at + 2).min(self.chars.len());
+                    self.text.at = (self.text.at + 2).min(self.text.chars.len());
                     at_command = false;
                 }
                 '\'' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     self.single_quoted();
                     at_command = false;
                 }
                 '"' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     self.skip_double_quoted();
                     at_command = false;
                 }
@@ -566,12 +572,14 @@ impl Lexer {
                     self.skip_dollar();
                     at_command = false;
                 }
-                '#' if self.at == start || self.chars[self.at - 1].is_whitespace() => {
-                    self.skip_comment();
+                '#' if self.text.at == start
+                    || self.text.chars[self.text.at - 1].is_whitespace() =>
+                {
+                    self.text.skip_comment();
                 }
                 '(' => {
                     depth += 1;
-                    self.at += 1;
+                    self.text.at += 1;
                     at_command = true;
                 }
                 ')' => {
@@ -579,27 +587,28 @@ impl Lexer {
                     if !(cases > 0 && depth == 1) {
                         depth -= 1;
                     }
-                    self.at += 1;
+                    self.text.at += 1;
                     at_command = true;
                     if depth == 0 {
-                        return self.chars[start..self.at - 1].iter().collect();
+                        return self.text.chars[start..self.text.at - 1].iter().collect();
                     }
                 }
                 ';' | '&' | '|' | '\n' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     at_command = true;
                 }
-                c if c.is_whitespace() => self.at += 1,
+                c if c.is_whitespace() => self.text.at += 1,
                 _ => {
-                    let from = self.at;
-                    while self.peek(0).is_some_and(|c| !ends_word(c) && !"'\"`$\\".contains(c)) {
-                        self.at += 1;
+                    let from = self.text.at;
+                    while self.text.peek(0).is_some_and(|c| !ends_word(c) && !"'\"`$\\".contains(c))
+                    {
+                        self.text.at += 1;
                     }
-                    if self.at == from {
-                        self.at += 1;
+                    if self.text.at == from {
+                        self.text.at += 1;
                         continue;
                     }
-                    let word: String = self.chars[from..self.at].iter().collect();
+                    let word: String = self.text.chars[from..self.text.at].iter().collect();
                     match word.as_str() {
                         "case" if at_command => cases += 1,
                         "esac" if at_command => cases -= 1,
@@ -609,7 +618,7 @@ impl Lexer {
                 }
             }
         }
-        let script = self.chars[start..].iter().collect();
+        let script = self.text.chars[start..].iter().collect();
         self.flawed("a parenthesis is left open");
         script
     }
@@ -623,17 +632,17 @@ impl Lexer {
     }
 
     fn up_to_brace(&mut self) -> String {
-        let start = self.at;
+        let start = self.text.at;
         let mut depth = 1;
-        while let Some(c) = self.peek(0) {
+        while let Some(c) = self.text.peek(0) {
             match c {
-                '\\' => self.at = (self.at + 2).min(self.chars.len()),
+                '\\' => self.text.at = (self.text.at + 2).min(self.text.chars.len()),
                 '\'' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     self.single_quoted();
                 }
                 '"' => {
-                    self.at += 1;
+                    self.text.at += 1;
                     self.skip_double_quoted();
                 }
                 '`' => {
@@ -642,15 +651,15 @@ impl Lexer {
                 '$' => self.skip_dollar(),
                 '}' => {
                     depth -= 1;
-                    self.at += 1;
+                    self.text.at += 1;
                     if depth == 0 {
-                        return self.chars[start..self.at - 1].iter().collect();
+                        return self.text.chars[start..self.text.at - 1].iter().collect();
                     }
                 }
-                _ => self.at += 1,
+                _ => self.text.at += 1,
             }
         }
-        let inner = self.chars[start..].iter().collect();
+        let inner = self.text.chars[start..].iter().collect();
         self.flawed("a brace is left open");
         inner
     }
@@ -708,12 +717,12 @@ impl Lexer {
     /// Reads the whole text as one word, blanks included.
     fn whole(mut self) -> Word {
         let mut pieces = Pieces::default();
-        while self.at < self.chars.len() {
-            let before = self.at;
+        while self.text.at < self.text.chars.len() {
+            let before = self.text.at;
             pieces.extend(self.read_word());
-            if self.at == before {
-                pieces.push(self.chars[before], false);
-                self.at += 1;
+            if self.text.at == before {
+                pieces.push(self.text.chars[before], false);
+                self.text.at += 1;
             }
         }
         Word(pieces.0)

@@ -13,6 +13,7 @@
 //!    of them happened.
 //! 6. *Follow* a branch that moved meanwhile: the remaining changes continue at step 3 on the new base.
 
+mod anchors;
 pub(crate) mod below;
 pub(crate) mod bisect;
 pub(crate) mod candidate;
@@ -27,7 +28,9 @@ pub(crate) mod flakes;
 pub(crate) mod forecast;
 pub(crate) mod held;
 pub(crate) mod integration;
+mod integration_dir;
 pub(crate) mod journal;
+mod known_verdicts;
 pub(crate) mod landing;
 pub(crate) mod landing_base;
 pub(crate) mod landing_mode;
@@ -61,7 +64,7 @@ pub fn integrate(
 ) -> Result<Integrated, IntegrateError> {
     let settings = request.settings;
     require_landable(cx.gates, branch, request)?;
-    let tell = |text| (cx.notify)(context::Notice::Progress { text, step: None });
+    let tell = |text| cx.tell(text);
     let search = BaseSearch { branch, settings, cancel: cx.cancel, tell: &tell };
     let base = LandingBase::to_land_on(&search)?;
     let skipped = skipped(cx.workspace, branch, base.at)?;

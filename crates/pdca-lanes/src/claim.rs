@@ -179,10 +179,11 @@ impl Lanes {
     /// directory that is no lane of ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
         self.refuse_repository()?;
-        let dir = self.slot_path(slot);
+        let dir = self.slot_dir(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
         let lock = take(slot, &dir.join(LOCK))?;
-        let marker = self.marker_path(slot, target);
+        let record = LaneRecord::new(&dir, target.name());
+        let marker = record.marker_path();
         let known = Marker::load(&marker).map_err(|source| failed("read", &marker, source))?;
         let kind = known.as_ref().map_or(self.kind, |known| known.kind);
         let mut lane = Lane {
@@ -191,7 +192,7 @@ impl Lanes {
                 stage: Stage::new(&dir, target.name()),
                 cancel: self.cancel.clone(),
             },
-            record: LaneRecord::new(&dir, target.name()),
+            record,
             aside: dir.join(RESCUED),
             owner: OwnerFile::at(dir.join(format!("{}{OWNER}", target.name()))),
             moved_aside: None,
@@ -204,21 +205,7 @@ impl Lanes {
 
     /// Locks a slot without looking at its content.
     pub(crate) fn take_slot(&self, slot: u32) -> Result<File, ClaimError> {
-        take(slot, &self.slot_path(slot).join(LOCK))
-    }
-
-    /// Returns the path of the checkout of a target in a slot.
-    pub(crate) fn checkout_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
-        self.slot_path(slot).join(target.name())
-    }
-
-    /// Returns the path of the marker of that checkout.
-    pub(crate) fn marker_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
-        self.slot_path(slot).join(format!("{}{MARKER}", target.name()))
-    }
-
-    pub(crate) fn slot_path(&self, slot: u32) -> Utf8PathBuf {
-        self.root.join(format!("lane-{slot}"))
+        take(slot, &self.slot_dir(slot).join(LOCK))
     }
 
     /// Returns the owner notes of all lanes, as [`Lane::set_owner`] wrote them.
@@ -250,7 +237,7 @@ impl Lanes {
     /// Removes the owner note of a lane whose checkout is gone. Returns true if the checkout is gone. No other process
     /// may use the lane meanwhile.
     pub fn forget_lost(&self, note: &Note) -> io::Result<bool> {
-        let dir = self.slot_path(note.slot);
+        let dir = self.slot_dir(note.slot);
         if fs::symlink_metadata(dir.join(&note.target)).is_ok() {
             return Ok(false);
         }

@@ -137,7 +137,7 @@ impl Lanes {
             let entry = entry.map_err(|source| failed(self.root(), source))?;
             let number = entry.file_name().strip_prefix("lane-").and_then(|rest| rest.parse().ok());
             if let Some(slot) = number
-                && self.slot_path(slot) == entry.path()
+                && self.slot_dir(slot) == entry.path()
             {
                 slots.push((slot, entry.into_path()));
             }
@@ -148,7 +148,7 @@ impl Lanes {
 
     /// Returns the holder of a slot, if it is held.
     pub fn holder(&self, slot: u32) -> Result<Option<LaneHolder>, InspectError> {
-        let path = self.slot_path(slot).join(LOCK);
+        let path = self.slot_dir(slot).join(LOCK);
         holder(&path).map_err(|source| failed(&path, source))
     }
 }

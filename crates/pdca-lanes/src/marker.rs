@@ -112,6 +112,10 @@ impl LaneRecord {
         self.slot_dir.join(format!("{}{suffix}", self.target))
     }
 
+    pub(crate) fn checkout_path(&self) -> Utf8PathBuf {
+        self.slot_dir.join(&self.target)
+    }
+
     pub(crate) fn marker_path(&self) -> Utf8PathBuf {
         self.beside(MARKER)
     }

@@ -83,7 +83,7 @@ impl Lane {
 impl Lanes {
     /// Returns the directory of a slot.
     pub fn slot_dir(&self, slot: u32) -> Utf8PathBuf {
-        self.slot_path(slot)
+        self.root().join(format!("lane-{slot}"))
     }
 
     /// Returns the names of a slot for a target, without reserving or creating anything.

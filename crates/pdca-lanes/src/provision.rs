@@ -19,7 +19,7 @@ use crate::{
     failure::LaneError,
     history,
     lane::Lane,
-    marker::{Marker, Progress},
+    marker::{LaneRecord, Progress},
     target::Target,
 };
 
@@ -74,6 +74,53 @@ impl<'a> Provision<'a> {
     #[must_use]
     pub fn with_kind(self, kind: LaneKind) -> Self {
         Self { kind, ..self }
+    }
+
+    /// Examines all slots in parallel, because most of the time goes into syncing the markers.
+    fn find_all(&self, lanes: &Lanes, slots: &[u32]) -> Vec<(u32, Result<There, ProvisionError>)> {
+        std::thread::scope(|scope| {
+            let look = |slot: &u32| {
+                let slot = *slot;
+                (slot, scope.spawn(move || self.find(lanes, slot)))
+            };
+            let looks: Vec<_> = slots.iter().map(look).collect();
+            let join = |(slot, look): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
+                (slot, look.join().expect("a look reports its failure and never panics"))
+            };
+            looks.into_iter().map(join).collect()
+        })
+    }
+
+    /// Examines a slot, and claims it if its checkout must be created.
+    fn find(&self, lanes: &Lanes, slot: u32) -> Result<There, ProvisionError> {
+        let failed = |source| ProvisionError::Fill { slot, source };
+        match lanes.claim(slot, self.target) {
+            Ok(lane) if lane.kind() != self.kind => {
+                let source =
+                    ClaimError::OtherKind { path: lane.path().to_owned(), kind: lane.kind() };
+                Err(ProvisionError::Claim { slot, source })
+            }
+            Ok(lane) => match lane.base().map_err(failed)? {
+                Some(base) => Ok(There::Ready(provisioned(&lane, slot, base, false))),
+                None => Ok(There::Free(Box::new(lane))),
+            },
+            Err(source @ ClaimError::Held { .. }) => {
+                Ok(self.ready_in_use(lanes, slot).map_or(There::Held(source), There::Ready))
+            }
+            Err(source) => Err(ProvisionError::Claim { slot, source }),
+        }
+    }
+
+    /// Returns a lane that another process works in, if it matches the request and has a checkout.
+    fn ready_in_use(&self, lanes: &Lanes, slot: u32) -> Option<Provisioned> {
+        let record = LaneRecord::new(&lanes.slot_dir(slot), self.target.name());
+        let marker = record.marker().ok().flatten()?;
+        let ours = marker.is_of(slot, self.target)
+            && marker.kind == self.kind
+            && marker.progress == Progress::Ready;
+        let base = marker.base.filter(|_| ours)?;
+        let path = record.checkout_path();
+        Some(Provisioned { slot, path, kind: marker.kind, base, made: false })
     }
 }
 
@@ -171,7 +218,7 @@ impl Lanes {
         let mut waits = Waits::default();
         while !wanted.is_empty() {
             let (mut later, mut fresh) = (Vec::new(), Vec::new());
-            for (slot, there) in lanes.find_all(&std::mem::take(&mut wanted), request) {
+            for (slot, there) in request.find_all(&lanes, &std::mem::take(&mut wanted)) {
                 match there? {
                     There::Ready(lane) => ready.push(said(tell, lane)),
                     There::Free(lane) => fresh.push((slot, *lane)),
@@ -192,57 +239,6 @@ impl Lanes {
         }
         ready.sort_unstable_by_key(|lane| lane.slot);
         Ok(ready)
-    }
-
-    /// Examines all slots in parallel, because most of the time goes into syncing the markers.
-    fn find_all(
-        &self,
-        slots: &[u32],
-        request: &Provision<'_>,
-    ) -> Vec<(u32, Result<There, ProvisionError>)> {
-        std::thread::scope(|scope| {
-            let look = |slot: &u32| {
-                let slot = *slot;
-                (slot, scope.spawn(move || self.find(slot, request)))
-            };
-            let looks: Vec<_> = slots.iter().map(look).collect();
-            let join = |(slot, look): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
-                (slot, look.join().expect("a look reports its failure and never panics"))
-            };
-            looks.into_iter().map(join).collect()
-        })
-    }
-
-    /// Examines a slot, and claims it if its checkout must be created.
-    fn find(&self, slot: u32, request: &Provision<'_>) -> Result<There, ProvisionError> {
-        let failed = |source| ProvisionError::Fill { slot, source };
-        match self.claim(slot, request.target) {
-            Ok(lane) if lane.kind() != request.kind => {
-                let source =
-                    ClaimError::OtherKind { path: lane.path().to_owned(), kind: lane.kind() };
-                Err(ProvisionError::Claim { slot, source })
-            }
-            Ok(lane) => match lane.base().map_err(failed)? {
-                Some(base) => Ok(There::Ready(provisioned(&lane, slot, base, false))),
-                None => Ok(There::Free(Box::new(lane))),
-            },
-            Err(source @ ClaimError::Held { .. }) => {
-                Ok(self.ready_in_use(slot, request).map_or(There::Held(source), There::Ready))
-            }
-            Err(source) => Err(ProvisionError::Claim { slot, source }),
-        }
-    }
-
-    /// Returns a lane that another process works in, if it matches the request and has a checkout.
-    fn ready_in_use(&self, slot: u32, request: &Provision<'_>) -> Option<Provisioned> {
-        let path = self.marker_path(slot, request.target);
-        let marker = Marker::load(&path).ok().flatten()?;
-        let ours = marker.is_of(slot, request.target)
-            && marker.kind == request.kind
-            && marker.progress == Progress::Ready;
-        let base = marker.base.filter(|_| ours)?;
-        let path = self.checkout_path(slot, request.target);
-        Some(Provisioned { slot, path, kind: marker.kind, base, made: false })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
     hydrate::HYDRATION,
     inspect::{LaneReport, LaneState},
     lane::{Lane, Saved},
-    marker::Marker,
+    marker::{LaneRecord, Marker},
     names::TMP,
     provision::LaneKind,
     stage::{ATTRIBUTES, INDEX, NEW_INDEX},
@@ -133,9 +133,10 @@ impl Lanes {
         target: &Target,
         tell: &dyn Fn(RemovalStep),
     ) -> Result<Removed, RemoveError> {
-        let path = self.checkout_path(slot, target);
+        let record = LaneRecord::new(&self.slot_dir(slot), target.name());
+        let path = record.checkout_path();
         let left = Utf8PathBuf::from(format!("{path}{REMOVED}"));
-        let marker = self.marker_path(slot, target);
+        let marker = record.marker_path();
         let known = Marker::load(&marker).map_err(failed("read", &marker))?;
         let Some(known) = known else {
             let finished = self.finish_removal(slot, target, path, &left)?;
@@ -143,7 +144,7 @@ impl Lanes {
             return Ok(finished);
         };
         let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
-        let extra = self.slot_path(slot).join(format!("{}{EXTRA}", target.name()));
+        let extra = record.beside(EXTRA);
         if fs::read_dir(&extra).is_ok_and(|mut all| all.next().is_some()) {
             return Err(RemoveError::Extra { slot, path: extra });
         }

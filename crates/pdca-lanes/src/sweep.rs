@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use camino::Utf8Path;
+
 use crate::{
     claim::Lanes,
     inspect::{InspectError, LaneHolder, LaneReport},
@@ -102,8 +104,7 @@ impl Lanes {
         policy: &SweepPolicy,
     ) -> Result<SweepPlan, InspectError> {
         let lanes = self.list()?;
-        let free = self
-            .free_space()
+        let free = free_space(self.root())
             .map_err(|source| InspectError { path: self.root().to_owned(), source })?;
         let known = |lane: &LaneReport| targets.iter().any(|target| target.name() == lane.target);
         Ok(SweepPlan { free, items: decide(lanes, free, policy, known) })
@@ -113,13 +114,13 @@ impl Lanes {
     pub fn sweep(&self, item: &SweepItem, target: &Target) -> Result<Removed, RemoveError> {
         self.remove(item.lane.slot, target)
     }
+}
 
-    /// Returns the bytes that an unprivileged user can still write on the disk of the lanes.
-    fn free_space(&self) -> io::Result<u64> {
-        let made = self.root().ancestors().find(|above| above.exists()).unwrap_or(self.root());
-        let disk = rustix::fs::statvfs(made.as_std_path())?;
-        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
-    }
+/// Returns the bytes that an unprivileged user can still write on the disk of `root`, which need not exist.
+fn free_space(root: &Utf8Path) -> io::Result<u64> {
+    let made = root.ancestors().find(|above| above.exists()).unwrap_or(root);
+    let disk = rustix::fs::statvfs(made.as_std_path())?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Removes the oldest lanes first, and no more than necessary.

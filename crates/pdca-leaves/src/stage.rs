@@ -87,10 +87,13 @@ impl Inputs {
         }
         if role == Role::Builder {
             // What an accepted attempt did not go together with may not be in the checkout yet.
-            let partners =
-                bundle.partner_patches().map_err(|source| StageError::Load { role, source })?;
+            let partners = bundle
+                .attempts()
+                .partner_patches()
+                .map_err(|source| StageError::Load { role, source })?;
             files.extend(partners.into_iter().map(|(name, patch)| (name.into(), patch)));
-            let last = bundle.last_attempt().map_err(|source| StageError::Load { role, source })?;
+            let last =
+                bundle.attempts().last().map_err(|source| StageError::Load { role, source })?;
             files.extend(last.into_iter().flat_map(|last| last.files));
         }
         Ok(Self { role, bundle: Some(bundle.clone()), files })

@@ -1,4 +1,4 @@
-//! The current activity of bundles, from the events of the runs that have a live driver.
+//! The current activity of bundles and integrations, from the events of the runs that have a live driver.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::{WorkspaceConfig, run_statuses};
-use pdca_events::{Activity, Line, Reader, Scope};
+use pdca_events::{Activity, EventKind, IntegrationStep, Line, Reader, Scope};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
 
@@ -26,6 +26,37 @@ pub(super) fn load(site: &WorkspaceConfig) -> BTreeMap<BundleId, Doing> {
     let driven = runs.filter(|run| run.driver == Liveness::Alive);
     let read = driven.filter_map(|run| read(&site.dirs.runs().dir(&run.id)).ok());
     read.flatten().collect()
+}
+
+/// Reads the current activity of the integration whose record is in `dir`: the combination that was asked about
+/// last, of those without an answer. An integration that folds or lands has none; both take no time.
+pub(super) fn of_integration(dir: &Utf8Path) -> Option<Doing> {
+    let mut reader = Reader::open(dir).ok()??;
+    reader.skip_to_tail().ok()?;
+    // Several checkouts may gate at once, so an answer ends only the question about its own changes.
+    let mut open: Vec<(Vec<BundleId>, Doing)> = Vec::new();
+    for line in reader.read().ok()? {
+        let Line::Event(event, _) = line else { continue };
+        let EventKind::Integration { text, step: Some(step) } = &event.kind else { continue };
+        match step {
+            IntegrationStep::Gating { bundles, .. } => {
+                // The tree in brackets says nothing to a person who asks what is being done.
+                let what = text.split(" (tree ").next().unwrap_or(text).to_owned();
+                open.push((bundles.clone(), Doing { what, since: event.at }));
+            }
+            IntegrationStep::Green { bundles, .. }
+            | IntegrationStep::Red { bundles, .. }
+            | IntegrationStep::NoVerdict { bundles, .. } => {
+                open.retain(|(asked, _)| asked != bundles);
+            }
+            IntegrationStep::BaseMoved { .. }
+            | IntegrationStep::Flaky { .. }
+            | IntegrationStep::Mended { .. }
+            | IntegrationStep::Held { .. }
+            | IntegrationStep::Landed { .. } => {}
+        }
+    }
+    open.pop().map(|(_, doing)| doing)
 }
 
 fn read(dir: &Utf8Path) -> io::Result<BTreeMap<BundleId, Doing>> {
@@ -79,7 +110,40 @@ mod tests {
     }
 
     #[test]
+    fn an_integration_does_what_it_asked_last_and_has_no_answer_to() {
+        let workspace = Workspace::new();
+        let dir = workspace.path();
+        let stream = Stream::new(|| Timestamp::UNIX_EPOCH, drop);
+        stream.record("run", dir);
+        let bundles = |ids: &[&str]| ids.iter().map(|id| id.parse().unwrap()).collect();
+        let emit = |text: &str, step: IntegrationStep| {
+            let scope = Scope::Integration { target: "app".into(), branch: "main".into() };
+            stream.emit(
+                scope,
+                None,
+                EventKind::Integration { text: text.into(), step: Some(step) },
+            );
+        };
+        let gating = |ids: &[&str]| IntegrationStep::Gating {
+            bundles: bundles(ids),
+            tree: "t".into(),
+            purpose: pdca_events::GatePurpose::Decide,
+        };
+        let doing = || of_integration(dir).map(|doing| doing.what);
+        emit("gating 1 + 2 (tree abc)", gating(&["1", "2"]));
+        emit("gating 1 (tree def)", gating(&["1"]));
+        assert_eq!(doing().as_deref(), Some("gating 1"));
+        emit("1 is green", IntegrationStep::Green { bundles: bundles(&["1"]), tree: "t".into() });
+        assert_eq!(doing().as_deref(), Some("gating 1 + 2"));
+        let (tree, rows, failing) = ("t".into(), Vec::new(), Vec::new());
+        let red = IntegrationStep::Red { bundles: bundles(&["1", "2"]), tree, rows, failing };
+        emit("1 + 2 is red", red);
+        assert_eq!(doing(), None);
+    }
+
+    #[test]
     fn a_run_without_events_is_doing_nothing() {
         assert_eq!(read(Workspace::new().path()).unwrap(), BTreeMap::new());
+        assert_eq!(of_integration(Workspace::new().path()), None);
     }
 }

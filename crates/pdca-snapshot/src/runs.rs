@@ -7,6 +7,8 @@ use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
 use pdca_journal::{Liveness, Moment, Reason, RunState};
 use serde::Serialize;
 
+use super::{Doing, activity};
+
 /// One active run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,8 +29,34 @@ pub struct RunRow {
     pub blocked: Vec<BlockRow>,
     /// The error of reading its journal.
     pub error: Option<String>,
+    /// The current activity of an integration with a live driver. That of a batch is with its bundles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doing: Option<DoingRow>,
     #[serde(skip)]
     pub at: Option<Moment>,
+}
+
+/// The current activity of a bundle or an integration.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DoingRow {
+    /// The step, leaf or gate.
+    pub what: String,
+    /// In UTC.
+    pub since: String,
+}
+
+impl DoingRow {
+    pub fn of(doing: &Doing) -> Self {
+        Self { what: doing.what.clone(), since: doing.since.to_string() }
+    }
+
+    /// Returns the number of seconds that it takes so far.
+    pub fn seconds(&self, now: i64) -> u64 {
+        let begun: Option<jiff::Timestamp> = self.since.parse().ok();
+        let seconds = begun.map_or(0, |begun| now.saturating_sub(begun.as_second()));
+        u64::try_from(seconds).unwrap_or(0)
+    }
 }
 
 /// The present or last driver of a run.
@@ -71,6 +99,7 @@ impl RunRow {
             block: None,
             blocked: Vec::new(),
             error: None,
+            doing: None,
             at: None,
         };
         match &sighting.state {
@@ -99,7 +128,10 @@ impl RunRow {
     /// Makes the row of an integration, whose record is in another directory.
     pub fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let dir = site.dirs.integrations().dir(&sighting.id);
-        Self { kind: "integration", dir, ..Self::of(sighting, site) }
+        let is_driven = sighting.driver == Liveness::Alive;
+        let doing = is_driven.then(|| activity::of_integration(&dir)).flatten();
+        let doing = doing.as_ref().map(DoingRow::of);
+        Self { kind: "integration", dir, doing, ..Self::of(sighting, site) }
     }
 }
 

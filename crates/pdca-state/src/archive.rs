@@ -394,7 +394,7 @@ impl ArchiveStep {
 
     fn move_one(&self, relative: &Utf8Path) -> Result<(), ArchiveError> {
         let root = self.bundle.dir();
-        let outside = || self.bundle.outside(relative.as_str());
+        let outside = || self.bundle.place().outside(relative.as_str());
         let from = root.join(bundle::inside(root, relative).ok_or_else(outside)?);
         match from.symlink_metadata() {
             Ok(_) => {}
@@ -459,7 +459,7 @@ impl fmt::Display for ArchiveStep {
 }
 
 fn failed(path: &Utf8Path, source: io::Error) -> ArchiveError {
-    Bundle::write_error(path, source).into()
+    WriteError::io(path, source).into()
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {

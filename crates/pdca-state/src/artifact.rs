@@ -1,9 +1,11 @@
 //! The files of a bundle that have a fixed name.
 
+use camino::{Utf8Path, Utf8PathBuf};
+
 /// A file or directory of a bundle with a fixed name.
 ///
 /// `check-advisory-<id>.md`, `*.error.log`, the shipped test and `iteration-v<N>/` are not
-/// artifacts in this sense: their names vary.
+/// artifacts in this sense: their names vary, and functions of this type make them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Artifact {
     /// `brief.md`: the plan of the issue.
@@ -112,6 +114,32 @@ impl Artifact {
         if self == Self::Brief { 1 << 20 } else { 16 << 20 }
     }
 
+    /// The path of a gate's log, relative to the bundle, as [`GateRow::log`](crate::GateRow::log) has it.
+    pub fn gate_log(rule_id: &str) -> Utf8PathBuf {
+        Utf8Path::new(Self::GateLogs.file_name()).join(format!("{}.log", tame(rule_id)))
+    }
+
+    /// The path, relative to the bundle, of the log of a row that failed when the bundle was gated
+    /// together with others.
+    pub fn integration_log(rule_id: &str) -> Utf8PathBuf {
+        Self::integration_logs().join(format!("{}.log", tame(rule_id)))
+    }
+
+    /// Cannot collide with a [`Artifact::gate_log`]: those end in `.log`.
+    pub(crate) fn integration_logs() -> Utf8PathBuf {
+        Utf8Path::new(Self::GateLogs.file_name()).join("integration")
+    }
+
+    /// The path of an adviser's review, relative to the bundle.
+    pub fn advisory(adviser: &str) -> Utf8PathBuf {
+        format!("{}{}{}", ADVISORY.0, tame(adviser), ADVISORY.1).into()
+    }
+
+    /// The path of the log of a failed leaf, relative to the bundle.
+    pub fn error_log(leaf: &str) -> Utf8PathBuf {
+        format!("{}{ERROR_LOG}", tame(leaf)).into()
+    }
+
     /// Returns true if the artifact belongs to one attempt and is archived with it.
     pub fn is_of_attempt(self) -> bool {
         match self {
@@ -189,6 +217,15 @@ impl FromIterator<Artifact> for Artifacts {
 
 fn bit(artifact: Artifact) -> u32 {
     1 << artifact as u32
+}
+
+/// Makes a file name component of a name that comes from configuration or from a model.
+fn tame(name: &str) -> String {
+    const LONGEST: usize = 100;
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let tamed: String =
+        name.chars().take(LONGEST).map(|c| if legal(c) { c } else { '_' }).collect();
+    if tamed.is_empty() || tamed.starts_with('.') { format!("_{tamed}") } else { tamed }
 }
 
 #[cfg(test)]

@@ -1,32 +1,27 @@
 //! The directory of one bundle: creating it, and reading and writing its files.
 
+mod dir;
+
 use std::io;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, RenameFlags};
 
 use crate::archive;
-use crate::artifact::{ADVISORY, Artifact, ERROR_LOG};
+use crate::artifact::Artifact;
+use crate::attempts::Attempts;
 use crate::contents::{Contents, LoadError, SET_ASIDE};
-use crate::files::{self, ReadError};
+use crate::files;
 use crate::id::{BundleId, IdError};
 use crate::root::BundleRoot;
+
+pub(crate) use dir::BundleDir;
 
 /// A handle to the directory of one issue, which need not exist. Only the driver writes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     id: BundleId,
-    dir: Utf8PathBuf,
-    link: LinkCheck,
-}
-
-/// Records if the directory may be a symbolic link, which costs a check before each access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LinkCheck {
-    /// A listing of the root showed a directory.
-    Done,
-    /// A link, or not checked yet.
-    Needed,
+    dir: BundleDir,
 }
 
 /// The error of writing into a bundle.
@@ -50,6 +45,12 @@ pub enum WriteError {
     },
 }
 
+impl WriteError {
+    pub(crate) fn io(path: &Utf8Path, source: io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+}
+
 /// The error of creating a bundle. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
@@ -66,19 +67,20 @@ pub enum CreateError {
 
 impl Bundle {
     pub(crate) fn new(root: &Utf8Path, id: BundleId) -> Self {
-        Self { dir: root.join(id.dir_name()), id, link: LinkCheck::Needed }
+        Self { dir: BundleDir::unchecked(root.join(id.dir_name())), id }
     }
 
     pub(crate) fn listed(root: &Utf8Path, id: BundleId, is_link: bool) -> Self {
-        let link = if is_link { LinkCheck::Needed } else { LinkCheck::Done };
-        Self { link, ..Self::new(root, id) }
+        let dir = root.join(id.dir_name());
+        let dir = if is_link { BundleDir::unchecked(dir) } else { BundleDir::listed(dir) };
+        Self { id, dir }
     }
 
     /// A handle to the bundle in `dir`, whose name must be `issue_<id>`.
     pub fn at(dir: impl Into<Utf8PathBuf>) -> Result<Bundle, IdError> {
         let dir = dir.into();
         let id = BundleId::parse_dir_name(dir.file_name().unwrap_or_default())?;
-        Ok(Self { id, dir, link: LinkCheck::Needed })
+        Ok(Self { id, dir: BundleDir::unchecked(dir) })
     }
 
     /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
@@ -93,8 +95,8 @@ impl Bundle {
         artifacts: &[(Artifact, &[u8])],
     ) -> Result<Bundle, CreateError> {
         let bundle = root.bundle(id);
-        let exists = || CreateError::Exists { dir: bundle.dir.clone() };
-        if bundle.dir.symlink_metadata().is_ok() {
+        let exists = || CreateError::Exists { dir: bundle.dir().to_owned() };
+        if bundle.dir().symlink_metadata().is_ok() {
             return Err(exists());
         }
         let with: Vec<(&str, &[u8])> =
@@ -102,11 +104,11 @@ impl Bundle {
         let name = id.dir_name();
         match fs_err::create_dir_all(root.path())
             .and_then(|()| files::sweep(root.path(), |temp| files::is_temp_name_of(temp, &name)))
-            .and_then(|()| publish_dir(&bundle.dir, &with))
+            .and_then(|()| publish_dir(bundle.dir(), &with))
         {
             Ok(()) => Ok(bundle),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
-            Err(error) => Err(Self::write_error(&bundle.dir, error).into()),
+            Err(error) => Err(WriteError::io(bundle.dir(), error).into()),
         }
     }
 
@@ -117,68 +119,67 @@ impl Bundle {
 
     /// The directory of the bundle.
     pub fn dir(&self) -> &Utf8Path {
+        self.dir.path()
+    }
+
+    /// The directory as a place to read and write in.
+    pub(crate) fn place(&self) -> &BundleDir {
         &self.dir
+    }
+
+    /// The archived attempts.
+    pub fn attempts(&self) -> Attempts<'_> {
+        Attempts::of(self)
     }
 
     /// The path of an artifact, which need not exist.
     pub fn path(&self, artifact: Artifact) -> Utf8PathBuf {
-        self.dir.join(artifact.file_name())
+        self.dir().join(artifact.file_name())
     }
 
     /// Returns true if the directory exists.
     pub fn exists(&self) -> bool {
-        self.dir.is_dir()
+        self.dir().is_dir()
     }
 
     /// Reads an artifact; `None` if it is absent.
     ///
     /// Refuses more than [`Artifact::max_len`] bytes, directories, pipes and links out of the bundle.
     pub fn read(&self, artifact: Artifact) -> Result<Option<Vec<u8>>, LoadError> {
-        self.require_inside()?;
+        self.dir.require_inside()?;
         let name = Utf8Path::new(artifact.file_name());
-        Ok(files::read_within(&self.dir, name, artifact.max_len())?)
-    }
-
-    /// Reads an artifact of the archived attempt `number`; `None` if it is absent.
-    pub fn read_archived(
-        &self,
-        number: u32,
-        artifact: Artifact,
-    ) -> Result<Option<Vec<u8>>, LoadError> {
-        self.require_inside()?;
-        let path = crate::archive::dir_of(number).join(artifact.file_name());
-        Ok(files::read_within(&self.dir, &path, artifact.max_len())?)
+        Ok(files::read_within(self.dir(), name, artifact.max_len())?)
     }
 
     /// Writes an artifact atomically and durably: a crash leaves the old version or the new one.
     pub fn publish(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
-        let path = self.writable(artifact)?;
-        files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
+        let path = self.dir.writable(artifact)?;
+        files::sweep(self.dir(), |name| files::is_temp_name_of(name, artifact.file_name()))
             .and_then(|()| files::replace(&path, bytes))
-            .map_err(|source| Self::write_error(&path, source))
+            .map_err(|source| WriteError::io(&path, source))
     }
 
     /// Like [`Bundle::publish`], but never replaces: returns false if the artifact exists already.
     pub fn publish_new(&self, artifact: Artifact, bytes: &[u8]) -> Result<bool, WriteError> {
-        let path = self.writable(artifact)?;
-        files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
+        let path = self.dir.writable(artifact)?;
+        files::sweep(self.dir(), |name| files::is_temp_name_of(name, artifact.file_name()))
             .and_then(|()| files::create(&path, bytes))
-            .map_err(|source| Self::write_error(&path, source))
+            .map_err(|source| WriteError::io(&path, source))
     }
 
     /// Like [`Bundle::publish`], but not synced: for artifacts that can be derived again from others.
     pub fn publish_derived(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
-        let path = self.writable(artifact)?;
-        files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
+        let path = self.dir.writable(artifact)?;
+        files::sweep(self.dir(), |name| files::is_temp_name_of(name, artifact.file_name()))
             .and_then(|()| files::replace_unsynced(&path, bytes))
-            .map_err(|source| Self::write_error(&path, source))
+            .map_err(|source| WriteError::io(&path, source))
     }
 
     /// Like [`Bundle::publish`], for any path below the bundle, such as a test that ships with the
     /// change. Creates missing directories; refuses a path that leaves the bundle.
     pub fn publish_file(&self, relative: &Utf8Path, bytes: &[u8]) -> Result<(), WriteError> {
-        let path = self.make_way(relative)?;
-        files::replace(&path, bytes).map_err(|source| Self::write_error(&path, source))
+        let path = self.dir.make_way(relative)?;
+        files::replace(&path, bytes).map_err(|source| WriteError::io(&path, source))
     }
 
     /// Like [`Bundle::publish_file`], but not synced: for logs and the like.
@@ -187,44 +188,18 @@ impl Bundle {
         relative: &Utf8Path,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        let path = self.make_way(relative)?;
-        files::replace_unsynced(&path, bytes).map_err(|source| Self::write_error(&path, source))
-    }
-
-    /// The path of a gate's log, relative to the bundle, as [`GateRow::log`](crate::GateRow::log) has it.
-    pub fn gate_log(rule_id: &str) -> Utf8PathBuf {
-        Utf8Path::new(Artifact::GateLogs.file_name()).join(format!("{}.log", tame(rule_id)))
-    }
-
-    /// The path, relative to the bundle, of the log of a row that failed when the bundle was gated
-    /// together with others.
-    pub fn integration_log(rule_id: &str) -> Utf8PathBuf {
-        Self::integration_logs().join(format!("{}.log", tame(rule_id)))
+        let path = self.dir.make_way(relative)?;
+        files::replace_unsynced(&path, bytes).map_err(|source| WriteError::io(&path, source))
     }
 
     /// Removes the logs of the last integration; the logs of Check stay.
     pub fn remove_integration_logs(&self) -> Result<(), WriteError> {
-        let path = self.dir.join(Self::integration_logs());
+        let path = self.dir().join(Artifact::integration_logs());
         // Never remove through a link: it could lead anywhere.
-        if !path.is_dir() || path.is_symlink() || self.require_inside().is_err() {
+        if !path.is_dir() || path.is_symlink() || self.dir.require_inside().is_err() {
             return Ok(());
         }
-        fs_err::remove_dir_all(&path).map_err(|source| Self::write_error(&path, source))
-    }
-
-    /// Cannot collide with a [`Bundle::gate_log`]: those end in `.log`.
-    fn integration_logs() -> Utf8PathBuf {
-        Utf8Path::new(Artifact::GateLogs.file_name()).join("integration")
-    }
-
-    /// The path of an adviser's review, relative to the bundle.
-    pub fn advisory(adviser: &str) -> Utf8PathBuf {
-        format!("{}{}{}", ADVISORY.0, tame(adviser), ADVISORY.1).into()
-    }
-
-    /// The path of the log of a failed leaf, relative to the bundle.
-    pub fn error_log(leaf: &str) -> Utf8PathBuf {
-        format!("{}{ERROR_LOG}", tame(leaf)).into()
+        fs_err::remove_dir_all(&path).map_err(|source| WriteError::io(&path, source))
     }
 
     /// Renames an unusable artifact to a free name beside it, so that it counts as absent and
@@ -237,19 +212,19 @@ impl Bundle {
     ///
     /// The new name is `<name>.aside-<n>`, under which the file is archived with the attempt.
     pub fn set_aside_file(&self, relative: &Utf8Path) -> Result<Option<Utf8PathBuf>, WriteError> {
-        let name = inside(&self.dir, relative)
+        let name = inside(self.dir(), relative)
             .filter(|name| name.iter().count() == 1)
             .filter(|name| !name.as_str().starts_with(archive::DIR_PREFIX))
-            .filter(|_| self.require_inside().is_ok())
-            .ok_or_else(|| self.outside(relative.as_str()))?;
-        let from = self.dir.join(&name);
+            .filter(|_| self.dir.require_inside().is_ok())
+            .ok_or_else(|| self.dir.outside(relative.as_str()))?;
+        let from = self.dir().join(&name);
         for number in 1_u32.. {
-            let to = self.dir.join(format!("{name}{SET_ASIDE}{number}"));
+            let to = self.dir().join(format!("{name}{SET_ASIDE}{number}"));
             match rename_new(&from, &to) {
                 Ok(()) => return Ok(Some(to)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(Self::write_error(&from, error)),
+                Err(error) => return Err(WriteError::io(&from, error)),
             }
         }
         Ok(None)
@@ -257,63 +232,14 @@ impl Bundle {
 
     /// Removes temporary files that a crashed writer left in the bundle.
     pub fn sweep_temps(&self) -> Result<(), WriteError> {
-        files::sweep(&self.dir, files::is_temp_name)
-            .map_err(|source| Self::write_error(&self.dir, source))
+        files::sweep(self.dir(), files::is_temp_name)
+            .map_err(|source| WriteError::io(self.dir(), source))
     }
 
     /// Lists the bundle, after checking that it is inside its root.
     pub(crate) fn contents(&self) -> Result<Contents<'_>, LoadError> {
-        self.require_inside()?;
-        Contents::list(&self.dir)
-    }
-
-    pub(crate) fn write_error(path: &Utf8Path, source: io::Error) -> WriteError {
-        WriteError::Io { path: path.into(), source }
-    }
-
-    /// Returns an error if the bundle's directory is a link that leads out of the root.
-    pub(crate) fn require_inside(&self) -> Result<(), LoadError> {
-        if self.link == LinkCheck::Done || !self.dir.is_symlink() {
-            return Ok(());
-        }
-        let root = self
-            .dir
-            .parent()
-            .filter(|root| !root.as_str().is_empty())
-            .unwrap_or(Utf8Path::new("."));
-        match files::resolve(root, &self.dir) {
-            Ok(_) => Ok(()),
-            Err(ReadError::LeadsOut { target, .. }) => {
-                Err(LoadError::LeadsOut { dir: self.dir.clone(), target })
-            }
-            Err(ReadError::Io { source, .. }) => {
-                Err(LoadError::List { dir: self.dir.clone(), source })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn writable(&self, artifact: Artifact) -> Result<Utf8PathBuf, WriteError> {
-        match self.require_inside() {
-            Ok(()) => Ok(self.path(artifact)),
-            Err(_) => Err(self.outside(artifact.file_name())),
-        }
-    }
-
-    /// Returns the path of a file below the bundle, after creating the directories above it.
-    fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
-        let inside = inside(&self.dir, relative).filter(|_| self.require_inside().is_ok());
-        let path = self.dir.join(inside.ok_or_else(|| self.outside(relative.as_str()))?);
-        let dir = path.parent().unwrap_or(&self.dir);
-        let name = path.file_name().unwrap_or_default();
-        fs_err::create_dir_all(dir)
-            .and_then(|()| files::sweep(dir, |found| files::is_temp_name_of(found, name)))
-            .map_err(|source| Self::write_error(&path, source))?;
-        Ok(path)
-    }
-
-    pub(crate) fn outside(&self, relative: &str) -> WriteError {
-        WriteError::Outside { dir: self.dir.clone(), relative: relative.to_owned() }
+        self.dir.require_inside()?;
+        Contents::list(self.dir())
     }
 }
 
@@ -383,15 +309,6 @@ pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<
         drop(std::fs::remove_dir_all(&temp));
     }
     placed
-}
-
-/// Makes a file name component of a name that comes from configuration or from a model.
-fn tame(name: &str) -> String {
-    const LONGEST: usize = 100;
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let tamed: String =
-        name.chars().take(LONGEST).map(|c| if legal(c) { c } else { '_' }).collect();
-    if tamed.is_empty() || tamed.starts_with('.') { format!("_{tamed}") } else { tamed }
 }
 
 #[cfg(test)]

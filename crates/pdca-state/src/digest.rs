@@ -76,7 +76,7 @@ impl BundleDigest {
 impl Bundle {
     /// Digests every file of the bundle, archived attempts included.
     pub fn digest(&self) -> Result<BundleDigest, LoadError> {
-        self.require_inside()?;
+        self.place().require_inside()?;
         let mut files = BTreeMap::new();
         let mut todo = vec![OsString::new()];
         while let Some(below) = todo.pop() {

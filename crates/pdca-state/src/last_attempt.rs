@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::artifact::Artifact;
-use crate::bundle::Bundle;
+use crate::attempts::Attempts;
 use crate::contents::LoadError;
 use crate::files::{self, ReadError};
 use crate::gates::{GateReport, GateResult};
@@ -63,42 +63,42 @@ pub(crate) fn auto_record(findings: &[String]) -> (String, Vec<u8>) {
     (RECORD.to_owned(), json)
 }
 
-impl Bundle {
+impl Attempts<'_> {
     /// Reads the newest archived attempt; `None` where nothing was archived.
-    pub fn last_attempt(&self) -> Result<Option<LastAttempt>, LoadError> {
-        let Some(number) = self.contents()?.iterations.last().copied() else { return Ok(None) };
+    pub fn last(&self) -> Result<Option<LastAttempt>, LoadError> {
+        let Some(number) = self.numbers()?.last().copied() else { return Ok(None) };
         let dir = archive::dir_of(number);
         let mut found = Vec::new();
         for artifact in SHOWN {
-            let bytes = self.read_archived(number, artifact)?;
+            let bytes = self.read(number, artifact)?;
             found.extend(bytes.map(|bytes| (dir.join(artifact.file_name()), bytes)));
         }
-        let gates = self.read_archived(number, Artifact::GatesJson)?;
+        let gates = self.read(number, Artifact::GatesJson)?;
         let gates = gates.and_then(|json| GateReport::parse(&json).ok());
         let rows = gates.iter().flat_map(|gates| &gates.rows);
         for log in
             rows.filter(|row| row.result == GateResult::Fail).filter_map(|row| row.log.as_ref())
         {
             let path = dir.join(log);
-            match files::read_within(self.dir(), &path, LOG_MAX) {
+            match files::read_within(self.bundle.dir(), &path, LOG_MAX) {
                 Ok(bytes) => found.extend(bytes.map(|bytes| (path, bytes))),
                 Err(ReadError::TooLarge { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         // The brief goes into the archive on the way to Plan only.
-        let has_brief = self.read_archived(number, Artifact::Brief)?.is_some();
+        let has_brief = self.read(number, Artifact::Brief)?.is_some();
         let reentry = if has_brief { Reentry::Plan } else { Reentry::Do };
-        let was_accepted = returned::was_returned(self, number)?;
+        let was_accepted = returned::was_returned(self.bundle, number)?;
         Ok(Some(LastAttempt { number, reentry, was_accepted, files: found }))
     }
 
     /// Counts the newest attempts that went back to Do one after the other without a person.
     pub fn auto_iterations(&self) -> Result<u32, LoadError> {
         let mut count = 0;
-        for number in self.contents()?.iterations.into_iter().rev() {
+        for number in self.numbers()?.into_iter().rev() {
             let path = archive::dir_of(number).join(RECORD);
-            let text = files::read_within(self.dir(), &path, RECORD_MAX)?;
+            let text = files::read_within(self.bundle.dir(), &path, RECORD_MAX)?;
             let record = text.and_then(|text| serde_json::from_slice::<AutoIteration>(&text).ok());
             if record.is_none() {
                 break;
@@ -112,6 +112,7 @@ impl Bundle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bundle::Bundle;
     use crate::testing::{BRIEF, GATES, Scene};
     use crate::{State, archive_auto, archive_plan};
 
@@ -134,10 +135,10 @@ mod tests {
     fn an_attempt_that_goes_back_by_itself_is_archived_and_shown_to_the_next_builder() {
         let scene = Scene::new();
         let bundle = checked(&scene);
-        assert_eq!(bundle.last_attempt().unwrap(), None);
+        assert_eq!(bundle.attempts().last().unwrap(), None);
         archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
         assert_eq!(bundle.load().unwrap().state, State::Planned);
-        let last = bundle.last_attempt().unwrap().unwrap();
+        let last = bundle.attempts().last().unwrap().unwrap();
         assert_eq!((last.number, last.reentry, last.was_accepted), (1, Reentry::Do, false));
         assert_eq!(last.patch(), Some(b"the patch".as_slice()));
         let expected = ["patch.diff", "build-notes.md", "check-gates.json", "check-review.md"];
@@ -153,13 +154,13 @@ mod tests {
         let again = || bundle.publish(Artifact::Patch, b"again").unwrap();
         for expected in [1, 2] {
             archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
-            assert_eq!(bundle.auto_iterations().unwrap(), expected);
+            assert_eq!(bundle.attempts().auto_iterations().unwrap(), expected);
             again();
         }
         archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap();
-        assert_eq!(bundle.auto_iterations().unwrap(), 0);
+        assert_eq!(bundle.attempts().auto_iterations().unwrap(), 0);
         again();
         archive_auto(&bundle, &[]).unwrap().apply().unwrap();
-        assert_eq!(bundle.auto_iterations().unwrap(), 1);
+        assert_eq!(bundle.attempts().auto_iterations().unwrap(), 1);
     }
 }

@@ -60,6 +60,7 @@ mod title;
 mod when;
 
 mod archive;
+mod attempts;
 mod carry_forward;
 mod close;
 mod last_attempt;
@@ -73,6 +74,7 @@ pub use archive::{
     archive_stale, archive_superseded, resume_archive,
 };
 pub use artifact::{Artifact, Artifacts};
+pub use attempts::Attempts;
 pub use brief::{
     Awaits, Brief, Field, Label, OntoBranch, RepoTarget, TRIAGE_VERDICT, Widening, WideningError,
 };

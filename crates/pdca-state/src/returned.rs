@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::artifact::Artifact;
+use crate::attempts::Attempts;
 use crate::bundle::Bundle;
 use crate::contents::LoadError;
 use crate::files;
@@ -54,14 +55,14 @@ pub(crate) fn was_returned(bundle: &Bundle, number: u32) -> Result<bool, LoadErr
     Ok(files::read_within(bundle.dir(), &path, RECORD_MAX)?.is_some())
 }
 
-impl Bundle {
+impl Attempts<'_> {
     /// Reads the records of accepted attempts that were sent back, oldest first. A record that cannot
     /// be read is skipped.
     pub fn returns(&self) -> Result<Vec<Returned>, LoadError> {
         let mut found = Vec::new();
-        for number in self.contents()?.iterations {
+        for number in self.numbers()? {
             let relative = archive::dir_of(number).join(RECORD);
-            let text = files::read_within(self.dir(), &relative, RECORD_MAX).ok().flatten();
+            let text = files::read_within(self.bundle.dir(), &relative, RECORD_MAX).ok().flatten();
             found.extend(text.and_then(|text| serde_json::from_slice(&text).ok()));
         }
         Ok(found)
@@ -71,9 +72,9 @@ impl Bundle {
     /// the same bundle, the newer one is returned.
     pub fn partner_patches(&self) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
         let mut found: Vec<(String, Vec<u8>)> = Vec::new();
-        for number in self.contents()?.iterations.into_iter().rev() {
+        for number in self.numbers()?.into_iter().rev() {
             let dir = archive::dir_of(number);
-            let Ok(entries) = self.dir().join(&dir).read_dir_utf8() else { continue };
+            let Ok(entries) = self.bundle.dir().join(&dir).read_dir_utf8() else { continue };
             let mut names: Vec<String> =
                 entries.flatten().map(|entry| entry.file_name().to_owned()).collect();
             names.retain(|name| name.starts_with(PARTNER.0) && name.ends_with(PARTNER.1));
@@ -83,7 +84,7 @@ impl Bundle {
                     continue;
                 }
                 let max = Artifact::Patch.max_len();
-                if let Some(patch) = files::read_within(self.dir(), &dir.join(&name), max)? {
+                if let Some(patch) = files::read_within(self.bundle.dir(), &dir.join(&name), max)? {
                     found.push((name, patch));
                 }
             }
@@ -123,11 +124,11 @@ mod tests {
         let partners = [("71".parse().unwrap(), b"their change".to_vec())];
         archive_returned(&bundle, Reentry::Do, &record("why"), &partners).unwrap().apply().unwrap();
         assert_eq!(bundle.load().unwrap().state, State::Planned);
-        assert!(bundle.last_attempt().unwrap().unwrap().was_accepted);
+        assert!(bundle.attempts().last().unwrap().unwrap().was_accepted);
         assert!(!bundle.path(Artifact::Seal).exists());
         assert!(bundle.dir().join("iteration-v1/seal.json").is_file());
-        assert_eq!(bundle.returns().unwrap(), [record("why")]);
-        let patches = bundle.partner_patches().unwrap();
+        assert_eq!(bundle.attempts().returns().unwrap(), [record("why")]);
+        let patches = bundle.attempts().partner_patches().unwrap();
         assert_eq!(patches, [("partner-71.diff".to_owned(), b"their change".to_vec())]);
     }
 
@@ -149,8 +150,8 @@ mod tests {
                 rest.apply().unwrap();
             }
             assert_eq!(bundle.load().unwrap().state, State::Unplanned, "after {cut}");
-            assert_eq!(bundle.returns().unwrap(), [record("why")], "after {cut}");
-            assert_eq!(bundle.partner_patches().unwrap().len(), 1, "after {cut}");
+            assert_eq!(bundle.attempts().returns().unwrap(), [record("why")], "after {cut}");
+            assert_eq!(bundle.attempts().partner_patches().unwrap().len(), 1, "after {cut}");
             fs_err::remove_dir_all(bundle.dir()).unwrap();
             done += 1;
         }
@@ -166,8 +167,8 @@ mod tests {
             let plan = archive_returned(&bundle, Reentry::Do, &record(note), &partners).unwrap();
             plan.apply().unwrap();
         }
-        assert_eq!(bundle.returns().unwrap(), [record("first"), record("second")]);
-        let patches = bundle.partner_patches().unwrap();
+        assert_eq!(bundle.attempts().returns().unwrap(), [record("first"), record("second")]);
+        let patches = bundle.attempts().partner_patches().unwrap();
         assert_eq!(patches, [("partner-71.diff".to_owned(), b"new".to_vec())]);
     }
 }

@@ -145,9 +145,9 @@ impl Snapshot {
         self.verdicts.clone()
     }
 
-    /// Returns true if the bundle has the [error log](Bundle::error_log) of this leaf.
+    /// Returns true if the bundle has the [error log](Artifact::error_log) of this leaf.
     pub fn has_error_log(&self, leaf: &str) -> bool {
-        let name = Bundle::error_log(leaf);
+        let name = Artifact::error_log(leaf);
         self.leftovers.iter().any(|leftover| *leftover == name)
     }
 

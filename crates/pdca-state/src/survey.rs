@@ -77,7 +77,7 @@ pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
     const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
     let results = map_chunks(bundles, CHUNK, |chunk| {
         let mut bytes = Vec::with_capacity(1 << 16);
-        chunk.iter().map(|bundle| bundle.glance_with(&mut bytes)).collect()
+        chunk.iter().map(|bundle| Glance::at(bundle, &mut bytes)).collect()
     });
     bundles
         .iter()
@@ -93,19 +93,22 @@ pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
 impl Bundle {
     /// Surveys this bundle alone.
     pub fn glance(&self) -> Result<Glance, LoadError> {
-        self.glance_with(&mut Vec::new())
+        Glance::at(self, &mut Vec::new())
     }
+}
 
-    fn glance_with(&self, bytes: &mut Vec<u8>) -> Result<Glance, LoadError> {
-        let contents = self.contents()?;
+impl Glance {
+    /// Surveys a bundle. `bytes` is room for its files, used again from one bundle to the next.
+    fn at(bundle: &Bundle, bytes: &mut Vec<u8>) -> Result<Self, LoadError> {
+        let contents = bundle.contents()?;
         contents.require_change_is_a_file()?;
         let brief = if contents.read(Artifact::Brief, bytes)? {
-            Some(Brief::parse(contents::text(self.dir(), Artifact::Brief, bytes)?))
+            Some(Brief::parse(contents::text(bundle.dir(), Artifact::Brief, bytes)?))
         } else {
             None
         };
         let summary = if contents.read(Artifact::Summary, bytes)? {
-            Some(Summary::parse(contents::text(self.dir(), Artifact::Summary, bytes)?))
+            Some(Summary::parse(contents::text(bundle.dir(), Artifact::Summary, bytes)?))
         } else {
             None
         };

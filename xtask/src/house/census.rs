@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use syn::{Attribute, ImplItem, Item, ItemImpl, Type};
 
 use super::lines::is_test_file;
@@ -19,7 +19,16 @@ pub(super) struct Unparsable {
 #[derive(Debug, Default)]
 pub(super) struct Census {
     defined: BTreeMap<String, Vec<String>>,
-    methods: BTreeMap<(String, String), usize>,
+    impls: Vec<Methods>,
+}
+
+/// The methods of one inherent `impl`.
+#[derive(Debug)]
+struct Methods {
+    owner: String,
+    name: String,
+    path: Utf8PathBuf,
+    count: usize,
 }
 
 impl Census {
@@ -48,7 +57,7 @@ impl Census {
             } else if let Item::Trait(item) = item {
                 self.define(path, &item.ident);
             } else if let Item::Impl(item) = item {
-                self.count(owner, item);
+                self.count(owner, path, item);
             } else if let Item::Mod(item) = item
                 && !only_for_tests(&item.attrs)
             {
@@ -62,11 +71,29 @@ impl Census {
         self.defined.entry(name.to_string()).or_default().push(path.to_string());
     }
 
-    fn count(&mut self, owner: &str, item: &ItemImpl) {
+    fn count(&mut self, owner: &str, path: &Utf8Path, item: &ItemImpl) {
         let (None, Type::Path(of)) = (&item.trait_, &*item.self_ty) else { return };
         let Some(last) = of.path.segments.last() else { return };
-        let methods = item.items.iter().filter(|item| matches!(item, ImplItem::Fn(_))).count();
-        *self.methods.entry((owner.to_owned(), last.ident.to_string())).or_default() += methods;
+        let count = item.items.iter().filter(|item| matches!(item, ImplItem::Fn(_))).count();
+        let (owner, name) = (owner.to_owned(), last.ident.to_string());
+        self.impls.push(Methods { owner, name, path: path.to_owned(), count });
+    }
+
+    /// Returns the file that defines the type of an `impl`: of those of its crate, the one that shares most of
+    /// its path. Two types of one name in one crate are thereby counted apart.
+    fn home(&self, of: &Methods) -> &str {
+        let shared = |place: &&String| {
+            let place = Utf8Path::new(place.trim_end_matches(".rs"));
+            let own = Utf8Path::new(of.path.as_str().trim_end_matches(".rs"));
+            place.components().zip(own.components()).take_while(|(a, b)| a == b).count()
+        };
+        let places = self.defined.get(&of.name).map_or(&[][..], Vec::as_slice);
+        // The first two components of a path name the crate.
+        places
+            .iter()
+            .filter(|place| shared(place) > 1)
+            .max_by_key(shared)
+            .map_or("", String::as_str)
     }
 
     /// Returns names that several types have, with the files of their definitions.
@@ -82,8 +109,12 @@ impl Census {
 
     /// Returns the `count` types with the most inherent methods, the largest first.
     pub(super) fn largest_types(&self, count: usize) -> Vec<(&str, usize)> {
+        let mut methods: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+        for of in &self.impls {
+            *methods.entry((&of.owner, &of.name, self.home(of))).or_default() += of.count;
+        }
         let mut types: Vec<_> =
-            self.methods.iter().map(|((_, name), methods)| (name.as_str(), *methods)).collect();
+            methods.into_iter().map(|((_, name, _), count)| (name, count)).collect();
         types.sort_by_key(|(_, methods)| std::cmp::Reverse(*methods));
         types.truncate(count);
         types
@@ -126,6 +157,25 @@ mod tests {
             ("b.rs", "impl<'a> Big<'a> { fn c() {} } impl Clone for Big { fn clone() {} }"),
         ]);
         assert_eq!(census.largest_types(1), [("Big", 3)]);
+    }
+
+    #[test]
+    fn two_types_of_one_name_are_counted_apart_each_with_the_modules_below_it() {
+        let census = census(&[
+            ("crates/a/src/soak.rs", "struct Scene; impl Scene { fn a() {} }"),
+            ("crates/a/src/agents/scene.rs", "struct Scene; impl Scene { fn a() {} fn b() {} }"),
+            ("crates/a/src/agents/scene/keep.rs", "impl Scene { fn c() {} }"),
+        ]);
+        assert_eq!(census.largest_types(3), [("Scene", 3), ("Scene", 1)]);
+    }
+
+    #[test]
+    fn methods_in_a_file_beside_the_definition_are_of_the_type() {
+        let census = census(&[
+            ("crates/a/src/bundle.rs", "struct Bundle; impl Bundle { fn a() {} }"),
+            ("crates/a/src/snapshot.rs", "impl Bundle { fn b() {} }"),
+        ]);
+        assert_eq!(census.largest_types(3), [("Bundle", 2)]);
     }
 
     #[test]

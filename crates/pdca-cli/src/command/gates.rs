@@ -4,6 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Driver, Jobs, WorkspaceConfig};
+use pdca_events::WarningCode;
 use pdca_gates::{GateContext, GateEvent, Purpose, run_checks};
 use pdca_integrate::Evidence;
 use pdca_lanes::Toplevel;
@@ -247,7 +248,7 @@ fn over_tree(
     told?;
     let outcome = outcome.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
     for warning in &outcome.warnings {
-        cx.note(err, &format!("{} {warning}", cx.err.warn("warning:")))?;
+        cx.warn(err, WarningCode::NoGate, warning)?;
     }
     Ok(outcome.report)
 }

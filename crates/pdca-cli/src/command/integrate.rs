@@ -16,6 +16,7 @@ use pdca_driver::integrate::{
     TargetBranches, Unplaceable,
 };
 use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
+use pdca_events::WarningCode;
 use pdca_integrate::{end_integration, finish_certificates};
 use pdca_process::InstalledGit;
 use pdca_state::BundleId;
@@ -399,7 +400,7 @@ fn resolve_conflicts(
     if !resolve::has_program(cx, site) {
         // Changes have landed, so a missing resolver is only a warning.
         let text = "resolver program not found; conflicts stay open, see `pdca doctor`";
-        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        cx.warn(err, WarningCode::NoResolver, text)?;
         return Ok(Resolving::default());
     }
     // Loaded again, because what just landed is the other side of a conflict.
@@ -522,7 +523,7 @@ fn seal_old(
                         let parts: Vec<&str> =
                             parts.chain(&problem.hint).map(String::as_str).collect();
                         let text = parts.join("; ");
-                        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+                        cx.warn(err, WarningCode::Unsealed, text)?;
                     }
                     ended.push(Exit::Waiting);
                     continue;

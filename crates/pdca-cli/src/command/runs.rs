@@ -41,7 +41,13 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
         format!(", {what}")
     });
     let name = if run.kind == "integration" { "integration" } else { "run" };
-    let mut lines = vec![format!("{name} {}  {phase}{long}{driver}", run.id)];
+    let doing = run.doing.as_ref().map(|doing| {
+        let long = Duration::from_secs(doing.seconds(cx.ambient.now()).max(1));
+        let text = format!("{} for {}", printable(&doing.what), words::duration(long));
+        format!(": {}", p.good(text))
+    });
+    let doing = doing.unwrap_or_default();
+    let mut lines = vec![format!("{name} {}  {phase}{long}{driver}{doing}", run.id)];
     let told = |what: &str, evidence: &str, hint: &str| {
         let evidence = printable(evidence).into_owned();
         format!("  {} {evidence}  {hint}", p.warn(what))

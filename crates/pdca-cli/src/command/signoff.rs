@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pdca_driver::Effects;
 use pdca_driver::integrate::{Hand, Sealing};
+use pdca_events::WarningCode;
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
     Artifact, Bundle, BundleId, Coverage, Override, Reentry, SignoffAction, SignoffDecision,
@@ -272,7 +273,7 @@ impl Case<'_> {
                 "{} is accepted without a seal: its report does not say {what}; it cannot be integrated",
                 bundle.id()
             );
-            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+            cx.warn(err, WarningCode::Unsealed, text)?;
         }
         Ok(())
     }
@@ -395,7 +396,7 @@ fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Re
             "{} waits for it in vain: change `Depends on` there, or give it up too",
             ids.join(", ")
         );
-        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        cx.warn(err, WarningCode::DependencyGivenUp, text)?;
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
 use pdca_snapshot::{
-    Blocker, BranchSummary, Doing, Entry, HeldBy, Next, RunRow, UNREADABLE, WorkspaceSnapshot, ago,
-    timestamp,
+    Blocker, BranchSummary, DoingRow, Entry, HeldBy, Next, RunRow, UNREADABLE, WorkspaceSnapshot,
+    ago, timestamp,
 };
 use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State, chain};
 use serde::Serialize;
@@ -133,21 +133,6 @@ pub(super) struct Row {
     /// The command that continues it.
     next: Option<String>,
     error: Option<BadRow>,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct DoingRow {
-    /// The step, leaf or gate.
-    what: String,
-    /// In UTC.
-    since: String,
-}
-
-impl DoingRow {
-    fn of(doing: &Doing) -> Self {
-        Self { what: doing.what.clone(), since: doing.since.to_string() }
-    }
 }
 
 #[derive(Debug, Serialize)]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use pdca_events::WarningCode;
 use pdca_state::files;
 
 use crate::context::Context;
@@ -48,11 +49,11 @@ pub(crate) fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), 
             };
             let text =
                 format!("{place}`{key}` was {} in the run before, and is {}", of(known), of(&now));
-            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+            cx.warn(err, WarningCode::ProgramChanged, text)?;
         }
         if let Some(more) = changed.len().checked_sub(TOLD).filter(|more| *more > 0) {
             let text = format!("{more} more of what runs changed since; `pdca config show` has it");
-            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+            cx.warn(err, WarningCode::ProgramChanged, text)?;
         }
     }
     fs_err::create_dir_all(file.parent().unwrap_or(&workspace.root))?;

@@ -1,5 +1,6 @@
 mod policy;
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use proptest::prelude::*;

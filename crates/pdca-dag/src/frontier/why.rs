@@ -69,42 +69,59 @@ pub struct ClaimHolder {
     pub until: Option<Awaits>,
 }
 
-impl Frontier<'_> {
-    pub(super) fn unmet(&self, bundle: usize) -> Vec<Unmet> {
-        let mut unmet: Vec<_> = self.plan.graph.before(bundle).collect();
-        unmet.retain(|(before, tie)| self.reached[*before] < Some(tie.awaits));
-        unmet.sort_unstable_by_key(|(before, _)| *before);
+/// A read-only view of a frontier that explains the status of one bundle.
+pub(super) struct Explanation<'f, 'p> {
+    pub(super) frontier: &'f Frontier<'p>,
+    pub(super) bundle: usize,
+}
+
+impl Explanation<'_, '_> {
+    pub(super) fn why(&self) -> Why {
+        match self.frontier.status[self.bundle] {
+            ItemStatus::Open => Why::Waits { on: self.unmet() },
+            ItemStatus::Ready => self.ready(),
+            ItemStatus::InFlight => Why::InFlight,
+            ItemStatus::Halted => Why::Halted,
+            ItemStatus::Failed => Why::Failed,
+            ItemStatus::Complete => Why::Complete,
+            ItemStatus::Ended => Why::Ended,
+        }
+    }
+
+    fn unmet(&self) -> Vec<Unmet> {
         let describe = |(before, tie): (usize, &crate::graph::Tie)| Unmet {
-            id: self.plan.items[before].id.clone(),
-            status: self.status[before],
+            id: self.frontier.plan.items[before].id.clone(),
+            status: self.frontier.status[before],
             awaits: tie.awaits,
             place: tie.place.clone(),
         };
-        unmet.into_iter().map(describe).collect()
+        self.frontier.progress.unmet(self.bundle).into_iter().map(describe).collect()
     }
 
-    pub(super) fn why_ready(&self, bundle: usize) -> Why {
-        let aged = self.age[bundle];
-        let by = self.holders(bundle);
+    fn ready(&self) -> Why {
+        let queue = &self.frontier.queue;
+        let aged = queue.age(self.bundle);
+        let by = self.holders();
         if !by.is_empty() {
             return Why::Held { by, aged };
         }
-        let mut waited_for = self.impatient.iter().take_while(|other| **other != bundle);
-        if let Some(to) = waited_for.find_map(|other| self.holder(bundle, *other)) {
+        let mut waited_for = queue.impatient_before(self.bundle);
+        if let Some(to) = waited_for.find_map(|other| self.holder(other)) {
             return Why::Yields { to, aged };
         }
-        Why::Ready { before: self.ready.range(..self.turn(bundle)).count() }
+        Why::Ready { before: queue.before(self.bundle) }
     }
 
-    /// The rivals of a bundle that are in flight, then those whose result blocks it.
-    pub(super) fn holders(&self, bundle: usize) -> Vec<ClaimHolder> {
-        let others = self.in_flight.iter().chain(&self.holding).filter(|other| **other != bundle);
-        others.filter_map(|other| self.holder(bundle, *other)).collect()
+    /// Returns the rivals of the bundle that are in flight, then those whose result blocks it.
+    pub(super) fn holders(&self) -> Vec<ClaimHolder> {
+        let others = self.frontier.blockers.iter().filter(|other| *other != self.bundle);
+        others.filter_map(|other| self.holder(other)).collect()
     }
 
-    fn holder(&self, bundle: usize, other: usize) -> Option<ClaimHolder> {
-        let rivalry = self.claims.rivalry(bundle, other)?;
-        let until = self.holding.contains(&other).then_some(self.plan.options.rivals);
-        Some(ClaimHolder { id: self.plan.items[other].id.clone(), rivalry, until })
+    fn holder(&self, other: usize) -> Option<ClaimHolder> {
+        let Frontier { plan, blockers, .. } = self.frontier;
+        let rivalry = blockers.rivalry(self.bundle, other)?;
+        let until = blockers.is_holding(other).then_some(plan.options.rivals);
+        Some(ClaimHolder { id: plan.items[other].id.clone(), rivalry, until })
     }
 }

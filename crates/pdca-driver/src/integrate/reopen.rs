@@ -211,7 +211,7 @@ pub fn send_back(
 
 /// Returns whether a bundle may be sent back once more without a person.
 pub fn may_return_by_itself(bundle: &Bundle) -> Result<bool, LoadError> {
-    let returns = bundle.returns()?;
+    let returns = bundle.attempts().returns()?;
     Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
 }
 
@@ -238,4 +238,103 @@ fn titled(bundle: &Bundle) -> String {
     }
     let text: String = parts.join(", ").chars().take(GOAL).collect();
     format!(": {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+    use pdca_journal::Unwatched;
+    use pdca_publish::{PublishKey, PullRecord};
+    use pdca_state::{SignoffAction, SignoffDecision};
+
+    fn nothing_known() -> Withdrawal {
+        Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() }
+    }
+
+    fn sent(automatic: bool, note: Option<&str>) -> Return<'_> {
+        Return { reentry: Reentry::Do, by: "ada", date: "2026-01-02", note, automatic }
+    }
+
+    /// A bundle at its sign-off.
+    fn checked() -> Scene {
+        let scene = Scene::planned();
+        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        scene
+    }
+
+    #[test]
+    fn a_bundle_that_is_not_accepted_cannot_be_taken_back() {
+        let scene = checked();
+        let refused = withdrawal(&scene.config, &scene.bundle());
+        assert!(
+            matches!(refused, Err(ReturnError::NotAccepted { state: State::AwaitingSignoff, .. })),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn without_a_note_only_a_change_that_an_integration_held_goes_back() {
+        let scene = checked();
+        let bundle = scene.bundle();
+        for note in [None, Some("  ")] {
+            let refused = send_back(&bundle, &nothing_known(), sent(false, note), &Unwatched);
+            assert!(matches!(refused, Err(ReturnError::NoReason { .. })), "{refused:?}");
+        }
+        assert_eq!(bundle.load().unwrap().state, State::AwaitingSignoff, "nothing was changed");
+        let held = Some(Held::blank(bundle.id(), HeldReason::Red));
+        let known = Withdrawal { held, ..nothing_known() };
+        assert_eq!(send_back(&bundle, &known, sent(false, None), &Unwatched).unwrap(), 1);
+    }
+
+    #[test]
+    fn only_returns_without_a_person_count_against_the_limit() {
+        let scene = checked();
+        let bundle = scene.bundle();
+        for automatic in [true, false, false, true] {
+            assert!(may_return_by_itself(&bundle).unwrap());
+            send_back(&bundle, &nothing_known(), sent(automatic, Some("why")), &Unwatched).unwrap();
+            scene.driver().run_bundle(&bundle).unwrap();
+        }
+        assert!(!may_return_by_itself(&bundle).unwrap());
+    }
+
+    #[test]
+    fn a_change_whose_pull_request_was_merged_is_not_taken_back() {
+        let scene = checked();
+        let bundle = scene.bundle();
+        let refused = |state| {
+            let key = PublishKey::new("01J", bundle.id(), b"seal");
+            let mut record = PublishRecord::new(&key);
+            let url = Some("https://forge/1".to_owned());
+            record.pull_request =
+                Some(PullRecord { repo: "a/b".into(), number: Some(1), url, state });
+            bundle.publish(Artifact::Publish, &record.to_json()).unwrap();
+            require_not_merged(&bundle).is_err()
+        };
+        assert!(!refused(None));
+        assert!(!refused(Some(PullState::Closed)));
+        assert!(refused(Some(PullState::Merged)));
+    }
+
+    #[test]
+    fn an_accepted_change_without_a_target_may_go_back() {
+        let scene = checked();
+        let bundle = scene.bundle();
+        let snapshot = bundle.load().unwrap();
+        let mut summary =
+            String::from_utf8(bundle.read(Artifact::Summary).unwrap().unwrap()).unwrap();
+        summary = summary.replace("- [ ]", "- [x]");
+        let decision = SignoffDecision {
+            action: SignoffAction::Accept,
+            by: "ada".into(),
+            date: "2026-01-02".into(),
+            note: None,
+            overrides: Vec::new(),
+        };
+        let text = pdca_state::record(&summary, snapshot.gates.as_ref(), &decision).unwrap();
+        bundle.publish(Artifact::Summary, text.as_bytes()).unwrap();
+        let found = withdrawal(&scene.config, &bundle).unwrap();
+        assert!(found.held.is_none() && found.staged.is_empty(), "{found:?}");
+    }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 
-use pdca_dag::{Declared, Item, ItemStatus, Options, Outside, Plan, SourceLocation, Touch, Why};
+use pdca_dag::{
+    Awaits, Declared, Item, ItemStatus, Options, Outside, Plan, SourceLocation, Touch, Why,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -30,6 +32,10 @@ struct Graph {
 
 impl Graph {
     fn plan(&self) -> Plan {
+        Plan::new(self.items(), &Outside::default(), Options::default()).expect("it has no cycle")
+    }
+
+    fn items(&self) -> Vec<Item> {
         let named =
             |ids: &[usize]| ids.iter().map(|n| Declared::new(id(*n), place())).collect::<Vec<_>>();
         let item = |(n, (before, rivals, files)): (usize, &Brief)| Item {
@@ -41,8 +47,7 @@ impl Graph {
                 .collect(),
             ..Item::new(id(n), place())
         };
-        let items = self.bundles.iter().enumerate().map(item).collect();
-        Plan::new(items, &Outside::default(), Options::default()).expect("it has no cycle")
+        self.bundles.iter().enumerate().map(item).collect()
     }
 
     fn are_rivals(&self, a: usize, b: usize) -> bool {
@@ -219,7 +224,11 @@ fn a_bundle_whose_work_panics_fails_alone() {
 
 /// A host at which something happens elsewhere, or work lies in lanes.
 struct Lively {
+    /// Reported before anything is started.
+    early: Vec<ExternalEvent>,
+    /// Reported when nothing is left to do.
     news: Vec<ExternalEvent>,
+    outcome: Completion,
     homes: BTreeMap<BundleId, u32>,
     log: Vec<String>,
     stop_after: Option<usize>,
@@ -227,13 +236,23 @@ struct Lively {
 
 impl Lively {
     fn new() -> Self {
-        Self { news: Vec::new(), homes: BTreeMap::new(), log: Vec::new(), stop_after: None }
+        Self {
+            early: Vec::new(),
+            news: Vec::new(),
+            outcome: Completion::Halted,
+            homes: BTreeMap::new(),
+            log: Vec::new(),
+            stop_after: None,
+        }
     }
 
-    fn log_of(mut self, graph: &Graph, lanes: u32) -> Vec<String> {
-        let plan = graph.plan();
+    fn log_of(self, graph: &Graph, lanes: u32) -> Vec<String> {
+        self.log_with(&graph.plan(), lanes)
+    }
+
+    fn log_with(mut self, plan: &Plan, lanes: u32) -> Vec<String> {
         let work = |id: &BundleId, _: Option<u32>| number(id);
-        carry_out(&plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut self);
+        carry_out(plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut self);
         self.log
     }
 }
@@ -259,11 +278,11 @@ impl PoolHost<usize> for Lively {
     }
 
     fn ended(&mut self, _id: &BundleId, _result: Result<usize, Panicked>) -> Completion {
-        Completion::Halted
+        self.outcome
     }
 
     fn external_events(&mut self, last: bool) -> Vec<ExternalEvent> {
-        if last { std::mem::take(&mut self.news) } else { Vec::new() }
+        std::mem::take(if last { &mut self.news } else { &mut self.early })
     }
 
     fn is_stopped(&self) -> bool {
@@ -377,4 +396,233 @@ fn f12_when_there_is_no_more_room_nothing_starts_and_what_runs_comes_to_its_end(
         let ready = plan.ids().filter(|id| matches!(frontier.why(id), Some(Why::Ready { .. })));
         assert_eq!(ready.count(), 6 - room_for);
     }
+}
+
+/// A host that reports external events at the first poll and lets its workers end only after the second.
+struct Busy {
+    polls: usize,
+    news: Vec<ExternalEvent>,
+    go: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    outcome: Completion,
+    log: Vec<String>,
+}
+
+impl Busy {
+    fn new(outcome: Completion, news: Vec<ExternalEvent>) -> Self {
+        let go = std::sync::Arc::default();
+        Self { polls: 0, news, go, outcome, log: Vec::new() }
+    }
+
+    /// Carries the plan out; every bundle is in flight until the events were taken.
+    fn carry_out<'p>(&mut self, plan: &'p Plan, lanes: u32) -> Frontier<'p> {
+        let go = std::sync::Arc::clone(&self.go);
+        let work = move |id: &BundleId, _: Option<u32>| {
+            while !go.load(std::sync::atomic::Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            number(id)
+        };
+        carry_out(plan, &[], NonZeroU32::new(lanes).unwrap(), &work, self)
+    }
+}
+
+impl PoolHost<usize> for Busy {
+    fn starting(&mut self, id: &BundleId, _lane: Option<u32>, _resumed: bool) {
+        self.log.push(id.to_string());
+    }
+
+    fn freed(&mut self, id: &BundleId, by: &BundleId) {
+        self.log.push(format!("{id} freed by {by}"));
+    }
+
+    fn met(&mut self, id: &BundleId, rivals: &[ClaimHolder]) {
+        let rivals: Vec<&str> = rivals.iter().map(|rival| rival.id.as_str()).collect();
+        self.log.push(format!("{id} met {}", rivals.join(" ")));
+    }
+
+    fn ended(&mut self, _id: &BundleId, _result: Result<usize, Panicked>) -> Completion {
+        self.outcome
+    }
+
+    fn external_events(&mut self, _last: bool) -> Vec<ExternalEvent> {
+        self.polls += 1;
+        if self.polls < 2 {
+            return Vec::new();
+        }
+        self.go.store(true, std::sync::atomic::Ordering::Release);
+        std::mem::take(&mut self.news)
+    }
+}
+
+fn file(n: usize) -> Vec<Pattern> {
+    vec![Pattern::of_file(&format!("f{n}"), pdca_dag::Case::Sensitive).unwrap()]
+}
+
+#[test]
+fn a_change_that_widens_in_flight_is_told_with_the_rivals_that_run_beside_it() {
+    let mut graph = free(3);
+    graph.bundles[1].2.push(7);
+    let mut host = Busy::new(Completion::Halted, vec![ExternalEvent::Widened(id(0), file(7))]);
+    host.carry_out(&graph.plan(), 3);
+    assert_eq!(host.log, ["000", "001", "002", "000 met 001"]);
+}
+
+#[test]
+fn a_change_that_widens_before_its_new_rival_starts_keeps_it_waiting() {
+    let mut graph = free(2);
+    graph.bundles[1].2.push(7);
+    let mut host = Lively::new();
+    host.early.push(ExternalEvent::Widened(id(0), file(7)));
+    assert_eq!(host.log_of(&graph, 2), ["000 in 0", "001 held by 000", "001 in 0"]);
+}
+
+#[test]
+fn a_dependant_that_waits_for_the_landing_is_not_freed_by_the_sign_off() {
+    let mut graph = free(2);
+    graph.bundles[1].0.push(0);
+    let plan = |awaits| {
+        let mut items = graph.items();
+        items[1].depends_on[0].awaits = awaits;
+        Plan::new(items, &Outside::default(), Options::default()).unwrap()
+    };
+    let started = |event: ExternalEvent, awaits| {
+        let mut host = Busy::new(Completion::Halted, vec![event]);
+        host.carry_out(&plan(awaits), 1);
+        host.log.contains(&"001".to_owned())
+    };
+    assert!(started(ExternalEvent::Complete(id(0)), Awaits::Accepted));
+    assert!(!started(ExternalEvent::Complete(id(0)), Awaits::Landed));
+    assert!(started(ExternalEvent::Landed(id(0)), Awaits::Landed));
+}
+
+#[test]
+fn a_result_that_was_withdrawn_no_longer_keeps_its_rival_waiting() {
+    let mut graph = free(2);
+    graph.bundles[0].2.push(7);
+    graph.bundles[1].2.push(7);
+    let options = Options { rivals: Awaits::Accepted, ..Options::default() };
+    let plan = Plan::new(graph.items(), &Outside::default(), options).unwrap();
+    let started = |news: Vec<ExternalEvent>| {
+        let mut host = Lively::new();
+        host.outcome = Completion::Built;
+        host.news = news;
+        host.log_with(&plan, 2)
+    };
+    let waiting = started(Vec::new());
+    assert!(!waiting.iter().any(|line| line.starts_with("001 in")), "{waiting:?}");
+    let withdrawn = started(vec![ExternalEvent::Withdrawn(id(0))]);
+    assert_eq!(withdrawn.last().map(String::as_str), Some("001 in 0"), "{withdrawn:?}");
+}
+
+#[test]
+fn a_bundle_that_was_signed_off_while_it_ran_stays_complete_whatever_its_worker_says() {
+    let mut graph = free(2);
+    graph.bundles[1].0.push(0);
+    let plan = graph.plan();
+    let mut host = Busy::new(Completion::Failed, vec![ExternalEvent::Complete(id(0))]);
+    let frontier = host.carry_out(&plan, 2);
+    assert_eq!(frontier.status(&id(0)), Some(ItemStatus::Complete));
+    assert_eq!(host.log, ["000", "001 freed by 000", "001"]);
+}
+
+#[test]
+fn a_bundle_in_flight_is_not_started_again_because_it_was_sent_back() {
+    let mut host = Busy::new(Completion::Halted, vec![ExternalEvent::Reopened(id(0))]);
+    host.carry_out(&free(1).plan(), 2);
+    assert_eq!(host.log, ["000"]);
+}
+
+#[test]
+fn events_about_bundles_of_another_batch_change_nothing() {
+    let mut host = Lively::new();
+    host.early = vec![
+        ExternalEvent::Complete(id(9)),
+        ExternalEvent::Landed(id(9)),
+        ExternalEvent::Withdrawn(id(9)),
+        ExternalEvent::Reopened(id(9)),
+        ExternalEvent::Widened(id(9), file(1)),
+    ];
+    assert_eq!(host.log_of(&free(1), 1), ["000"]);
+}
+
+/// A host of a machine that refuses threads.
+#[derive(Default)]
+struct Crowded {
+    log: Vec<String>,
+    said: Vec<String>,
+}
+
+impl PoolHost<usize> for Crowded {
+    fn starting(&mut self, id: &BundleId, lane: Option<u32>, _resumed: bool) {
+        self.log.push(format!("{id} in {}", lane.unwrap()));
+    }
+
+    fn short_of_lanes(&mut self, lanes: usize) {
+        self.log.push(format!("{lanes} left"));
+    }
+
+    fn ended(&mut self, id: &BundleId, result: Result<usize, Panicked>) -> Completion {
+        match result {
+            Ok(_) => Completion::Complete,
+            Err(Panicked(said)) => {
+                self.said.push(format!("{id}: {said}"));
+                Completion::Failed
+            }
+        }
+    }
+}
+
+/// Carries a plan out on two lanes; `refuses` decides for each request of a thread, by its number.
+fn with_refused_threads(plan: &Plan, refuses: &dyn Fn(usize, usize) -> bool) -> Crowded {
+    let mut host = Crowded::default();
+    let work = |id: &BundleId, _: Option<u32>| number(id);
+    let (reports, arrived) = unbounded();
+    let asked = std::cell::Cell::new(0);
+    std::thread::scope(|scope| {
+        let spawn_worker = |slot, lane| {
+            asked.set(asked.get() + 1);
+            if refuses(asked.get(), slot) {
+                return Err(std::io::Error::other("too many threads"));
+            }
+            worker::spawn_worker(scope, slot, lane, &work, &reports)
+        };
+        let mut dispatcher = Dispatcher {
+            plan,
+            frontier: Frontier::new(plan),
+            groups: None,
+            host: &mut host,
+            homes: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            lanes: vec![None, None],
+            spawn_worker: &spawn_worker,
+        };
+        dispatcher.run(&arrived);
+    });
+    host
+}
+
+#[test]
+fn a_bundle_whose_lane_gets_no_thread_goes_to_another_lane() {
+    let host = with_refused_threads(&free(1).plan(), &|_, slot| slot == 0);
+    assert_eq!(host.log, ["1 left", "000 in 1"]);
+    assert_eq!(host.said, Vec::<String>::new());
+}
+
+#[test]
+fn without_a_thread_for_any_lane_a_bundle_fails_with_the_reason_of_the_system() {
+    let host = with_refused_threads(&free(1).plan(), &|_, _| true);
+    assert_eq!(host.log, ["1 left", "0 left"]);
+    assert_eq!(host.said, ["000: no thread for a lane: too many threads"]);
+}
+
+#[test]
+fn a_lane_that_got_no_thread_is_tried_again_once_a_worker_is_done() {
+    let mut chain = free(3);
+    chain.bundles[1].0.push(0);
+    chain.bundles[2].0.push(0);
+    let host = with_refused_threads(&chain.plan(), &|asked, _| asked == 1);
+    let last = &host.log[2..];
+    assert_eq!(host.log[..2], ["1 left", "000 in 1"]);
+    assert!(last.contains(&"001 in 0".to_owned()), "{last:?}");
 }

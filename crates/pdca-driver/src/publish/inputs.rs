@@ -175,4 +175,18 @@ mod tests {
             assert_eq!(is_repository(text), is_one, "{text}");
         }
     }
+
+    #[test]
+    fn a_bundle_that_is_not_accepted_is_refused_before_anything_is_looked_up() {
+        let scene = crate::testing::Scene::planned();
+        let settings = pdca_publish::PublishSettings::default();
+        let refused = super::inputs(&scene.config, &scene.bundle(), &settings).map(drop);
+        assert!(
+            matches!(
+                refused,
+                Err(super::PublishError::NotAccepted { state: pdca_state::State::Planned, .. })
+            ),
+            "{refused:?}"
+        );
+    }
 }

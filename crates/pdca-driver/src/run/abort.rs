@@ -60,14 +60,15 @@ impl Run {
     /// Nothing of the run may be running. After a crash it can be repeated; work is rescued once.
     pub fn abort(&self, config: &WorkspaceConfig, why: &str) -> Result<Vec<Salvage>, AbortError> {
         let bundles: Vec<BundleId> = self.journal().state().bundles.keys().cloned().collect();
-        self.settle_rescues()?;
+        let rescue = Rescue { run: self, config };
+        rescue.settle()?;
         let mut kept = Vec::new();
         for work in LaneOwners::in_lanes_of(config)
             .unfinished()
             .into_iter()
             .filter(|work| bundles.contains(&work.bundle))
         {
-            kept.extend(self.salvage(config, &work)?);
+            kept.extend(rescue.salvage(&work)?);
         }
         let mut journal = self.journal();
         let mut records = Vec::new();
@@ -92,27 +93,32 @@ impl Run {
             .map_err(|error| AbortError::Record(error.into()))?;
         Ok(kept)
     }
+}
 
+/// The rescue of unfinished work before a run is aborted: one lane after the other, each under an intent.
+struct Rescue<'r> {
+    run: &'r Run,
+    config: &'r WorkspaceConfig,
+}
+
+impl Rescue<'_> {
     /// Closes the intents of a driver that died during a rescue. The rescue is repeated afterwards, under the
     /// same name if the work is the same.
-    fn settle_rescues(&self) -> Result<(), AbortError> {
-        let mut journal = self.journal();
+    fn settle(&self) -> Result<(), AbortError> {
+        let mut journal = self.run.journal();
         for intent in journal.open_intents() {
             let Effect::Rescue { .. } = intent.effect() else {
                 return Err(AbortError::Open(intent.seq()));
             };
             let again = "the driver died meanwhile; it is done again";
-            intent.failed(&mut journal, (self.clock)(), Cause::Crash, again)?;
+            intent.failed(&mut journal, (self.run.clock)(), Cause::Crash, again)?;
         }
         Ok(())
     }
 
-    fn salvage(
-        &self,
-        config: &WorkspaceConfig,
-        work: &Unfinished,
-    ) -> Result<Option<Salvage>, AbortError> {
-        let Some(spec) = config.targets.iter().find(|target| target.name == work.target) else {
+    fn salvage(&self, work: &Unfinished) -> Result<Option<Salvage>, AbortError> {
+        let Some(spec) = self.config.targets.iter().find(|target| target.name == work.target)
+        else {
             // Without the target its base is unknown. The lane stays as it is.
             return Ok(None);
         };
@@ -121,18 +127,19 @@ impl Run {
             source: Box::new(source),
         })?;
         let slot = work.slot;
-        let lane = config
+        let lane = self
+            .config
             .lanes
             .lent()
             .claim(slot, &target)
             .map_err(|source| AbortError::Claim { slot, source: Box::new(source) })?;
-        let mut journal = self.journal();
+        let mut journal = self.run.journal();
         let reference = format!("refs/pdca/rescue/{}", work.job);
         let effect = Effect::Rescue { bundle: work.bundle.clone(), reference };
-        let intent = journal.intent((self.clock)(), effect)?;
+        let intent = journal.intent((self.run.clock)(), effect)?;
         match lane.save(&work.job) {
             Ok(saved) => {
-                intent.done(&mut journal, (self.clock)())?;
+                intent.done(&mut journal, (self.run.clock)())?;
                 let (bundle, checkout) = (work.bundle.clone(), lane.path().to_owned());
                 let target = work.target.clone();
                 // A lane that was moved aside stays beside the lanes, and `lanes doctor` names it.
@@ -143,7 +150,7 @@ impl Run {
                 Ok(commit.map(|commit| Salvage { bundle, slot, target, checkout, commit }))
             }
             Err(source) => {
-                intent.failed(&mut journal, (self.clock)(), Cause::Git, source.to_string())?;
+                intent.failed(&mut journal, (self.run.clock)(), Cause::Git, source.to_string())?;
                 Err(AbortError::Rescue { slot, source: Box::new(source) })
             }
         }

@@ -99,3 +99,75 @@ pub fn prune(one: &Prune) -> io::Result<()> {
     };
     fs_err::remove_dir_all(going)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scene, clock};
+
+    /// Begins a run over a bundle that waits for its sign-off, and ends it.
+    fn ended(scene: &Scene) -> RunId {
+        let run = scene.begin(&["7"]).run;
+        assert!(run.finish().unwrap());
+        run.id()
+    }
+
+    fn at_sign_off() -> Scene {
+        let scene = Scene::planned();
+        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        scene
+    }
+
+    fn names(scene: &Scene, keep: Duration) -> Vec<String> {
+        let prunes = to_prune(&scene.config, clock(), keep).unwrap();
+        prunes.iter().map(|one| one.dir.file_name().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_newest_run_stays_because_the_next_epoch_is_counted_from_it() {
+        let scene = at_sign_off();
+        let first = ended(&scene);
+        assert_eq!(names(&scene, Duration::ZERO), Vec::<String>::new());
+        ended(&scene);
+        assert_eq!(names(&scene, Duration::ZERO), [first.to_string()]);
+    }
+
+    #[test]
+    fn a_run_that_ended_a_short_time_ago_stays() {
+        let scene = at_sign_off();
+        ended(&scene);
+        ended(&scene);
+        assert_eq!(names(&scene, Duration::from_secs(3600)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_run_whose_journal_cannot_be_read_stays_because_it_may_be_active() {
+        let scene = at_sign_off();
+        let first = ended(&scene);
+        ended(&scene);
+        let journal = scene.config.dirs.runs().dir(&first).join("journal");
+        fs_err::write(journal, "words\n").unwrap();
+        assert_eq!(names(&scene, Duration::ZERO), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_crash_left_of_a_run_goes_at_any_age() {
+        let scene = Scene::planned();
+        let runs = scene.config.dirs.private().join("runs");
+        for left in [".old-01J", ".new-01J", "notes"] {
+            fs_err::create_dir_all(runs.join(left)).unwrap();
+        }
+        assert_eq!(names(&scene, Duration::from_secs(3600)), [".new-01J", ".old-01J"]);
+    }
+
+    #[test]
+    fn a_pruned_run_leaves_nothing_that_reads_as_a_run() {
+        let scene = at_sign_off();
+        ended(&scene);
+        let second = ended(&scene);
+        for one in to_prune(&scene.config, clock(), Duration::ZERO).unwrap() {
+            prune(&one).unwrap();
+        }
+        assert_eq!(scene.config.dirs.runs().list().unwrap(), [second]);
+    }
+}

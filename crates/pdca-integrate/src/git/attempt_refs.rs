@@ -11,6 +11,7 @@ use gix::{ObjectId, bstr::ByteSlice as _, objs::tree::EntryKind};
 use pdca_state::BundleId;
 
 use crate::{
+    git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::name::ATTEMPTS,
@@ -43,7 +44,7 @@ pub fn keep_work(
     if from == Some(head) {
         return Ok(Effect::Recognised);
     }
-    store.sync_commits(base, head)?;
+    LooseObjects::of(store).sync_commits(base, head)?;
     fence.move_refs(store, &[Move { name: name.to_owned(), from, to: Some(head) }], log)?;
     Ok(Effect::Made)
 }

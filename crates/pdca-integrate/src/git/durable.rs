@@ -8,18 +8,26 @@ use gix::ObjectId;
 
 use crate::{git::failure::StoreError, git::footprint::Difference, git::store::Store};
 
-impl Store {
-    /// Syncs the commits after `base` up to `head` along first parents, with all their new objects. Objects in
-    /// packs were synced when the pack was written.
+/// The loose objects of a repository. Objects in packs were synced when the pack was written.
+pub(crate) struct LooseObjects<'s> {
+    store: &'s Store,
+}
+
+impl<'s> LooseObjects<'s> {
+    pub(crate) fn of(store: &'s Store) -> Self {
+        Self { store }
+    }
+
+    /// Syncs the commits after `base` up to `head` along first parents, with all their new objects.
     pub(crate) fn sync_commits(&self, base: ObjectId, head: ObjectId) -> Result<(), StoreError> {
         let mut objects = BTreeSet::new();
         let mut at = head;
         while at != base {
-            let Some(parent) = self.parents_of(at)?.first().copied() else {
+            let Some(parent) = self.store.parents_of(at)?.first().copied() else {
                 break;
             };
-            let (old, new) = (self.tree_of(parent)?, self.tree_of(at)?);
-            objects.extend(Difference::between(self, Some(old), new)?.new_objects);
+            let (old, new) = (self.store.tree_of(parent)?, self.store.tree_of(at)?);
+            objects.extend(Difference::between(self.store, Some(old), new)?.new_objects);
             objects.insert(at);
             at = parent;
         }
@@ -28,7 +36,7 @@ impl Store {
 
     /// Syncs the objects that are loose files.
     pub(crate) fn sync_objects(&self, objects: &BTreeSet<ObjectId>) -> Result<(), StoreError> {
-        let mut dirs = BTreeSet::from([self.common_dir().join("objects")]);
+        let mut dirs = BTreeSet::from([self.store.common_dir().join("objects")]);
         for object in objects {
             let path = self.loose_path(*object);
             let failed = |source| StoreError::io("sync", &path, source);
@@ -49,6 +57,6 @@ impl Store {
     fn loose_path(&self, object: ObjectId) -> Utf8PathBuf {
         let hex = object.to_string();
         let (dir, name) = hex.split_at(2);
-        self.common_dir().join("objects").join(dir).join(name)
+        self.store.common_dir().join("objects").join(dir).join(name)
     }
 }

@@ -19,6 +19,7 @@ use gix::ObjectId;
 use thiserror::Error;
 
 use crate::{
+    git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::name::staging_branch,
@@ -187,7 +188,7 @@ pub(crate) fn land_as(
     }
     require_base(store, gated, onto, before)?;
     require_nobody_there(store, &reference)?;
-    store.sync_commits(candidate.base, candidate.commit)?;
+    LooseObjects::of(store).sync_commits(candidate.base, candidate.commit)?;
     let step = Move { name: reference.clone(), from: before, to: Some(written) };
     fence.move_refs(store, &[step], log).map_err(|error| match error {
         RefError::Moved { actual, .. } => {

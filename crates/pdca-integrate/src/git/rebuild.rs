@@ -3,7 +3,7 @@
 //! The same base, patch, message and signature yield the same commit as in the checkout in which the change was
 //! checked. So a reviewed change can be sealed after that checkout is gone.
 
-use camino::Utf8Path;
+use camino::Utf8PathBuf;
 use fs_err as fs;
 use gix::ObjectId;
 use pdca_process::GitOutput;
@@ -41,7 +41,7 @@ impl Store {
     /// Creates the commit of a change. No ref names it yet.
     pub fn rebuild(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         self.require_commit(change.base)?;
-        let tree = self.patched_tree(change)?;
+        let tree = PrivateIndex::new(self, change)?.patched_tree(change)?;
         Ok(self.commit_tree(change, tree)?)
     }
 
@@ -70,26 +70,37 @@ impl Store {
         let written = repo.write_object(&commit);
         Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
     }
+}
 
-    fn patched_tree(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+/// An index of ours beside the repository, so that the user's own index is neither read nor written. It lives
+/// only while a patch is applied to it.
+struct PrivateIndex<'s> {
+    store: &'s Store,
+    path: Utf8PathBuf,
+}
+
+impl<'s> PrivateIndex<'s> {
+    fn new(store: &'s Store, change: &Ingredients<'_>) -> Result<Self, StoreError> {
         let name = format!("{}-{}", change.base, sha256_hex(change.patch));
-        let index = self.git()?.room().join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
-        let made = self.patch_index(change, &index);
-        match fs::remove_file(&index) {
+        let name = format!("index-{}", &sha256_hex(name.as_bytes())[..16]);
+        Ok(Self { store, path: store.git()?.room().join(name) })
+    }
+
+    /// Returns the tree of the base with the patch applied.
+    fn patched_tree(self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+        let made = self.apply(change);
+        match fs::remove_file(&self.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(StoreError::io("remove", &index, error).into())
+                Err(StoreError::io("remove", &self.path, error).into())
             }
             Ok(()) | Err(_) => made,
         }
     }
 
-    fn patch_index(
-        &self,
-        change: &Ingredients<'_>,
-        index: &Utf8Path,
-    ) -> Result<ObjectId, RebuildError> {
+    fn apply(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         let git = |args: &[&str], stdin: &[u8]| {
-            self.git()?.call(args).index(index).stdin(stdin).run().map_err(StoreError::from)
+            let call = self.store.git()?.call(args).index(&self.path);
+            call.stdin(stdin).run().map_err(StoreError::from)
         };
         let succeed = |said: GitOutput, doing| said.require(doing).map_err(StoreError::from);
         succeed(git(&["read-tree", &change.base.to_string()], b"")?, "read the base")?;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::footprint::Difference,
@@ -240,8 +241,8 @@ pub fn seal(
     }
     require_complete(store, &record)?;
     let tag = write_tag(store, &record)?;
-    store.sync_commits(record.base, record.head)?;
-    store.sync_objects(&[tag].into())?;
+    LooseObjects::of(store).sync_commits(record.base, record.head)?;
+    LooseObjects::of(store).sync_objects(&[tag].into())?;
     fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
     // Garbage collection may have run before the ref existed; from here on the ref protects everything.
     require_complete(store, &record)?;

@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use camino::Utf8PathBuf;
 use crossbeam_channel::unbounded;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
@@ -26,8 +25,8 @@ use pdca_state::BundleId;
 use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
 
 use crate::{
-    Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Lookup, Memory,
-    ObjectId, Origin, Plan, Purpose, Search, Setup, Test, Verdict, VerdictKey, Why,
+    Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Memory, ObjectId,
+    Plan, Purpose, Search, Setup, Test, Why,
 };
 
 use super::IntegrateError;
@@ -35,50 +34,12 @@ use super::context::{
     CombinationGate, FIRST_SLOT, GateJob, GateRunError, Notice, QueueContext, Ruling,
 };
 use super::culprits::{Places, gates, head, load_culprits, partners_of, store_culprits};
-use super::evidence::{Evidence, RedRow};
-use super::flakes::{Quarantined, counts, excuse, pardon, store_ledger};
+use super::flakes::{Quarantined, excuse, store_ledger};
 use super::held::{Held, HeldBack, HeldReason};
 use super::integration::{Integration, Round, held, needs};
+use super::known_verdicts::Red;
 use super::settings::GateSteps;
 use super::target_branch::{ChangeState, TargetBranch};
-
-/// The gate results of a tree that is not green.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Red {
-    pub(super) rows: Vec<String>,
-    evidence: Vec<String>,
-    logs: Vec<Utf8PathBuf>,
-    by_row: Vec<RedRow>,
-}
-
-impl Red {
-    fn of(ruling: Ruling) -> Self {
-        let Ruling { rows, evidence, logs, red, light: _ } = ruling;
-        Self { rows, evidence, logs, by_row: red }
-    }
-
-    /// Restores the results that an earlier integration stored as evidence.
-    fn kept(red: Vec<RedRow>) -> Self {
-        Self {
-            rows: red.iter().map(|row| row.row.clone()).collect(),
-            evidence: red.iter().map(|row| format!("{}: {}", row.row, row.said)).collect(),
-            logs: red.iter().filter_map(|row| row.log.clone()).collect(),
-            by_row: red,
-        }
-    }
-
-    fn of_rows(ruling: &Ruling) -> Self {
-        Self { rows: ruling.rows.clone(), ..Self::default() }
-    }
-
-    /// Copies the results into a held change. Empty results must not erase what is known already.
-    fn put_into(self, held: &mut Held) {
-        if !self.rows.is_empty() {
-            (held.rows, held.evidence, held.logs) = (self.rows, self.evidence, self.logs);
-            held.red = self.by_row;
-        }
-    }
-}
 
 /// The result of asking for a test: an answer from the cache, or gates to run.
 enum Asked {
@@ -98,24 +59,36 @@ struct Running {
     is_cancelled: bool,
 }
 
-struct Records {
-    memory: Memory,
-}
-
 impl Integration<'_> {
     /// Decides for every change of a plan whether it lands or is held, and lands those that may.
     pub(super) fn bisect(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
         }
-        let QueueContext { workspace, gate, effects, .. } = self.cx;
-        let mut places = self.places(plan)?;
-        let mut records = Records { memory: load_culprits(workspace) };
-        let mut search = self.search(&mut places, &records)?;
+        let places = self.places(plan)?;
+        let memory = load_culprits(self.cx.workspace);
+        Bisection { integration: self, places, memory }.run()
+    }
+}
+
+/// One round: the changes of one plan on one base, until each has landed or is held or the base has moved.
+///
+/// A place means the same change from the first test to the last decision, so nothing here outlives the round
+/// but what it stored.
+struct Bisection<'i, 'w> {
+    integration: &'i mut Integration<'w>,
+    places: Places,
+    memory: Memory,
+}
+
+impl Bisection<'_, '_> {
+    fn run(mut self) -> Result<Round, IntegrateError> {
+        let QueueContext { workspace, gate, effects, .. } = self.integration.cx;
+        let mut search = self.search()?;
         let mut slots: Vec<u32> =
-            (0..self.request.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
-        let branch = self.branch;
-        let round = self.cx.cancel.part();
+            (0..self.integration.request.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
+        let branch = self.integration.branch;
+        let round = self.integration.cx.cancel.part();
         let ended = thread::scope(|scope| {
             // On every way out, gates that still run must be stopped: the scope waits for their threads.
             let _over = CalledOff(&round);
@@ -123,7 +96,7 @@ impl Integration<'_> {
             let mut running: BTreeMap<_, Running> = BTreeMap::new();
             loop {
                 for decision in search.decisions() {
-                    if self.carry_out(&mut places, &mut records, &decision)? == Round::Moved {
+                    if self.carry_out(&decision)? == Round::Moved {
                         return Ok(Round::Moved);
                     }
                 }
@@ -136,7 +109,7 @@ impl Integration<'_> {
                 let mut answered = false;
                 for test in search.next_tests(slots.len()) {
                     let slot = slots.last().copied().unwrap_or(FIRST_SLOT);
-                    match self.ask(&mut places, &test, slot)? {
+                    match self.ask(&test, slot)? {
                         Asked::Answered(answer) => {
                             search.report(test.id, &answer)?;
                             answered = true;
@@ -144,7 +117,7 @@ impl Integration<'_> {
                         Asked::Running(candidate, jobs) => {
                             slots.pop();
                             let (to, id) = (to.clone(), test.id);
-                            let rules = self.rules.clone();
+                            let rules = self.integration.verdicts.rules.clone();
                             let cancel = round.part();
                             let (part, is_cancelled) = (cancel.clone(), false);
                             running.insert(id, Running { test, candidate, cancel, is_cancelled });
@@ -187,75 +160,58 @@ impl Integration<'_> {
                 }
             }
         });
-        effects.perform("flakes.json", || store_ledger(workspace, &self.rules.ledger))?;
+        let ledger = &self.integration.verdicts.rules.ledger;
+        effects.perform("flakes.json", || store_ledger(workspace, ledger))?;
         ended
     }
 
     /// Sets up the search for a batch with everything that earlier integrations found out.
-    fn search(&mut self, places: &mut Places, records: &Records) -> Result<Search, IntegrateError> {
-        let below: Vec<usize> = (0..places.landed_before()).collect();
-        let each = self.request.settings.gate == GateSteps::Each;
-        let mut is_green = self.is_known_green(places, &below)?;
+    fn search(&mut self) -> Result<Search, IntegrateError> {
+        let below: Vec<usize> = (0..self.places.landed_before()).collect();
+        let each = self.integration.request.settings.gate == GateSteps::Each;
+        let mut is_green = self.is_known_green(&below)?;
         if !is_green && !each {
             // If the whole batch is known to be green it lands as it is, and the base need not be gated.
-            let whole: Vec<usize> = (0..places.needs().len()).collect();
-            is_green = self.is_known_green(places, &whole)?;
+            let whole: Vec<usize> = (0..self.places.needs().len()).collect();
+            is_green = self.is_known_green(&whole)?;
         }
-        let known = self.recall(places, &records.memory)?;
-        let setup = Setup::new(places.needs())
-            .landed_before(places.landed_before())
+        let known = self.recall()?;
+        let setup = Setup::new(self.places.needs())
+            .landed_before(self.places.landed_before())
             .with_green_base(is_green)
             .with_known(known)
             .gating_each(each)
-            .with_flakes(self.rules.clone());
+            .with_flakes(self.integration.verdicts.rules.clone());
         Ok(Search::new(setup))
     }
 
-    fn is_known_green(
-        &mut self,
-        places: &mut Places,
-        chosen: &[usize],
-    ) -> Result<bool, IntegrateError> {
-        Ok(match self.build(places, chosen)? {
-            Built::Candidate(candidate) => self.known(&candidate)? == Some(Light::Green),
+    fn is_known_green(&mut self, chosen: &[usize]) -> Result<bool, IntegrateError> {
+        Ok(match self.build(chosen)? {
+            Built::Candidate(candidate) => {
+                self.integration.verdicts.of(candidate.tree())? == Some(Light::Green)
+            }
             Built::Unfit { .. } | Built::Failed { .. } => false,
-        })
-    }
-
-    /// Returns true if a remembered culprit may be used. With `fresh`, no earlier result counts; with a maximum
-    /// age, the red verdict about its tree must still be in the cache.
-    fn is_current(&self, known: &Known) -> Result<bool, IntegrateError> {
-        if self.request.fresh {
-            return Ok(false);
-        }
-        if self.request.settings.verdict_max_age.is_none() {
-            return Ok(true);
-        }
-        let tree = known.tree.as_ref().and_then(|tree| ObjectId::from_hex(tree.as_bytes()).ok());
-        let Some(tree) = tree else { return Ok(false) };
-        Ok(match self.cache.look_up(&self.key_of(tree))? {
-            Lookup::Found(verdict) => verdict.light == Light::Red,
-            Lookup::Unknown | Lookup::Dropped { .. } => false,
         })
     }
 
     /// Returns the remembered culprits of a batch. A partner that landed before the places that a search can
     /// leave out is always present and needs no place.
-    fn recall(&self, places: &Places, memory: &Memory) -> Result<Vec<Culprit>, IntegrateError> {
-        let (names, gates) = (places.names(), gates(&self.gates));
-        let landed = self.branch.changes.iter().filter_map(|change| match &change.standing {
-            ChangeState::Landed { sealed, .. } | ChangeState::Staged { sealed, .. } => {
-                Some(head(sealed))
-            }
-            ChangeState::Unsealed
-            | ChangeState::Sealed(_)
-            | ChangeState::Reverted { .. }
-            | ChangeState::Drifted { .. } => None,
-        });
+    fn recall(&self) -> Result<Vec<Culprit>, IntegrateError> {
+        let (names, gates) = (self.places.names(), gates(self.integration.verdicts.gates()));
+        let landed =
+            self.integration.branch.changes.iter().filter_map(|change| match &change.standing {
+                ChangeState::Landed { sealed, .. } | ChangeState::Staged { sealed, .. } => {
+                    Some(head(sealed))
+                }
+                ChangeState::Unsealed
+                | ChangeState::Sealed(_)
+                | ChangeState::Reverted { .. }
+                | ChangeState::Drifted { .. } => None,
+            });
         let landed: Vec<String> = landed.collect();
         let mut culprits = Vec::new();
-        'culprits: for (at, name) in names.iter().enumerate().skip(places.landed_before()) {
-            let Some(known) = memory.of(name).filter(|known| known.gates == gates) else {
+        'culprits: for (at, name) in names.iter().enumerate().skip(self.places.landed_before()) {
+            let Some(known) = self.memory.of(name).filter(|known| known.gates == gates) else {
                 continue;
             };
             let mut partners = Vec::new();
@@ -266,7 +222,7 @@ impl Integration<'_> {
                     None => continue 'culprits,
                 }
             }
-            if self.is_current(known)? {
+            if self.integration.verdicts.is_current(known)? {
                 let (fault, rows) = (known.fault, known.rows.clone());
                 culprits.push(Culprit { place: at, partners, fault, rows });
             }
@@ -274,37 +230,16 @@ impl Integration<'_> {
         Ok(culprits)
     }
 
-    fn build(&mut self, places: &mut Places, chosen: &[usize]) -> Result<Built, IntegrateError> {
-        places.build(&mut self.engine, self.at, chosen)
+    fn build(&mut self, chosen: &[usize]) -> Result<Built, IntegrateError> {
+        self.places.build(&mut self.integration.engine, self.integration.at, chosen)
     }
 
-    /// Returns the stored verdict of the current gates about a candidate's tree.
-    pub(super) fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
-        self.known_of(&self.gates.key(candidate))
-    }
-
-    fn known_of(&self, key: &VerdictKey) -> Result<Option<Light>, IntegrateError> {
-        match self.cache.look_up(key)? {
-            Lookup::Found(verdict) if counts(&verdict, &self.rules) => Ok(Some(verdict.light)),
-            Lookup::Found(_) | Lookup::Unknown => Ok(None),
-            Lookup::Dropped { path } => {
-                self.tell(format!("removed the damaged verdict {path}"));
-                Ok(None)
-            }
-        }
-    }
-
-    fn ask(
-        &mut self,
-        places: &mut Places,
-        test: &Test,
-        slot: u32,
-    ) -> Result<Asked, IntegrateError> {
-        let candidate = match self.build(places, &test.places)? {
+    fn ask(&mut self, test: &Test, slot: u32) -> Result<Asked, IntegrateError> {
+        let candidate = match self.build(&test.places)? {
             Built::Candidate(candidate) => candidate,
             Built::Unfit { place } => return Ok(Asked::Answered(Answer::Unfit(place))),
             Built::Failed { why } => {
-                self.tell(format!("git could not fold: {why}"));
+                self.integration.cx.tell(format!("git could not fold: {why}"));
                 return Ok(Asked::Answered(Answer::Void));
             }
         };
@@ -313,10 +248,10 @@ impl Integration<'_> {
         if !test.fresh {
             let mut unknown = Vec::new();
             for (commit, tree) in steps {
-                match self.known_of(&self.key_of(tree))? {
+                match self.integration.verdicts.of(tree)? {
                     Some(Light::Green) => {}
                     Some(Light::Red) => {
-                        let rows = self.red_over(tree).rows;
+                        let rows = self.integration.verdicts.red_over(tree).rows;
                         return Ok(self.answered(Answer::Red { rows }));
                     }
                     None => unknown.push((commit, tree)),
@@ -327,7 +262,7 @@ impl Integration<'_> {
             }
             steps = unknown;
         }
-        self.anchor(&candidate)?;
+        self.integration.anchor(&candidate)?;
         let tree = candidate.tree();
         let tree = tree.to_hex_with_len(12);
         let gating = IntegrationStep::Gating {
@@ -339,44 +274,37 @@ impl Integration<'_> {
                 Purpose::Explain => GatePurpose::Explain,
             },
         };
-        self.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
+        self.integration.cx.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
         let mut number = 0;
         if test.fresh {
-            let anew = self.anew.entry(candidate.tree()).or_default();
-            *anew += 1;
-            number = *anew;
+            number = self.integration.verdicts.next_fresh_run(candidate.tree());
         }
         let job = |(commit, tree): (ObjectId, ObjectId)| GateJob {
             slot,
             commit,
             tree,
             asked: number,
-            jobs: self.jobs().join(format!("{tree:.20}-{number}")),
+            jobs: self.integration.dir.jobs().join(format!("{tree:.20}-{number}")),
         };
         let jobs = steps.into_iter().map(job).collect();
         Ok(Asked::Running(Box::new(candidate), jobs))
     }
 
     fn answered(&mut self, answer: Answer) -> Asked {
-        self.done.cached += 1;
-        self.tally.reused += 1;
+        self.integration.done.cached += 1;
+        self.integration.tally.reused += 1;
         Asked::Answered(answer)
     }
 
     /// Returns the intermediate commits of a candidate that must be green as well, with their trees: with
     /// `gate = "each"`, the commits of its last change. Earlier changes were gated when they landed.
     fn steps(&self, candidate: &Candidate) -> Vec<(ObjectId, ObjectId)> {
-        if self.request.settings.gate != GateSteps::Each {
+        if self.integration.request.settings.gate != GateSteps::Each {
             return Vec::new();
         }
         let commits = candidate.applied().last().map_or(&[][..], |(_, commits)| commits);
         let steps = commits.iter().filter(|step| step.tree != candidate.tree());
         steps.map(|step| (step.applied, step.tree)).collect()
-    }
-
-    fn key_of(&self, tree: ObjectId) -> VerdictKey {
-        let drivers = self.engine.drivers().digest();
-        VerdictKey { tree, oracle: self.gates.clone(), drivers }
     }
 
     /// Stores a verdict, emits it, and returns the answer for the search.
@@ -387,39 +315,37 @@ impl Integration<'_> {
         mut ruling: Ruling,
     ) -> Result<Answer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
-        self.done.gate_runs += 1;
-        for row in &self.cx.gates.rows {
-            self.rules.ledger.ran(row);
-        }
-        let quarantined = pardon(&mut ruling, &self.rules);
+        self.integration.done.gate_runs += 1;
+        let quarantined = self.integration.verdicts.pardon(&mut ruling);
         for row in &quarantined {
-            let (of, why) = (subject(test, candidate), excuse(row, &self.rules));
+            let (of, why) =
+                (subject(test, candidate), excuse(row, &self.integration.verdicts.rules));
             let warning = format!("{row} is red over {of} and {why}");
-            (self.cx.notify)(Notice::Warning { code: WarningCode::FlakyRow, text: warning });
+            (self.integration.cx.notify)(Notice::Warning {
+                code: WarningCode::FlakyRow,
+                text: warning,
+            });
             let (row, tree) = (row.clone(), tree.to_string());
-            self.done.quarantined.push(Quarantined { row, tree });
+            self.integration.done.quarantined.push(Quarantined { row, tree });
         }
-        self.tally.ran(ruling.light);
-        self.count()?;
+        self.integration.tally.ran(ruling.light);
+        self.integration.count()?;
         let answer = ruling.answer();
         let Some(light) = ruling.light else {
             let sentence = format!("no verdict: {}", ruling.rows.join("; "));
-            self.emit(sentence, judged(candidate, tree, &ruling));
-            self.reds.insert(candidate.tree(), Red::of(ruling));
+            self.integration.cx.emit(sentence, judged(candidate, tree, &ruling));
+            self.integration.verdicts.keep_red(candidate.tree(), Red::of(ruling));
             return Ok(answer);
         };
-        let quarantined = if light == Light::Green { quarantined } else { Vec::new() };
-        let verdict = Verdict { key: self.key_of(tree), light, quarantined };
-        let by = Some(self.run.as_str().to_owned());
-        let origin = Origin { at: Some((self.cx.now)()), by };
-        self.cx.effects.perform("verdict", || self.cache.keep_from(&verdict, &origin))?;
+        self.integration.verdicts.keep(tree, light, quarantined)?;
         let said = match light {
             Light::Green => pdca_journal::GateVerdict::Pass,
             Light::Red => pdca_journal::GateVerdict::Fail,
         };
         let is_whole = tree == candidate.tree();
         if is_whole {
-            self.journal.judged(candidate, &self.gates.gate_digest, said)?;
+            let gates = &self.integration.verdicts.gates().gate_digest;
+            self.integration.journal.judged(candidate, gates, said)?;
         }
         let word = match light {
             Light::Green => "green".to_owned(),
@@ -427,38 +353,33 @@ impl Integration<'_> {
         };
         let of = if is_whole { "" } else { "a commit of " };
         let sentence = format!("{of}{} is {word}", subject(test, candidate));
-        self.emit(sentence, judged(candidate, tree, &ruling));
+        self.integration.cx.emit(sentence, judged(candidate, tree, &ruling));
         if light == Light::Red {
             // The explanation of a held change asks for the whole tree, so the red commit's result is stored
             // under both.
             if !is_whole {
-                self.reds.insert(tree, Red::of_rows(&ruling));
+                self.integration.verdicts.keep_red(tree, Red::of_rows(&ruling));
             }
-            self.reds.insert(candidate.tree(), Red::of(ruling));
+            self.integration.verdicts.keep_red(candidate.tree(), Red::of(ruling));
         }
         Ok(answer)
     }
 
-    fn carry_out(
-        &mut self,
-        places: &mut Places,
-        records: &mut Records,
-        decision: &Decision,
-    ) -> Result<Round, IntegrateError> {
+    fn carry_out(&mut self, decision: &Decision) -> Result<Round, IntegrateError> {
         match decision {
             Decision::Land { places: new, gated } => {
-                let Built::Candidate(candidate) = self.build(places, gated)? else {
+                let Built::Candidate(candidate) = self.build(gated)? else {
                     let why = "a gated combination no longer folds".to_owned();
-                    return Err(IntegrateError::Unfoldable { id: places.id(new[0]), why });
+                    return Err(IntegrateError::Unfoldable { id: self.places.id(new[0]), why });
                 };
                 let over = |id: &BundleId| {
-                    self.done.landed.iter().any(|(landed, _)| landed == id)
-                        || self.round.iter().any(|held| held.id == *id)
+                    self.integration.done.landed.iter().any(|(landed, _)| landed == id)
+                        || self.integration.round.iter().any(|held| held.id == *id)
                 };
-                let rest = places.batch().filter(|id| !over(id)).collect();
-                let round = self.land(&candidate, &rest)?;
+                let rest = self.places.batch().filter(|id| !over(id)).collect();
+                let round = self.integration.land(&candidate, &rest)?;
                 if round == Round::Done {
-                    places.land(new);
+                    self.places.land(new);
                 }
                 return Ok(round);
             }
@@ -467,74 +388,88 @@ impl Integration<'_> {
                     Fault::Red => HeldReason::Red,
                     Fault::Undecidable => HeldReason::Undecidable,
                 };
-                let mut culprit = held(places.entry(*place), reason, Vec::new());
-                self.red_of(places, &[*place])?.put_into(&mut culprit);
-                self.round.push(culprit);
+                let mut culprit = held(self.places.entry(*place), reason, Vec::new());
+                self.red_of(&[*place])?.put_into(&mut culprit);
+                self.integration.round.push(culprit);
             }
             Decision::Hold { place, why: Why::Needs(behind) } => {
-                self.round.push(needs(places.entry(*place), vec![places.id(*behind)]));
+                self.integration
+                    .round
+                    .push(needs(self.places.entry(*place), vec![self.places.id(*behind)]));
             }
             Decision::Hold { place, why: Why::Unfit } => {
-                self.round.push(held(places.entry(*place), HeldReason::Conflict, Vec::new()));
+                self.integration.round.push(held(
+                    self.places.entry(*place),
+                    HeldReason::Conflict,
+                    Vec::new(),
+                ));
             }
             Decision::Explained { place, partners, rows, recalled } => {
                 let mut guilty = partners.clone();
                 guilty.push(*place);
-                let mut red = self.red_of(places, &guilty)?;
+                let mut red = self.red_of(&guilty)?;
                 let partners = if *recalled {
                     // The earlier integration that gated it has stored the output of the rows.
-                    let sealed = places.entry(*place).sealed().record().head.to_string();
-                    let known = HeldBack::load(self.cx.workspace);
-                    if let Some(known) = known.of(&places.id(*place), Some(&sealed)) {
+                    let sealed = self.places.entry(*place).sealed().record().head.to_string();
+                    let known = HeldBack::load(self.integration.cx.workspace);
+                    if let Some(known) = known.of(&self.places.id(*place), Some(&sealed)) {
                         red.evidence.clone_from(&known.evidence);
                         red.logs.clone_from(&known.logs);
                         red.by_row.clone_from(&known.red);
                     }
-                    self.recalled_partners(places, *place, partners, &records.memory)
+                    self.recalled_partners(*place, partners)
                 } else {
-                    self.learn(places, records, *place, partners, rows)?;
-                    places.ids(partners)
+                    self.learn(*place, partners, rows)?;
+                    self.places.ids(partners)
                 };
                 red.rows.clone_from(rows);
-                let name = places.id(*place);
-                if let Some(found) = self.round.iter_mut().find(|held| held.id == name) {
+                let name = self.places.id(*place);
+                if let Some(found) = self.integration.round.iter_mut().find(|held| held.id == name)
+                {
                     found.partners = partners;
                     red.put_into(found);
                     let (sentence, fact) = (found.sentence(), found.fact());
-                    self.emit(sentence, fact);
+                    self.integration.cx.emit(sentence, fact);
                 }
             }
             Decision::Flake { places: red, rows } => {
-                self.done.flakes += 1;
-                let tree = match self.build(places, red)? {
+                self.integration.done.flakes += 1;
+                let tree = match self.build(red)? {
                     Built::Candidate(candidate) => candidate.tree().to_string(),
                     Built::Unfit { .. } | Built::Failed { .. } => String::new(),
                 };
-                let now = (self.request.clock)().wall.to_string();
+                let now = (self.integration.request.clock)().wall.to_string();
                 for row in rows {
-                    self.rules.ledger.flaked(row, &tree, &now);
-                    *self.tally.flakes.entry(row.clone()).or_default() += 1;
+                    self.integration.verdicts.rules.ledger.flaked(row, &tree, &now);
+                    *self.integration.tally.flakes.entry(row.clone()).or_default() += 1;
                 }
-                let bundles = places.ids(red);
+                let bundles = self.places.ids(red);
                 let names = list(&bundles);
                 let flaky = IntegrationStep::Flaky { bundles, rows: rows.clone() };
                 let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
-                self.emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
+                self.integration
+                    .cx
+                    .emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
             }
             Decision::Mended { red, green } => {
-                let (red, green) = (places.ids(red), places.ids(green));
+                let (red, green) = (self.places.ids(red), self.places.ids(green));
                 let text = format!("{} is red, and {} mends it", list(&red), list(&green));
-                self.emit(text, IntegrationStep::Mended { red, green });
+                self.integration.cx.emit(text, IntegrationStep::Mended { red, green });
             }
             Decision::BaseRed => {
-                let base = self.branch.store.tree_of(self.at)?;
-                let Red { rows, by_row: red, .. } = self.red_over(base);
-                let branch = self.branch.branch.clone();
-                return Err(IntegrateError::BaseRed { branch, base: self.at, rows, red });
+                let base = self.integration.branch.store.tree_of(self.integration.at)?;
+                let Red { rows, by_row: red, .. } = self.integration.verdicts.red_over(base);
+                let branch = self.integration.branch.branch.clone();
+                return Err(IntegrateError::BaseRed {
+                    branch,
+                    base: self.integration.at,
+                    rows,
+                    red,
+                });
             }
             Decision::Stuck { rows, .. } => {
-                let last = || self.reds.values().last().map(|red| red.rows.clone());
-                let rows = if rows.is_empty() { last().unwrap_or_default() } else { rows.clone() };
+                let last = || self.integration.verdicts.any_red_rows();
+                let rows = if rows.is_empty() { last() } else { rows.clone() };
                 return Err(IntegrateError::Stuck { rows });
             }
         }
@@ -542,58 +477,49 @@ impl Integration<'_> {
     }
 
     /// Returns the gate results about the smallest combination with these changes; empty if it was not gated.
-    fn red_of(&mut self, places: &mut Places, guilty: &[usize]) -> Result<Red, IntegrateError> {
-        let named = places.closure(guilty);
-        Ok(match self.build(places, &named)? {
-            Built::Candidate(candidate) => self.red_over(candidate.tree()),
+    fn red_of(&mut self, guilty: &[usize]) -> Result<Red, IntegrateError> {
+        let named = self.places.closure(guilty);
+        Ok(match self.build(&named)? {
+            Built::Candidate(candidate) => self.integration.verdicts.red_over(candidate.tree()),
             Built::Unfit { .. } | Built::Failed { .. } => Red::default(),
         })
-    }
-
-    /// Returns the gate results about a tree, from this integration or else from stored evidence.
-    fn red_over(&self, tree: ObjectId) -> Red {
-        let kept = || Red::kept(Evidence::of(self.cx.workspace).about(&tree.to_string()));
-        self.reds.get(&tree).cloned().unwrap_or_else(kept)
     }
 
     /// Stores a culprit, so that the next integration holds it without a gate run.
     fn learn(
         &mut self,
-        places: &mut Places,
-        records: &mut Records,
         place: usize,
         partners: &[usize],
         rows: &[String],
     ) -> Result<(), IntegrateError> {
         let mut named = partners.to_vec();
         named.push(place);
-        let named = places.closure(&named);
-        let tree = match self.build(places, &named)? {
+        let named = self.places.closure(&named);
+        let tree = match self.build(&named)? {
             Built::Candidate(candidate) => Some(candidate.tree().to_string()),
             Built::Unfit { .. } | Built::Failed { .. } => None,
         };
-        let id = places.id(place);
+        let id = self.places.id(place);
         let is_undecidable = |held: &Held| held.reason == HeldReason::Undecidable;
-        let found = self.round.iter().find(|held| held.id == id);
+        let found = self.integration.round.iter().find(|held| held.id == id);
         let fault = if found.is_some_and(is_undecidable) { Fault::Undecidable } else { Fault::Red };
         let (partners, rows) = (partners.to_vec(), rows.to_vec());
         let culprit = Culprit { place, partners, fault, rows };
-        let known = Known::new(&culprit, &places.names(), &gates(&self.gates), tree);
-        records.memory.learn(known);
-        let QueueContext { workspace, effects, .. } = self.cx;
-        effects.perform("culprits.json", || store_culprits(workspace, &records.memory))
+        let known = Known::new(
+            &culprit,
+            &self.places.names(),
+            &gates(self.integration.verdicts.gates()),
+            tree,
+        );
+        self.memory.learn(known);
+        let QueueContext { workspace, effects, .. } = self.integration.cx;
+        effects.perform("culprits.json", || store_culprits(workspace, &self.memory))
     }
 
-    fn recalled_partners(
-        &self,
-        places: &Places,
-        place: usize,
-        partners: &[usize],
-        memory: &Memory,
-    ) -> Vec<BundleId> {
-        let known = memory.of(&places.names()[place]);
-        let named = known.and_then(|known| partners_of(known, &self.branch.changes));
-        named.unwrap_or_else(|| places.ids(partners))
+    fn recalled_partners(&self, place: usize, partners: &[usize]) -> Vec<BundleId> {
+        let known = self.memory.of(&self.places.names()[place]);
+        let named = known.and_then(|known| partners_of(known, &self.integration.branch.changes));
+        named.unwrap_or_else(|| self.places.ids(partners))
     }
 }
 

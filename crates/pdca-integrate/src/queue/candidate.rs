@@ -7,6 +7,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    git::durable::LooseObjects,
     git::failure::RefError,
     git::fence::{Effect, Fence, Log, Move, ref_at},
     git::land::holders,
@@ -92,7 +93,7 @@ impl Candidate {
         if ref_at(store, &name)? == Some(self.commit) {
             return Ok(Effect::Recognised);
         }
-        store.sync_commits(self.base, self.commit)?;
+        LooseObjects::of(store).sync_commits(self.base, self.commit)?;
         let step = Move { name, from: None, to: Some(self.commit) };
         fence.move_refs(store, &[step], log)?;
         Ok(Effect::Made)

@@ -153,8 +153,63 @@ pub struct QueueContext<'a> {
     pub now: fn() -> i64,
 }
 
+impl QueueContext<'_> {
+    /// Reports a step, for people and as an event.
+    pub(super) fn emit(&self, text: String, step: IntegrationStep) {
+        (self.notify)(Notice::Progress { text, step: Some(step) });
+    }
+
+    /// Reports something for people only.
+    pub(super) fn tell(&self, text: String) {
+        (self.notify)(Notice::Progress { text, step: None });
+    }
+}
+
 impl std::fmt::Debug for QueueContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("QueueContext").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_state::Element;
+
+    use super::*;
+
+    fn report(rows: &[(&str, GateResult, bool)]) -> GateReport {
+        let row = |(id, result, gating): &(&str, GateResult, bool)| {
+            let (rule_id, result, gating) = ((*id).to_owned(), *result, *gating);
+            (Element::T3, GateRow { rule_id, result, gating, ..GateRow::none(Element::T3) })
+        };
+        let provenance = pdca_state::Provenance { patch_digest: None, base: None };
+        GateReport::assemble("combined".to_owned(), rows.iter().map(row).collect(), provenance)
+    }
+
+    fn ruling(rows: &[(&str, GateResult, bool)]) -> Ruling {
+        Ruling::of(&report(rows), &|row| Some(format!("run {}", row.rule_id)))
+    }
+
+    #[test]
+    fn a_red_row_decides_also_beside_one_without_a_verdict() {
+        let both = [("T3", GateResult::Fail, true), ("T4", GateResult::Unverifiable, true)];
+        let ruling = ruling(&both);
+        assert_eq!((ruling.light, ruling.rows), (Some(Light::Red), vec!["T3".to_owned()]));
+        assert_eq!(ruling.red[0].reproduce.as_deref(), Some("run T3"));
+    }
+
+    #[test]
+    fn without_a_verdict_of_a_gating_row_there_is_none_about_the_tree() {
+        let ruling =
+            ruling(&[("T3", GateResult::Pass, true), ("T4", GateResult::Unverifiable, true)]);
+        assert_eq!(ruling.light, None);
+        assert!(matches!(ruling.answer(), Answer::Undecidable { rows } if rows.len() == 1));
+    }
+
+    #[test]
+    fn rows_that_do_not_gate_say_nothing_about_a_combination() {
+        let ruling =
+            ruling(&[("a", GateResult::Fail, false), ("b", GateResult::Unverifiable, false)]);
+        assert_eq!((ruling.light, ruling.answer()), (Some(Light::Green), Answer::Green));
     }
 }

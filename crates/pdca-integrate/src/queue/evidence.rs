@@ -158,7 +158,7 @@ pub(super) fn keep_logs_beside(bundle: &Bundle, held: Option<&Held>) {
         let log = row.log.as_ref();
         let log = log.and_then(|log| files::read_bounded(log, LARGEST_LOG).ok().flatten());
         if let Some(log) = log {
-            drop(bundle.publish_derived_file(&Bundle::integration_log(&row.row), &log));
+            drop(bundle.publish_derived_file(&Artifact::integration_log(&row.row), &log));
         }
     }
 }

@@ -222,3 +222,67 @@ impl HeldBack {
         self.0.extend(held.iter().map(|held| (held.id.clone(), held.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(id: &str, head: &str) -> Held {
+        Held { head: Some(head.to_owned()), ..Held::blank(&id.parse().unwrap(), HeldReason::Red) }
+    }
+
+    #[test]
+    fn an_entry_is_about_one_seal_and_not_about_the_next() {
+        let mut known = HeldBack::default();
+        known.renew([], &[held("7", "first")]);
+        let id = "7".parse().unwrap();
+        assert!(known.of(&id, Some("first")).is_some());
+        assert!(known.of(&id, Some("second")).is_none());
+        assert!(known.of(&id, None).is_none());
+    }
+
+    #[test]
+    fn an_integration_replaces_only_the_entries_of_the_changes_that_it_was_about() {
+        let mut known = HeldBack::default();
+        known.renew([], &[held("7", "a"), held("8", "b"), held("9", "c")]);
+        let about: Vec<BundleId> = ["7", "8"].iter().map(|id| id.parse().unwrap()).collect();
+        known.renew(&about, &[held("8", "d")]);
+        let left: Vec<(&str, &str)> = known
+            .all()
+            .map(|held| (held.id.as_str(), held.head.as_deref().unwrap_or_default()))
+            .collect();
+        assert_eq!(left, [("8", "d"), ("9", "c")]);
+    }
+
+    #[test]
+    fn each_reason_has_a_sentence_that_names_the_change_and_its_partners() {
+        let partner: BundleId = "8".parse().unwrap();
+        let sentence = |reason, with_partner: bool| {
+            let partners = if with_partner { vec![partner.clone()] } else { Vec::new() };
+            let detail = Some("abc".to_owned());
+            let id = "7".parse().unwrap();
+            Held { partners, detail, ..Held::blank(&id, reason) }.sentence()
+        };
+        let table = [
+            (HeldReason::Red, false, "7 breaks the gates by itself"),
+            (HeldReason::Red, true, "7 breaks the gates only together with 8"),
+            (HeldReason::Undecidable, false, "with 7 there is no verdict from the gates"),
+            (
+                HeldReason::Undecidable,
+                true,
+                "with 7 and 8 together there is no verdict from the gates",
+            ),
+            (HeldReason::Conflict, false, "7 does not merge with what is left of the others"),
+            (HeldReason::Needs, true, "7 needs 8, which has not landed"),
+            (HeldReason::Drift, false, "7 is not as it was sealed: abc"),
+            (HeldReason::Unsealed, false, "7 was accepted without a seal"),
+            (HeldReason::Present, false, "what 7 does is there already"),
+            (HeldReason::Present, true, "what 7 does is there already, by 8"),
+            (HeldReason::Reverted, false, "7 was reverted by abc"),
+            (HeldReason::Stale, true, "7 is stale: it was built on another result of 8"),
+        ];
+        for (reason, with_partner, expected) in table {
+            assert_eq!(sentence(reason, with_partner), expected);
+        }
+    }
+}

@@ -8,19 +8,20 @@ use pdca_journal::{Clock, RunId};
 use pdca_state::BundleId;
 
 use crate::{
-    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fate, Fence, FlakeRules,
-    GateSetId, Log, ObjectId, Pace, Plan, RefError, RowHistory, SealRecord, Sealed, Step, Support,
-    Trust, VerdictCache, base_drift, fold, present_in,
+    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fate, Fence, Log, ObjectId,
+    Pace, Plan, RowHistory, SealRecord, Sealed, Step, Support, base_drift, fold, present_in,
 };
 use pdca_events::{IntegrationStep, WarningCode};
 
 use super::IntegrateError;
-use super::bisect::Red;
+use super::anchors::Anchors;
 use super::context::{Notice, QueueContext};
 use super::evidence::keep_logs_beside;
 use super::flakes::{Quarantined, flaky_rows};
 use super::held::{Held, HeldBack, HeldReason};
+use super::integration_dir::IntegrationDir;
 use super::journal::IntegrationJournal;
+use super::known_verdicts::KnownVerdicts;
 use super::landing::finish_certificates;
 use super::landing_base::LandingBase;
 use super::landing_mode::BaseSearch;
@@ -28,8 +29,6 @@ use super::settings::QueueSettings;
 use super::stats::Tally;
 use super::target_branch::{Accepted, ChangeState, TargetBranch};
 
-/// A bound on the numbers of anchor refs, against an endless loop.
-const MAX_ANCHORS: u32 = 100_000;
 /// The number of times that a branch is followed which moves while it is being gated.
 const MOST_MOVES: u32 = 20;
 
@@ -81,6 +80,33 @@ pub struct Integrated {
     pub certificates: Vec<Utf8PathBuf>,
 }
 
+impl Integrated {
+    /// Returns the changes that have landed, are held or were present.
+    fn settled(&self) -> BTreeSet<BundleId> {
+        let landed = self.landed.iter().map(|(id, _)| id);
+        let held = self.held.iter().map(|held| &held.id);
+        let present = self.present.iter().map(|(id, _)| id);
+        landed.chain(held).chain(present).cloned().collect()
+    }
+
+    /// Holds the changes that depend on a held one.
+    fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
+        let out = |held: &[Held], entry: &Entry| {
+            let needed = entry.depends_on().iter();
+            let is_held = |id: &&BundleId| held.iter().any(|held| held.id == **id);
+            needed.filter(is_held).min().cloned()
+        };
+        while let Some((place, behind)) = waiting
+            .iter()
+            .enumerate()
+            .find_map(|(place, entry)| Some((place, out(&self.held, entry)?)))
+        {
+            let entry = waiting.remove(place);
+            self.held.push(needs(&entry, vec![behind]));
+        }
+    }
+}
+
 pub(crate) struct Integration<'w> {
     pub(super) cx: QueueContext<'w>,
     pub(super) branch: &'w TargetBranch,
@@ -89,8 +115,8 @@ pub(crate) struct Integration<'w> {
     pub(super) fence: Fence,
     pub(super) journal: IntegrationJournal,
     pub(super) run: RunId,
-    pub(super) gates: GateSetId,
-    pub(super) cache: VerdictCache,
+    pub(super) dir: IntegrationDir,
+    pub(super) verdicts: KnownVerdicts<'w>,
     /// The base of the first round.
     pub(super) base: LandingBase,
     /// The commit that the ref to move is expected at.
@@ -98,14 +124,8 @@ pub(crate) struct Integration<'w> {
     pub(super) done: Integrated,
     /// The changes that the current round held.
     pub(super) round: Vec<Held>,
-    /// Gate results by tree, for trees that are not green.
-    pub(super) reds: BTreeMap<ObjectId, Red>,
-    /// The number of fresh gate runs by tree; each needs job files of its own.
-    pub(super) anew: BTreeMap<ObjectId, u32>,
-    pub(super) rules: FlakeRules,
     pub(super) tally: Tally,
-    anchored: BTreeSet<ObjectId>,
-    anchors: u32,
+    anchors: Anchors,
     pace: Pace,
 }
 
@@ -127,17 +147,16 @@ impl<'w> Integration<'w> {
         entries: &[Entry],
         base: LandingBase,
     ) -> Result<Self, IntegrateError> {
-        let gates = cx.gates.id.clone();
         let settings = request.settings;
-        let terms = settings.terms(branch, &gates, request.fresh);
+        let terms = settings.terms(branch, &cx.gates.id, request.fresh);
         let begin = || {
             let runs = cx.workspace.dirs.integrations();
             IntegrationJournal::begin(&runs, branch, &base, entries, terms, request.clock)
         };
         let journal = cx.effects.perform("journal", begin)?;
         let run = journal.run().clone();
-        let dir = cx.workspace.dirs.private().join("integrations").join(run.as_str());
-        (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir });
+        let dir = IntegrationDir::new(&cx, &run);
+        (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir: dir.path().to_owned() });
         let take = || Fence::take(&branch.store, &(&run).into(), journal.epoch());
         let fence = cx.effects.perform("fence", take)?;
         let tree = branch.store.tree_of(base.at)?;
@@ -160,8 +179,8 @@ impl<'w> Integration<'w> {
             certificates: Vec::new(),
         };
         let now = (cx.now)();
-        let own = Some(run.as_str().to_owned());
-        let trust = Trust { own, only_own: request.fresh, ..settings.trust(now) };
+        let drivers = engine.drivers().digest();
+        let verdicts = KnownVerdicts::new(cx, settings, &run, drivers, request.fresh);
         let mut tally = Tally::load(cx.workspace, &run);
         if tally.begun == 0 {
             tally.begun = now;
@@ -169,9 +188,8 @@ impl<'w> Integration<'w> {
         tally.target.clone_from(&branch.target.name);
         tally.branch.clone_from(&branch.branch);
         Ok(Self {
-            gates,
-            cache: settings.verdicts(cx.workspace, now).trusting(trust),
-            rules: cx.gates.flake_rules(cx.workspace),
+            verdicts,
+            dir,
             tally,
             cx,
             branch,
@@ -184,10 +202,7 @@ impl<'w> Integration<'w> {
             base,
             done,
             round: Vec::new(),
-            reds: BTreeMap::new(),
-            anew: BTreeMap::new(),
-            anchored: BTreeSet::new(),
-            anchors: 0,
+            anchors: Anchors::default(),
             pace: Pace::default(),
         })
     }
@@ -234,11 +249,11 @@ impl<'w> Integration<'w> {
                 self.done.held.append(&mut self.round);
             }
             self.count()?;
-            let settled = self.settled();
+            let settled = self.done.settled();
             waiting.retain(|entry| !settled.contains(entry.sealed().id()));
-            self.hold_dependants(&mut waiting);
+            self.done.hold_dependants(&mut waiting);
         }
-        self.done.flaky = flaky_rows(self.cx.gates, &self.rules);
+        self.done.flaky = flaky_rows(self.cx.gates, &self.verdicts.rules);
         self.tally.ended = Some((self.cx.now)());
         self.count()?;
         Ok(self.done.clone())
@@ -255,30 +270,6 @@ impl<'w> Integration<'w> {
         BaseSearch { branch, settings, cancel: self.cx.cancel, tell }
     }
 
-    fn settled(&self) -> BTreeSet<BundleId> {
-        let landed = self.done.landed.iter().map(|(id, _)| id);
-        let held = self.done.held.iter().map(|held| &held.id);
-        let present = self.done.present.iter().map(|(id, _)| id);
-        landed.chain(held).chain(present).cloned().collect()
-    }
-
-    /// Holds the changes that depend on a held one.
-    fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
-        let out = |held: &[Held], entry: &Entry| {
-            let needed = entry.depends_on().iter();
-            let is_held = |id: &&BundleId| held.iter().any(|held| held.id == **id);
-            needed.filter(is_held).min().cloned()
-        };
-        while let Some((place, behind)) = waiting
-            .iter()
-            .enumerate()
-            .find_map(|(place, entry)| Some((place, out(&self.done.held, entry)?)))
-        {
-            let entry = waiting.remove(place);
-            self.done.held.push(needs(&entry, vec![behind]));
-        }
-    }
-
     /// Returns the base of the next round: the current tip of the branch, if it only moved forward.
     fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
         let mode = self.request.settings.land.mode();
@@ -293,7 +284,7 @@ impl<'w> Integration<'w> {
             (BaseDrift::None, _) => {}
             (BaseDrift::Forward { commits }, Some(now)) => {
                 let text = format!("{} gained {commits} commits", self.branch.branch);
-                self.emit(text, IntegrationStep::BaseMoved { commits });
+                self.cx.emit(text, IntegrationStep::BaseMoved { commits });
                 self.at = now;
                 self.done.base = now;
             }
@@ -333,7 +324,7 @@ impl<'w> Integration<'w> {
                 }
                 Fate::Conflict { conflicts, with, .. } => {
                     let held = conflicting(&mut self.engine, plan.base(), entry, conflicts, with)?;
-                    self.emit(held.sentence(), held.fact());
+                    self.cx.emit(held.sentence(), held.fact());
                     self.round.push(held);
                 }
                 Fate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
@@ -348,34 +339,19 @@ impl<'w> Integration<'w> {
 
     /// Creates a ref that protects a candidate from garbage collection while it is gated.
     pub(super) fn anchor(&mut self, candidate: &Candidate) -> Result<(), IntegrateError> {
-        if candidate.bundles().next().is_none() || !self.anchored.insert(candidate.commit()) {
+        if candidate.bundles().next().is_none() {
+            // The branch itself: a ref protects it already.
             return Ok(());
         }
-        loop {
-            self.anchors += 1;
-            let number = self.anchors;
-            let log = self.log("pdca: a combination to be gated");
-            let kept = self.cx.effects.perform("int-ref", || {
-                candidate.anchor(&self.branch.store, &self.fence, number, log)
-            });
-            match kept {
-                Err(RefError::Moved { .. }) if number < MAX_ANCHORS => {}
-                Err(error) => return Err(error.into()),
-                Ok(_) => return Ok(()),
-            }
-        }
+        let log = self.log("pdca: a combination to be gated");
+        let (store, fence, effects) = (&self.branch.store, &self.fence, self.cx.effects);
+        let create =
+            |number| effects.perform("int-ref", || candidate.anchor(store, fence, number, log));
+        Ok(self.anchors.anchor(candidate.commit(), create)?)
     }
 
     pub(super) fn log(&self, message: &'static str) -> Log<'static> {
         Log { message, seconds: (self.request.clock)().wall.as_second() }
-    }
-
-    pub(super) fn emit(&self, text: String, step: IntegrationStep) {
-        (self.cx.notify)(Notice::Progress { text, step: Some(step) });
-    }
-
-    pub(super) fn tell(&self, text: String) {
-        (self.cx.notify)(Notice::Progress { text, step: None });
     }
 
     /// Records the end for people and for a driver that resumes.
@@ -405,16 +381,9 @@ impl<'w> Integration<'w> {
         // Job files hold results of finished rows. An interrupted integration needs them when it is resumed;
         // after any other end they would answer for gates that ought to run again.
         if !matches!(ended, Err(IntegrateError::Interrupted)) {
-            self.clear_jobs()?;
+            self.dir.clear_jobs()?;
         }
         self.keep_held()
-    }
-
-    fn clear_jobs(&self) -> Result<(), IntegrateError> {
-        let path = self.jobs();
-        // Gates write here and may leave directories without permissions, which a plain removal fails on.
-        let removed = pdca_lanes::discard(&path, &path.with_file_name("discarded"));
-        removed.map_err(|source| IntegrateError::Io { path, source })
     }
 
     fn keep_held(&mut self) -> Result<(), IntegrateError> {

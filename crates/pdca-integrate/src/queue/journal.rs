@@ -211,6 +211,7 @@ impl IntegrationJournal {
             StepState::Planned => Ok(()),
             StepState::Applying => self.apply(&step.bundle, step.commit),
             StepState::Applied { applied_commit } => {
+                // A commit that an earlier driver applied is taken over without being applied again.
                 if self.applying.is_none() {
                     self.apply(&step.bundle, step.commit)?;
                 }

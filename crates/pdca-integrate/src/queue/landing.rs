@@ -24,9 +24,7 @@ use pdca_state::{BundleId, files};
 
 use pdca_events::IntegrationStep;
 
-use crate::{
-    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, Store, contains, land,
-};
+use crate::{Candidate, Certificate, Destination, Gated, LandError, Landed, Store, contains, land};
 
 use super::IntegrateError;
 use super::integration::{Integration, Round};
@@ -37,7 +35,7 @@ use super::workspace::QueueWorkspace;
 /// The maximum size of a certificate, in bytes.
 const LARGEST: u64 = 64 << 20;
 /// The prefix of announced certificates.
-const PENDING: &str = "landing-";
+pub(super) const PENDING: &str = "landing-";
 
 impl Integration<'_> {
     /// Lands a candidate that was gated green, on top of earlier landings.
@@ -55,18 +53,20 @@ impl Integration<'_> {
         if candidate.bundles().next().is_none() {
             return Ok(Round::Done);
         }
-        let Lookup::Found(verdict) = self.cache.look_up(&self.gates.key(&candidate))? else {
+        let Some(verdict) = self.verdicts.to_land(&candidate)? else {
             return Ok(Round::Moved);
         };
         let settings = self.request.settings;
         let mode = settings.land.mode();
+        // Later landings go onto the first one, wherever the branch is by then.
         if self.done.landed.is_empty() && mode.has_moved(self, candidate.base())? {
             return Ok(Round::Moved);
         }
-        let gated = Gated::new(candidate, &self.gates, verdict)?;
+        let gated = Gated::new(candidate, self.verdicts.gates(), verdict)?;
         let reference = mode.reference(settings, self.branch);
-        let pending = self.announce(&gated, &reference)?;
-        let (effects, digest) = (self.cx.effects, &self.gates.gate_digest);
+        let target = &self.branch.target.name;
+        let pending = self.dir.announce(&self.cx, target, &gated, &reference)?;
+        let (effects, digest) = (self.cx.effects, &self.verdicts.gates().gate_digest);
         let intend = || self.journal.land(gated.candidate(), &reference, digest);
         effects.perform("land-intent", intend)?;
         match mode.deliver(self, &gated) {
@@ -127,32 +127,12 @@ impl Integration<'_> {
             let text = format!("{id} is in {branch} as {short}");
             let (bundle, commit_id) = (id.clone(), commit.to_string());
             let landed = IntegrationStep::Landed { bundle, onto: branch, commit: commit_id };
-            self.emit(text, landed);
+            self.cx.emit(text, landed);
             self.done.landed.push((id.clone(), commit));
         }
         if !self.done.references.contains(&reference) {
             self.done.references.push(reference);
         }
-    }
-
-    fn dir(&self) -> Utf8PathBuf {
-        self.cx.workspace.dirs.private().join("integrations").join(self.run.as_str())
-    }
-
-    /// Returns the directory for the gate results of this integration.
-    pub(super) fn jobs(&self) -> Utf8PathBuf {
-        self.dir().join("jobs")
-    }
-
-    /// Writes the certificate of a landing that has not happened yet.
-    fn announce(&self, gated: &Gated, reference: &str) -> Result<Utf8PathBuf, IntegrateError> {
-        let name = format!("{PENDING}{}-{}", self.branch.target.name, gated.candidate().commit());
-        let path = self.dir().join(name);
-        let text = Certificate::announced(gated, reference).to_json();
-        let write = || files::replace(&path, &text);
-        let written = self.cx.effects.perform("announce", write);
-        written.map_err(|source| IntegrateError::Io { path: path.clone(), source })?;
-        Ok(path)
     }
 }
 

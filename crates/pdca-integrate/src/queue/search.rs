@@ -39,6 +39,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ask::Agenda;
 use costs::Log;
 use explain::{Facts, Progress, Suspect, Want};
 use knowledge::{Finding, Knowledge};
@@ -57,8 +58,7 @@ const BASE_REDS: u32 = 2;
 /// The search over one batch.
 #[derive(Debug, Clone)]
 pub struct Search {
-    setup: Setup,
-    fates: Vec<Fate>,
+    batch: Batch,
     suspects: Vec<Suspect>,
     knowledge: Knowledge,
     in_flight: BTreeMap<TestId, Test>,
@@ -90,17 +90,8 @@ enum Fate {
 
 impl Search {
     pub fn new(setup: Setup) -> Self {
-        let mut fates = vec![Fate::Line; setup.needs.len()];
-        fates[..setup.landed_before].fill(Fate::Landed);
-        for culprit in &setup.known {
-            // A partner that comes later in this batch has not landed yet and may be the one that is held this time.
-            let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
-            if is_usable && fates.get(culprit.place) == Some(&Fate::Line) {
-                fates[culprit.place] = Fate::Recalled;
-            }
-        }
         let mut search = Self {
-            fates,
+            batch: Batch::new(setup),
             suspects: Vec::new(),
             knowledge: Knowledge::default(),
             in_flight: BTreeMap::new(),
@@ -112,10 +103,9 @@ impl Search {
             voids: 0,
             next_id: 0,
             is_over: false,
-            setup,
         };
-        if search.setup.base_is_green {
-            let base = search.base();
+        if search.batch.setup.base_is_green {
+            let base = search.batch.base();
             search.knowledge.learn(&base, &Answer::Green);
         }
         search.advance();
@@ -129,7 +119,7 @@ impl Search {
         if self.is_over || free_lanes == 0 {
             return tests;
         }
-        for want in self.wants(free_lanes) {
+        for want in Agenda::of(self).wants(free_lanes) {
             let in_flight = self.in_flight.values().filter(|test| test.places == want.places);
             let in_flight = u32::try_from(in_flight.count()).unwrap_or(u32::MAX);
             let runs = self.knowledge.runs(&want.places);
@@ -185,12 +175,12 @@ impl Search {
     /// Returns true if nothing is left to find out.
     pub fn is_done(&self) -> bool {
         let is_open = |fate: &Fate| !matches!(fate, Fate::Landed | Fate::Held);
-        self.is_over || (self.suspects.is_empty() && !self.fates.iter().any(is_open))
+        self.is_over || (self.suspects.is_empty() && !self.batch.fates.iter().any(is_open))
     }
 
     /// Returns the places of this batch that landed so far, in order.
     pub fn landed(&self) -> Vec<usize> {
-        self.landed_set().split_off(self.setup.landed_before)
+        self.batch.landed_set().split_off(self.batch.setup.landed_before)
     }
 
     /// Returns the explained culprits, to be [remembered](Known::new).
@@ -200,7 +190,7 @@ impl Search {
 
     /// Returns the runs so far, sorted by what they were good for.
     pub fn costs(&self) -> Costs {
-        self.log.costs(&self.base())
+        self.log.costs(&self.batch.base())
     }
 
     /// Derives every decision that follows from the answers so far.
@@ -216,8 +206,8 @@ impl Search {
     }
 
     fn judge_base(&mut self) -> bool {
-        let base = self.base();
-        if self.has_landed() || self.knowledge.bads(&base) < BASE_REDS {
+        let base = self.batch.base();
+        if self.batch.has_landed() || self.knowledge.bads(&base) < BASE_REDS {
             return false;
         }
         match (self.knowledge.finding(&base), self.knowledge.fault(&base)) {
@@ -233,9 +223,9 @@ impl Search {
 
     /// Lands the longest green prefix, with or without the suspects in it.
     fn land_green(&mut self) -> bool {
-        let landed = self.landed_set();
-        for line in [self.line(Aside::Nothing), self.line(Aside::Suspects)] {
-            let longest = if self.setup.gates_each { line.len().min(1) } else { line.len() };
+        let landed = self.batch.landed_set();
+        for line in [self.batch.line(Aside::Nothing), self.batch.line(Aside::Suspects)] {
+            let longest = if self.batch.setup.gates_each { line.len().min(1) } else { line.len() };
             for length in (1..=longest).rev() {
                 let gated = union(&landed, &line[..length]);
                 if self.knowledge.finding(&gated) == Finding::Green {
@@ -254,7 +244,7 @@ impl Search {
             self.decisions.push(Decision::Mended { red, green: gated.clone() });
         }
         for place in places {
-            self.fates[*place] = Fate::Landed;
+            self.batch.fates[*place] = Fate::Landed;
         }
         self.suspects.retain(|suspect| !places.contains(&suspect.place));
         self.decisions.push(Decision::Land { places: places.to_vec(), gated });
@@ -263,9 +253,9 @@ impl Search {
     /// Holds a remembered culprit once all its partners have landed, and returns it to the line if one of them
     /// is held.
     fn settle_recalled(&mut self) -> bool {
-        let recalled = self.setup.known.iter().find_map(|culprit| {
-            let is_open = self.fates[culprit.place] == Fate::Recalled;
-            let fates = || culprit.partners.iter().map(|partner| self.fates[*partner]);
+        let recalled = self.batch.setup.known.iter().find_map(|culprit| {
+            let is_open = self.batch.fates[culprit.place] == Fate::Recalled;
+            let fates = || culprit.partners.iter().map(|partner| self.batch.fates[*partner]);
             let is_settled = fates().all(|fate| fate == Fate::Landed);
             let is_void = fates().any(|fate| fate == Fate::Held);
             (is_open && (is_settled || is_void)).then(|| (culprit.clone(), is_settled))
@@ -275,14 +265,14 @@ impl Search {
             self.hold(culprit.place, Why::Culprit(culprit.fault));
             self.explained(culprit, true);
         } else {
-            self.fates[culprit.place] = Fate::Line;
+            self.batch.fates[culprit.place] = Fate::Line;
         }
         true
     }
 
     /// Sets a change aside that cannot be folded onto the rest of the line.
     fn set_unfit_aside(&mut self) -> bool {
-        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let (landed, line) = (self.batch.landed_set(), self.batch.line(Aside::Suspects));
         let is_open = !self.suspects.is_empty();
         let unfit = (1..=line.len()).find_map(|length| {
             match self.knowledge.finding(&union(&landed, &line[..length])) {
@@ -292,12 +282,14 @@ impl Search {
         });
         match unfit {
             // It may build on a suspect that turns out to be innocent, so it is parked and not held.
-            Some(place) if line.contains(&place) && is_open => self.fates[place] = Fate::Parked,
+            Some(place) if line.contains(&place) && is_open => {
+                self.batch.fates[place] = Fate::Parked
+            }
             Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.
             Some(_) => self.stop(Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() }),
-            None if !is_open && self.fates.contains(&Fate::Parked) => {
-                for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::Parked) {
+            None if !is_open && self.batch.fates.contains(&Fate::Parked) => {
+                for fate in self.batch.fates.iter_mut().filter(|fate| **fate == Fate::Parked) {
                     *fate = Fate::Line;
                 }
             }
@@ -308,20 +300,20 @@ impl Search {
 
     /// Makes the first of the line a suspect if it is red on top of a green base.
     fn suspect_first(&mut self) -> bool {
-        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let (landed, line) = (self.batch.landed_set(), self.batch.line(Aside::Suspects));
         let Some(place) = line.first().copied() else { return false };
         let whole = union(&landed, &[place]);
         let is_charged = self.knowledge.finding(&whole) == Finding::Bad;
-        let is_sound = self.has_landed() || self.knowledge.finding(&landed) == Finding::Green;
+        let is_sound = self.batch.has_landed() || self.knowledge.finding(&landed) == Finding::Green;
         if !is_charged || !is_sound {
             return false;
         }
-        let needed = closure(&self.setup.needs, [place]);
+        let needed = closure(&self.batch.setup.needs, [place]);
         let below = landed.into_iter().filter(|other| !needed.contains(other));
         let below: Vec<usize> = below.collect();
-        let may_meet = |other: &&usize| self.setup.may_meet(**other, place);
+        let may_meet = |other: &&usize| self.batch.setup.may_meet(**other, place);
         let others = below.iter().filter(may_meet).copied().collect();
-        self.fates[place] = Fate::Suspect;
+        self.batch.fates[place] = Fate::Suspect;
         self.suspects.push(Suspect { place, others, below, whole });
         true
     }
@@ -332,7 +324,7 @@ impl Search {
                 Progress::Open { .. } => {}
                 Progress::Cleared => {
                     let cleared = self.suspects.remove(number);
-                    self.fates[cleared.place] = Fate::Line;
+                    self.batch.fates[cleared.place] = Fate::Line;
                     return true;
                 }
                 Progress::Named { partners, named } => {
@@ -356,11 +348,11 @@ impl Search {
 
     /// Holds a change and everything that needs it.
     fn hold(&mut self, place: usize, why: Why) {
-        self.fates[place] = Fate::Held;
+        self.batch.fates[place] = Fate::Held;
         self.decisions.push(Decision::Hold { place, why });
-        for other in 0..self.fates.len() {
-            let is_open = !matches!(self.fates[other], Fate::Landed | Fate::Held);
-            if is_open && self.setup.needs[other].contains(&place) {
+        for other in 0..self.batch.fates.len() {
+            let is_open = !matches!(self.batch.fates[other], Fate::Landed | Fate::Held);
+            if is_open && self.batch.setup.needs[other].contains(&place) {
                 self.suspects.retain(|suspect| suspect.place != other);
                 self.hold(other, Why::Needs(place));
             }
@@ -383,7 +375,48 @@ impl Search {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { needs: &self.setup.needs, knowledge: &self.knowledge, flakes: &self.setup.flakes }
+        Facts {
+            needs: &self.batch.setup.needs,
+            knowledge: &self.knowledge,
+            flakes: &self.batch.setup.flakes,
+        }
+    }
+
+    /// Cancels the tests in flight that no decision waits for any more.
+    fn cancel_useless(&mut self) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let useful = Agenda::of(self).useful();
+        let useless = self.in_flight.iter().filter(|(_, test)| !useful.contains(&test.places));
+        let useless: Vec<TestId> = useless.map(|(id, _)| *id).collect();
+        for id in useless {
+            self.dropped.extend(self.in_flight.remove_entry(&id));
+            self.cancelled.push(id);
+        }
+    }
+}
+
+/// The changes of a batch and what has become of each. Only a green set that contains everything landed may land,
+/// so the landed ones are always the same prefix for every test of a line.
+#[derive(Debug, Clone)]
+struct Batch {
+    setup: Setup,
+    fates: Vec<Fate>,
+}
+
+impl Batch {
+    fn new(setup: Setup) -> Self {
+        let mut fates = vec![Fate::Line; setup.needs.len()];
+        fates[..setup.landed_before].fill(Fate::Landed);
+        for culprit in &setup.known {
+            // A partner that comes later in this batch has not landed yet and may be the one that is held this time.
+            let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
+            if is_usable && fates.get(culprit.place) == Some(&Fate::Line) {
+                fates[culprit.place] = Fate::Recalled;
+            }
+        }
+        Self { setup, fates }
     }
 
     /// Returns the places that landed before the batch.

@@ -125,6 +125,15 @@ impl<'s> Queue<'s> {
         branch: &TargetBranch,
         gate: &TableGate<'_>,
     ) -> Result<Integrated, IntegrateError> {
+        self.run_with(branch, gate, &self.effects)
+    }
+
+    fn run_with(
+        &self,
+        branch: &TargetBranch,
+        gate: &TableGate<'_>,
+        effects: &dyn Effects,
+    ) -> Result<Integrated, IntegrateError> {
         let nothing = BTreeSet::new();
         let certificates = self.certificates();
         let request = self.request(&nothing, &certificates);
@@ -133,7 +142,7 @@ impl<'s> Queue<'s> {
             workspace: &self.workspace,
             gates: &gates(),
             gate,
-            effects: &self.effects,
+            effects,
             notify: &notify,
             cancel: &Cancel::new(),
             now: || 1_700_000_000,
@@ -398,4 +407,56 @@ fn a_change_that_depends_on_a_held_one_is_held_and_not_blamed() {
     assert_eq!(landed(&done), ["1"]);
     let said: Vec<String> = done.held.iter().map(pdca_integrate::Held::sentence).collect();
     assert_eq!(said, ["2 breaks T3 only together with 1", "3 needs 2, which has not landed"]);
+}
+
+/// Ends the driver, as a crash would, before or after an effect.
+struct CrashAt(Point);
+
+impl Effects for CrashAt {
+    fn reached(&self, point: Point) {
+        if point == self.0 {
+            // Not `panic!`: this is no failure, so its message would only be noise.
+            std::panic::resume_unwind(Box::new("crash"));
+        }
+    }
+}
+
+#[test]
+fn around_whichever_effect_a_driver_died_the_next_one_ends_the_integration_the_same() {
+    let files = [("a", "off\n"), ("b", "off\n")];
+    let changes = |scene: &Scene| {
+        let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+        let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+        (one, two)
+    };
+    let certificates = |queue: &Queue<'_>| std::fs::read_dir(queue.certificates()).unwrap().count();
+    let (names, expected) = {
+        let scene = Scene::new(&files);
+        let (one, two) = changes(&scene);
+        let queue = Queue::new(&scene, Land::Target);
+        queue.run(&queue.branch("main", &[&one, &two]), &queue.gate(&green)).unwrap();
+        let names: BTreeSet<&'static str> =
+            queue.effects.0.lock().unwrap().iter().copied().collect();
+        (names, (scene.tree(scene.main()), certificates(&queue)))
+    };
+    assert!(names.contains("land") && names.contains("certificate"), "{names:?}");
+    for name in names {
+        for when in [When::Before, When::After] {
+            let scene = Scene::new(&files);
+            let (one, two) = changes(&scene);
+            let queue = Queue::new(&scene, Land::Target);
+            let crash = CrashAt(Point { name, when });
+            let first = std::panic::AssertUnwindSafe(|| {
+                drop(queue.run_with(
+                    &queue.branch("main", &[&one, &two]),
+                    &queue.gate(&green),
+                    &crash,
+                ));
+            });
+            std::panic::catch_unwind(first).expect_err("it reaches the effect");
+            queue.run(&queue.branch("main", &[&one, &two]), &queue.gate(&green)).unwrap();
+            let ended = (scene.tree(scene.main()), certificates(&queue));
+            assert_eq!(ended, expected, "{when:?} {name}");
+        }
+    }
 }

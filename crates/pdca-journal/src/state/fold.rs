@@ -72,109 +72,122 @@ impl RunState {
             return Err(rejected(InvalidRecord::OtherEpoch { current, found }));
         }
         let since = Since { seq: entry.seq, at: entry.at };
-        self.take(&entry.record, since, entry.epoch).map_err(rejected)?;
+        Transition { state: self, since }.take(&entry.record, entry.epoch).map_err(rejected)?;
         if !takes_up {
             self.worked += entry.at.uptime.saturating_sub(self.last.at.uptime);
         }
         self.last = since;
         Ok(())
     }
+}
 
+/// One record that is being applied. Every check comes before the first change, so a refused record leaves the
+/// state as it was.
+struct Transition<'s> {
+    state: &'s mut RunState,
+    since: Since,
+}
+
+impl Transition<'_> {
     /// Checks a record and changes the state only if it is legal.
-    fn take(&mut self, record: &Record, since: Since, epoch: Epoch) -> Checked {
+    fn take(&mut self, record: &Record, epoch: Epoch) -> Checked {
         match record {
             Record::Admitted(_) => Err(InvalidRecord::AdmittedTwice),
             Record::TakenUp { driver, forced: _ } => {
-                self.driver = driver.clone();
-                self.epoch = epoch;
+                self.state.driver = driver.clone();
+                self.state.epoch = epoch;
                 Ok(())
             }
-            Record::Entered { activity } => self.enter(*activity, since),
+            Record::Entered { activity } => self.enter(*activity),
             Record::Claimed { bundle, generation, slot, base } => {
-                self.claim(bundle, *generation, *slot, base, since)
+                self.claim(bundle, *generation, *slot, base)
             }
             Record::Started { bundle, generation, process } => {
                 self.start(bundle, *generation, process)
             }
-            Record::Ended { bundle, generation, ending } => {
-                self.end(bundle, *generation, ending, since)
-            }
+            Record::Ended { bundle, generation, ending } => self.end(bundle, *generation, ending),
             Record::Judged { bundle, generation, step, verdict } => {
-                self.attempt(bundle, *generation)?;
-                self.work(bundle)?.verdicts.insert(step.clone(), *verdict);
+                self.state.attempt(bundle, *generation)?;
+                self.state.work(bundle)?.verdicts.insert(step.clone(), *verdict);
                 Ok(())
             }
             Record::LeafCalled { bundle, role: _ } => {
-                self.require_live()?;
-                self.work(bundle)?.leaf_calls += 1;
-                self.leaf_calls += 1;
+                self.state.require_live()?;
+                self.state.work(bundle)?.leaf_calls += 1;
+                self.state.leaf_calls += 1;
                 Ok(())
             }
             Record::Recovery { bundle, phase, cause } => {
-                bundle.iter().try_for_each(|bundle| self.work(bundle).map(drop))?;
-                self.tally.note(bundle.clone(), *phase, *cause, since, &self.driver.place.boot);
+                bundle.iter().try_for_each(|bundle| self.state.work(bundle).map(drop))?;
+                self.state.tally.note(
+                    bundle.clone(),
+                    *phase,
+                    *cause,
+                    self.since,
+                    &self.state.driver.place.boot,
+                );
                 Ok(())
             }
             Record::Conflict { bundle, with } => {
-                with.iter().chain([bundle]).try_for_each(|it| self.work(it).map(drop))?;
+                with.iter().chain([bundle]).try_for_each(|it| self.state.work(it).map(drop))?;
                 let (phase, cause) = (Phase::Integrate, Cause::Conflict);
-                let boot = &self.driver.place.boot;
-                self.tally.note(Some(bundle.clone()), phase, cause, since, boot);
+                let boot = &self.state.driver.place.boot;
+                self.state.tally.note(Some(bundle.clone()), phase, cause, self.since, boot);
                 Ok(())
             }
             Record::Intent { effect } => {
                 self.check_intent(effect)?;
-                self.intents.insert(since.seq, effect.clone());
+                self.state.intents.insert(self.since.seq, effect.clone());
                 Ok(())
             }
-            Record::Outcome { intent, outcome } => self.resolve(*intent, outcome, since),
+            Record::Outcome { intent, outcome } => self.resolve(*intent, outcome),
             Record::Planned { target, base, order } => self.plan(target, base, order),
             Record::Combined { target, tree, gate_digest: _, verdict, members } => {
-                self.require_run(&[RunPhase::Integrating])?;
+                self.state.require_run(&[RunPhase::Integrating])?;
                 let judged = (tree.clone(), members.clone(), *verdict);
-                self.integration(target)?.judged.push(judged);
+                self.state.integration(target)?.judged.push(judged);
                 if *verdict == crate::record::GateVerdict::Pass {
-                    self.tally.succeeded(None, Phase::Validate);
+                    self.state.tally.succeeded(None, Phase::Validate);
                 }
                 Ok(())
             }
             Record::Reconciled { bundle, action } => {
-                bundle.iter().try_for_each(|bundle| self.work(bundle).map(drop))?;
+                bundle.iter().try_for_each(|bundle| self.state.work(bundle).map(drop))?;
                 let (bundle, action) = (bundle.clone(), *action);
-                self.reconciled = Some(Reconciled { at: since, bundle, action });
+                self.state.reconciled = Some(Reconciled { at: self.since, bundle, action });
                 Ok(())
             }
             Record::Blocked { bundle, reason, evidence } => match bundle {
-                None => self.block_run(*reason, evidence, since),
-                Some(bundle) => self.block_bundle(bundle, *reason, evidence, since),
+                None => self.block_run(*reason, evidence),
+                Some(bundle) => self.block_bundle(bundle, *reason, evidence),
             },
-            Record::Unblocked { bundle: None } => self.unblock_run(since),
-            Record::Unblocked { bundle: Some(bundle) } => self.unblock_bundle(bundle, since),
+            Record::Unblocked { bundle: None } => self.unblock_run(),
+            Record::Unblocked { bundle: Some(bundle) } => self.unblock_bundle(bundle),
             Record::Requested { id, request } => {
-                if self.requests.contains_key(id) || self.answered.contains(id) {
+                if self.state.requests.contains_key(id) || self.state.answered.contains(id) {
                     return Err(InvalidRecord::Request(id.clone()));
                 }
-                self.requests.insert(id.clone(), request.clone());
+                self.state.requests.insert(id.clone(), request.clone());
                 Ok(())
             }
             Record::Answered { id, refusal: _ } => {
-                self.requests.remove(id).ok_or_else(|| InvalidRecord::Request(id.clone()))?;
-                self.answered.insert(id.clone());
+                self.state.requests.remove(id).ok_or_else(|| InvalidRecord::Request(id.clone()))?;
+                self.state.answered.insert(id.clone());
                 Ok(())
             }
-            Record::Abandoned { bundle, why } => self.abandon(bundle, why, since),
-            Record::Cleaned { bundle } => self.clean(bundle, since),
+            Record::Abandoned { bundle, why } => self.abandon(bundle, why),
+            Record::Cleaned { bundle } => self.clean(bundle),
             Record::Completed => {
-                self.require_run(&[RunPhase::Draining])?;
-                self.require_all(|phase| phase == BundlePhase::Cleaned)?;
-                self.finish(RunPhase::Completed, since)
+                self.state.require_run(&[RunPhase::Draining])?;
+                self.state.require_all(|phase| phase == BundlePhase::Cleaned)?;
+                self.finish(RunPhase::Completed)
             }
-            Record::Aborted { why: _ } => self.stop(RunPhase::Aborted, since),
-            Record::Failed { why: _ } => self.stop(RunPhase::Failed, since),
+            Record::Aborted { why: _ } => self.stop(RunPhase::Aborted),
+            Record::Failed { why: _ } => self.stop(RunPhase::Failed),
         }
     }
 
-    fn enter(&mut self, activity: Activity, since: Since) -> Checked {
+    fn enter(&mut self, activity: Activity) -> Checked {
         use RunPhase::{Draining, Integrating, Preparing, Running};
         let (to, from): (_, &[_]) = match activity {
             // A run starts in this phase and never returns to it.
@@ -183,11 +196,11 @@ impl RunState {
             Activity::Integrating => (Integrating, &[Running]),
             Activity::Draining => (Draining, &[Preparing, Running, Integrating]),
         };
-        self.require_run(from)?;
+        self.state.require_run(from)?;
         if to == Draining {
             self.require_no_accepted_change_waits()?;
         }
-        self.set_phase(to, since);
+        self.state.set_phase(to, self.since);
         Ok(())
     }
 
@@ -197,7 +210,7 @@ impl RunState {
         let waits = |work: &Workstream| {
             matches!(work.status, WorkstreamStatus::Blocked { from: Resting::Sealed, .. })
         };
-        match self.bundles.iter().find(|(_, work)| waits(work)) {
+        match self.state.bundles.iter().find(|(_, work)| waits(work)) {
             Some((bundle, work)) => Err(is(bundle, work.status.phase())),
             None => Ok(()),
         }
@@ -209,42 +222,35 @@ impl RunState {
         generation: Generation,
         slot: u32,
         base: &ObjectId,
-        since: Since,
     ) -> Checked {
-        self.require_run(&[RunPhase::Running])?;
-        self.require(bundle, &[BundlePhase::Ready, BundlePhase::Interrupted])?;
-        if self.next_generation(bundle) != Some(generation) {
+        self.state.require_run(&[RunPhase::Running])?;
+        self.state.require(bundle, &[BundlePhase::Ready, BundlePhase::Interrupted])?;
+        if self.state.next_generation(bundle) != Some(generation) {
             return Err(InvalidRecord::Generation { bundle: bundle.clone(), found: generation });
         }
-        let taken = self.bundles.values().any(|other| {
+        let taken = self.state.bundles.values().any(|other| {
             other.status == WorkstreamStatus::Running
                 && other.claim.as_ref().is_some_and(|claim| claim.slot == slot)
         });
-        if taken || slot >= self.admitted.lanes {
+        if taken || slot >= self.state.admitted.lanes {
             return Err(InvalidRecord::Slot(slot));
         }
-        self.require_no_intent(bundle)?;
-        let work = self.work(bundle)?;
+        self.state.require_no_intent(bundle)?;
+        let work = self.state.work(bundle)?;
         work.claim = Some(Claim { generation, slot, base: *base, process: None });
         work.verdicts.clear();
-        work.set(WorkstreamStatus::Running, since);
+        work.set(WorkstreamStatus::Running, self.since);
         Ok(())
     }
 
     fn start(&mut self, bundle: &BundleId, generation: Generation, process: &Process) -> Checked {
-        let claim = self.attempt(bundle, generation)?;
+        let claim = self.state.attempt(bundle, generation)?;
         claim.process = Some(process.clone());
         Ok(())
     }
 
-    fn end(
-        &mut self,
-        bundle: &BundleId,
-        generation: Generation,
-        ending: &BeatEnding,
-        since: Since,
-    ) -> Checked {
-        self.attempt(bundle, generation)?;
+    fn end(&mut self, bundle: &BundleId, generation: Generation, ending: &BeatEnding) -> Checked {
+        self.state.attempt(bundle, generation)?;
         let blocked = |reason, evidence: &str| WorkstreamStatus::Blocked {
             reason,
             evidence: evidence.to_owned(),
@@ -252,18 +258,18 @@ impl RunState {
         };
         let status = match ending {
             BeatEnding::Finished => {
-                self.tally.succeeded(Some(bundle), Phase::Attempt);
+                self.state.tally.succeeded(Some(bundle), Phase::Attempt);
                 blocked(Reason::SignOff, "")
             }
             BeatEnding::NoChange => blocked(Reason::NoChange, ""),
             BeatEnding::Failed { what } => blocked(Reason::Failed, what),
             BeatEnding::Interrupted { cause: _ } => WorkstreamStatus::Interrupted,
         };
-        self.work(bundle)?.set(status, since);
+        self.state.work(bundle)?.set(status, self.since);
         Ok(())
     }
 
-    fn block_run(&mut self, reason: Reason, evidence: &str, since: Since) -> Checked {
+    fn block_run(&mut self, reason: Reason, evidence: &str) -> Checked {
         use RunPhase::{Draining, Integrating, Preparing, Running};
         let to = match reason {
             Reason::Conflict => RunPhase::BlockedConflict,
@@ -273,27 +279,22 @@ impl RunState {
                 return Err(InvalidRecord::NoReasonForARun);
             }
         };
-        self.require_run(&[Preparing, Running, Integrating, Draining])?;
-        self.block = Some(Block { reason, evidence: evidence.to_owned(), from: self.phase });
-        self.set_phase(to, since);
+        self.state.require_run(&[Preparing, Running, Integrating, Draining])?;
+        self.state.block =
+            Some(Block { reason, evidence: evidence.to_owned(), from: self.state.phase });
+        self.state.set_phase(to, self.since);
         Ok(())
     }
 
-    fn unblock_run(&mut self, since: Since) -> Checked {
-        let block = self.block.take().ok_or(InvalidRecord::NotBlocked)?;
-        self.set_phase(block.from, since);
+    fn unblock_run(&mut self) -> Checked {
+        let block = self.state.block.take().ok_or(InvalidRecord::NotBlocked)?;
+        self.state.set_phase(block.from, self.since);
         Ok(())
     }
 
-    fn block_bundle(
-        &mut self,
-        bundle: &BundleId,
-        reason: Reason,
-        evidence: &str,
-        since: Since,
-    ) -> Checked {
-        self.require_live()?;
-        let work = self.work(bundle)?;
+    fn block_bundle(&mut self, bundle: &BundleId, reason: Reason, evidence: &str) -> Checked {
+        self.state.require_live()?;
+        let work = self.state.work(bundle)?;
         let from = match &work.status {
             WorkstreamStatus::Ready => Resting::Ready,
             WorkstreamStatus::Interrupted => Resting::Interrupted,
@@ -307,13 +308,16 @@ impl RunState {
                 return Err(is(bundle, work.status.phase()));
             }
         };
-        work.set(WorkstreamStatus::Blocked { reason, evidence: evidence.to_owned(), from }, since);
+        work.set(
+            WorkstreamStatus::Blocked { reason, evidence: evidence.to_owned(), from },
+            self.since,
+        );
         Ok(())
     }
 
-    fn unblock_bundle(&mut self, bundle: &BundleId, since: Since) -> Checked {
-        self.require_live()?;
-        let work = self.work(bundle)?;
+    fn unblock_bundle(&mut self, bundle: &BundleId) -> Checked {
+        self.state.require_live()?;
+        let work = self.state.work(bundle)?;
         let WorkstreamStatus::Blocked { from, .. } = work.status else {
             return Err(InvalidRecord::NotBlocked);
         };
@@ -322,40 +326,42 @@ impl RunState {
             Resting::Interrupted => WorkstreamStatus::Interrupted,
             Resting::Sealed => WorkstreamStatus::Sealed,
         };
-        work.set(status, since);
+        work.set(status, self.since);
         Ok(())
     }
 
-    fn abandon(&mut self, bundle: &BundleId, why: &str, since: Since) -> Checked {
-        self.require_live()?;
+    fn abandon(&mut self, bundle: &BundleId, why: &str) -> Checked {
+        self.state.require_live()?;
         let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
-        self.require(bundle, &legal)?;
-        self.require_no_intent(bundle)?;
-        self.work(bundle)?.set(WorkstreamStatus::Abandoned { why: why.to_owned() }, since);
+        self.state.require(bundle, &legal)?;
+        self.state.require_no_intent(bundle)?;
+        self.state
+            .work(bundle)?
+            .set(WorkstreamStatus::Abandoned { why: why.to_owned() }, self.since);
         Ok(())
     }
 
-    fn clean(&mut self, bundle: &BundleId, since: Since) -> Checked {
-        self.require_run(&[RunPhase::Draining])?;
-        self.require(bundle, &[BundlePhase::Landed, BundlePhase::Abandoned])?;
-        self.require_no_intent(bundle)?;
-        self.tally.succeeded(Some(bundle), Phase::Cleanup);
-        self.work(bundle)?.set(WorkstreamStatus::Cleaned, since);
+    fn clean(&mut self, bundle: &BundleId) -> Checked {
+        self.state.require_run(&[RunPhase::Draining])?;
+        self.state.require(bundle, &[BundlePhase::Landed, BundlePhase::Abandoned])?;
+        self.state.require_no_intent(bundle)?;
+        self.state.tally.succeeded(Some(bundle), Phase::Cleanup);
+        self.state.work(bundle)?.set(WorkstreamStatus::Cleaned, self.since);
         Ok(())
     }
 
-    fn stop(&mut self, to: RunPhase, since: Since) -> Checked {
-        self.require_live()?;
-        self.require_all(|phase| phase != BundlePhase::Running)?;
-        self.finish(to, since)
+    fn stop(&mut self, to: RunPhase) -> Checked {
+        self.state.require_live()?;
+        self.state.require_all(|phase| phase != BundlePhase::Running)?;
+        self.finish(to)
     }
 
-    fn finish(&mut self, to: RunPhase, since: Since) -> Checked {
-        if let Some(seq) = self.intents.keys().next() {
+    fn finish(&mut self, to: RunPhase) -> Checked {
+        if let Some(seq) = self.state.intents.keys().next() {
             return Err(InvalidRecord::IntentOpen(*seq));
         }
-        self.block = None;
-        self.set_phase(to, since);
+        self.state.block = None;
+        self.state.set_phase(to, self.since);
         Ok(())
     }
 }

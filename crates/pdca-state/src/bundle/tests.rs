@@ -165,11 +165,11 @@ fn a_name_from_config_stays_one_harmless_file_name() {
         ("../../x", "gate-logs/_.._.._x.log"),
         ("", "gate-logs/_.log"),
     ] {
-        assert_eq!(Bundle::gate_log(name), file);
+        assert_eq!(Artifact::gate_log(name), file);
     }
-    assert_eq!(Bundle::advisory("a/b"), "check-advisory-a_b.md");
-    assert_eq!(Bundle::error_log("reviewer"), "reviewer.error.log");
-    assert!(Bundle::gate_log(&"x".repeat(1000)).file_name().unwrap().len() < 200);
+    assert_eq!(Artifact::advisory("a/b"), "check-advisory-a_b.md");
+    assert_eq!(Artifact::error_log("reviewer"), "reviewer.error.log");
+    assert!(Artifact::gate_log(&"x".repeat(1000)).file_name().unwrap().len() < 200);
 }
 
 #[test]
@@ -273,9 +273,9 @@ fn logs_of_an_integration_go_without_those_of_check_and_a_link_is_not_followed()
     let dir = tempfile::tempdir().unwrap();
     let root = crate::BundleRoot::new(Utf8PathBuf::from_path_buf(dir.path().into()).unwrap());
     let bundle = root.bundle(&"7".parse().unwrap());
-    bundle.publish_derived_file(&Bundle::gate_log("integration"), b"check").unwrap();
+    bundle.publish_derived_file(&Artifact::gate_log("integration"), b"check").unwrap();
     bundle.remove_integration_logs().unwrap();
-    bundle.publish_derived_file(&Bundle::integration_log("T1"), b"red").unwrap();
+    bundle.publish_derived_file(&Artifact::integration_log("T1"), b"red").unwrap();
     let logs = bundle.dir().join("gate-logs");
     assert_eq!(fs_err::read_to_string(logs.join("integration/T1.log")).unwrap(), "red");
     bundle.remove_integration_logs().unwrap();

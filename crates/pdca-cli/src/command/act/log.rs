@@ -4,6 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{Baseline, Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
+use pdca_events::WarningCode;
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let _alone = if writes { Some(lock(dir)?) } else { None };
     let (now, problems) = baseline(workspace);
     for problem in problems {
-        cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&problem)))?;
+        cx.warn(err, WarningCode::RecordUnreadable, printable(&problem))?;
     }
     let (records, finished) = load(cx, &now, &date, writes, err)?;
     let index = pdca_act::index(&bundles(workspace)?, &records, IndexScope::SinceLastReview);

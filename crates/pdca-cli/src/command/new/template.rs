@@ -3,9 +3,9 @@
 use camino::Utf8Path;
 use pdca_state::files;
 
-use pdca_config::scaffold::BRIEF_TEMPLATE;
 use crate::failure::{Failure, Place};
 use crate::workspace::Workspace;
+use pdca_config::scaffold::BRIEF_TEMPLATE;
 
 /// The largest template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;

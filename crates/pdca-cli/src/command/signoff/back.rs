@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pdca_driver::integrate::{Held, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_driver::{Effects, WorkspaceConfig};
+use pdca_events::WarningCode;
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffDecision, State, overrule,
 };
@@ -86,7 +87,7 @@ pub(crate) fn take_back(
         }
         for branch in &staged {
             let text = format!("{branch} still has it; the next `pdca integrate` leaves it out");
-            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+            cx.warn(err, WarningCode::StillStaged, text)?;
         }
     }
     let held = withdrawal.held.as_ref();

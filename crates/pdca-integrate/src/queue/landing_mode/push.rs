@@ -79,7 +79,7 @@ impl LandingMode for Push {
     }
 
     fn look(&self, integration: &Integration<'_>) -> Result<Option<ObjectId>, IntegrateError> {
-        let tell = |text| integration.tell(text);
+        let tell = |text| integration.cx.tell(text);
         let base = self.find(&integration.base_search(&tell))?;
         remember(integration, base.at)?;
         Ok(Some(base.at))
@@ -93,7 +93,7 @@ impl LandingMode for Push {
     ) -> Result<Delivery, IntegrateError> {
         let (settings, branch) = (integration.request.settings, integration.branch);
         let (to, store) = (destination(settings, branch), &branch.store);
-        let tell = |text| integration.tell(text);
+        let tell = |text| integration.cx.tell(text);
         retry(&integration.base_search(&tell), || {
             let effects = integration.cx.effects;
             let outcome = effects.perform("push", || push(store, &integration.fence, gated, to))?;
@@ -136,7 +136,7 @@ impl LandingMode for Push {
             Err(error) => pdca_state::chain(&error),
         };
         let remote = &settings.remote;
-        integration.tell(format!(
+        integration.cx.tell(format!(
             "{remote} did not take the seals, so the certificate can be verified only here: {why}"
         ));
     }

@@ -6,19 +6,30 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Aside, Finding, Search, TestId, closure,
+    Aside, Finding, Search, closure,
     explain::{Progress, Want},
     line::{Line, share_of_culprits},
     union,
 };
 
-impl Search {
+/// The sets that are worth gating, derived from a search.
+pub(super) struct Agenda<'s> {
+    search: &'s Search,
+}
+
+impl<'s> Agenda<'s> {
+    pub(super) fn of(search: &'s Search) -> Self {
+        Self { search }
+    }
+
     /// Returns every set worth gating, most useful first.
     pub(super) fn wants(&self, free_lanes: usize) -> Vec<Want> {
         let mut wants: Vec<Want> = self.base_wants().into_iter().collect();
         wants.extend(self.line_wants(free_lanes));
-        for suspect in &self.suspects {
-            if let Progress::Open { wants: due, .. } = suspect.progress(self.facts(), free_lanes) {
+        for suspect in &self.search.suspects {
+            if let Progress::Open { wants: due, .. } =
+                suspect.progress(self.search.facts(), free_lanes)
+            {
                 wants.extend(due);
             }
         }
@@ -27,25 +38,26 @@ impl Search {
     }
 
     fn base_wants(&self) -> Option<Want> {
-        let base = self.base();
-        if self.has_landed() || self.line(Aside::Nothing).is_empty() {
+        let base = self.search.batch.base();
+        if self.search.batch.has_landed() || self.search.batch.line(Aside::Nothing).is_empty() {
             return None;
         }
-        match self.knowledge.finding(&base) {
+        match self.search.knowledge.finding(&base) {
             Finding::Unknown => Some(Want::decide(base)),
-            Finding::Bad => Some(Want::again(base.clone(), self.knowledge.runs(&base) + 1)),
+            Finding::Bad => Some(Want::again(base.clone(), self.search.knowledge.runs(&base) + 1)),
             Finding::Green | Finding::Unfit(_) => None,
         }
     }
 
     fn line_wants(&self, free_lanes: usize) -> Vec<Want> {
-        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let (landed, line) =
+            (self.search.batch.landed_set(), self.search.batch.line(Aside::Suspects));
         let prefixes: Vec<Vec<usize>> =
             (1..=line.len()).map(|length| union(&landed, &line[..length])).collect();
         let in_flight: Vec<usize> =
             (1..=line.len()).filter(|length| self.is_in_flight(&prefixes[length - 1])).collect();
         let outlook = self.outlook(&landed, &line);
-        let lengths = if self.setup.gates_each {
+        let lengths = if self.search.batch.setup.gates_each {
             // With `gate = "each"` every step must be green by itself, so no prefix is left out.
             let longest = outlook.red.map_or(line.len(), |red| red - 1);
             (1..=longest).filter(|length| !in_flight.contains(length)).take(free_lanes).collect()
@@ -58,11 +70,14 @@ impl Search {
     /// Returns the sets that will be wanted if one change of the red prefix turns out to be the suspect: the
     /// rest of the line without it.
     fn guesses(&self) -> Vec<Want> {
-        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let (landed, line) =
+            (self.search.batch.landed_set(), self.search.batch.line(Aside::Suspects));
         let outlook = self.outlook(&landed, &line);
         let Some(red) = outlook.red else { return Vec::new() };
         let guess = |guessed: &usize| {
-            let without = |place: &usize| !closure(&self.setup.needs, [*place]).contains(guessed);
+            let without = |place: &usize| {
+                !closure(&self.search.batch.setup.needs, [*place]).contains(guessed)
+            };
             let rest: Vec<usize> = line.iter().copied().filter(without).collect();
             let places = union(&landed, &rest);
             (places != landed).then(|| Want::decide(places))
@@ -72,40 +87,33 @@ impl Search {
 
     fn outlook(&self, landed: &[usize], line: &[usize]) -> Line {
         let is_red = |length: &usize| {
-            self.knowledge.finding(&union(landed, &line[..*length])) == Finding::Bad
+            self.search.knowledge.finding(&union(landed, &line[..*length])) == Finding::Bad
         };
         let red = (1..=line.len()).find(is_red);
-        let culprits = self.suspects.len() + self.culprits.len();
-        let innocents = landed.len() - self.setup.landed_before;
+        let culprits = self.search.suspects.len() + self.search.culprits.len();
+        let innocents = landed.len() - self.search.batch.setup.landed_before;
         let share = share_of_culprits(culprits, innocents);
         let decided = culprits + innocents;
         Line { len: line.len(), red, share, is_new: decided == 0 && red.is_none() }
     }
 
-    /// Cancels the tests in flight that no decision waits for any more.
-    pub(super) fn cancel_useless(&mut self) {
-        if self.in_flight.is_empty() {
-            return;
-        }
+    /// Returns the sets whose answers a decision may still wait for.
+    pub(super) fn useful(&self) -> BTreeSet<Vec<usize>> {
+        let search = self.search;
         let mut useful: BTreeSet<Vec<usize>> = BTreeSet::new();
-        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let (landed, line) = (search.batch.landed_set(), search.batch.line(Aside::Suspects));
         let longest = self.outlook(&landed, &line).red.map_or(line.len(), |red| red - 1);
         useful.extend((1..=longest).map(|length| union(&landed, &line[..length])));
         useful.extend(self.base_wants().into_iter().chain(self.guesses()).map(|want| want.places));
-        for suspect in &self.suspects {
-            if let Progress::Open { wants, alive, .. } = suspect.progress(self.facts(), 1) {
+        for suspect in &search.suspects {
+            if let Progress::Open { wants, alive, .. } = suspect.progress(search.facts(), 1) {
                 useful.extend(wants.into_iter().map(|want| want.places).chain(alive));
             }
         }
-        let useless = self.in_flight.iter().filter(|(_, test)| !useful.contains(&test.places));
-        let useless: Vec<TestId> = useless.map(|(id, _)| *id).collect();
-        for id in useless {
-            self.dropped.extend(self.in_flight.remove_entry(&id));
-            self.cancelled.push(id);
-        }
+        useful
     }
 
     fn is_in_flight(&self, places: &[usize]) -> bool {
-        self.in_flight.values().any(|test| test.places == places)
+        self.search.in_flight.values().any(|test| test.places == places)
     }
 }

@@ -142,3 +142,66 @@ pub(super) fn is_within(part: &[usize], whole: &[usize]) -> bool {
     let mut rest = whole.iter();
     part.len() <= whole.len() && part.iter().all(|place| rest.any(|other| other == place))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red() -> Answer {
+        Answer::Red { rows: vec!["T3".to_owned()] }
+    }
+
+    #[test]
+    fn a_green_takes_a_red_of_the_same_set_back_and_tells_the_rows_once() {
+        let mut known = Knowledge::default();
+        assert_eq!(known.learn(&[0, 1], &red()), None);
+        assert_eq!(known.finding(&[0, 1]), Finding::Bad);
+        assert_eq!(known.learn(&[0, 1], &Answer::Green), Some(vec!["T3".to_owned()]));
+        assert_eq!(known.finding(&[0, 1]), Finding::Green);
+        assert_eq!(known.learn(&[0, 1], &Answer::Green), None, "it is known by now");
+    }
+
+    #[test]
+    fn a_missing_verdict_counts_like_a_red_only_after_it_was_missing_three_times() {
+        let mut known = Knowledge::default();
+        let missing = Answer::Undecidable { rows: Vec::new() };
+        for _ in 0..2 {
+            known.learn(&[0], &missing);
+            assert_eq!(known.finding(&[0]), Finding::Unknown);
+        }
+        known.learn(&[1], &missing);
+        assert_eq!(known.finding(&[0]), Finding::Bad, "whichever set it was missing for");
+        assert_eq!((known.fault(&[0]), known.bads(&[0])), (Fault::Undecidable, 2));
+    }
+
+    #[test]
+    fn only_sets_that_were_never_green_speak_against_a_suspect() {
+        let mut known = Knowledge::default();
+        known.learn(&[0, 2], &red());
+        known.learn(&[2], &red());
+        known.learn(&[2], &Answer::Green);
+        known.learn(&[2, 3], &red());
+        known.learn(&[0, 1], &red());
+        assert_eq!(known.against(2, &[0, 1, 2]).0, 1, "not 3, not without 2, and no flake");
+    }
+
+    #[test]
+    fn a_set_that_mends_a_part_of_itself_is_noticed() {
+        let mut known = Knowledge::default();
+        known.learn(&[0], &red());
+        known.learn(&[1, 2], &Answer::Green);
+        assert!(!known.shows_mending(), "the green set does not contain the red one");
+        known.learn(&[0, 1], &Answer::Green);
+        assert!(known.shows_mending());
+    }
+
+    #[test]
+    fn between_two_sets_the_smallest_bad_one_is_found() {
+        let mut known = Knowledge::default();
+        for set in [&[0, 1, 2, 3][..], &[0, 1, 2], &[1, 2]] {
+            known.learn(set, &red());
+        }
+        assert_eq!(known.bad_between(&[0], &[0, 1, 2, 3]), Some(vec![0, 1, 2]));
+        assert_eq!(known.bad_between(&[0], &[0, 1]), None);
+    }
+}

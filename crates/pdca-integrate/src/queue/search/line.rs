@@ -108,3 +108,48 @@ pub(super) fn between(low: usize, high: usize, count: usize) -> Vec<usize> {
     let count = count.min(room);
     (1..=count).map(|part| low + (part * (high - low)).div_ceil(count + 1).min(room)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(len: usize, red: Option<usize>, is_new: bool) -> Line {
+        Line { len, red, share: share_of_culprits(0, 0), is_new }
+    }
+
+    #[test]
+    fn a_new_batch_is_gated_as_a_whole_first() {
+        assert_eq!(line(40, None, true).lengths(&[], 1), [40]);
+    }
+
+    #[test]
+    fn one_lane_halves_a_red_prefix_until_one_change_is_left() {
+        let mut red = 16;
+        let mut asked = 0;
+        while red > 1 {
+            let lengths = line(16, Some(red), false).lengths(&[], 1);
+            let [length] = lengths[..] else { panic!("{lengths:?}") };
+            assert!((1..red).contains(&length), "{length} of {red}");
+            (red, asked) = (length, asked + 1);
+        }
+        assert!(asked <= 5, "{asked} runs for 16 changes");
+    }
+
+    #[test]
+    fn lanes_never_gate_a_length_twice_nor_one_that_is_in_flight() {
+        let lengths = line(9, Some(9), false).lengths(&[4], 8);
+        let mut once = lengths.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once, [1, 2, 3, 5, 6, 7, 8]);
+        assert_eq!(lengths.len(), once.len());
+    }
+
+    #[test]
+    fn every_culprit_raises_the_expectation_of_the_next_and_every_innocent_lowers_it() {
+        let at_first = share_of_culprits(0, 0);
+        assert!(share_of_culprits(3, 0) > at_first);
+        assert!(share_of_culprits(0, 30) < at_first);
+        assert!(share_of_culprits(usize::MAX, usize::MAX) > 0.0);
+    }
+}

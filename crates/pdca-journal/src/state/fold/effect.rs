@@ -3,21 +3,21 @@
 use pdca_state::BundleId;
 
 use super::require::is;
-use super::{Checked, RunState};
+use super::{Checked, Transition};
 
 use crate::object_id::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Effect, EffectOutcome, Landing, Seal, Seq};
-use crate::state::{Integration, InvalidRecord, SealRecord, Since, WorkstreamStatus};
+use crate::state::{Integration, InvalidRecord, SealRecord, WorkstreamStatus};
 
-impl RunState {
+impl Transition<'_> {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
         if let Some(bundle) = effect.bundle() {
-            self.require_no_intent(bundle)?;
+            self.state.require_no_intent(bundle)?;
         }
         match effect {
             Effect::Rescue { bundle, reference: _ } => {
-                let status = self.work(bundle)?.status.phase();
+                let status = self.state.work(bundle)?.status.phase();
                 if status == BundlePhase::Running {
                     return Err(is(bundle, status));
                 }
@@ -32,11 +32,11 @@ impl RunState {
     }
 
     pub(super) fn check_seal(&self, seal: &Seal) -> Checked {
-        self.require_run(&[RunPhase::Running, RunPhase::Integrating])?;
+        self.state.require_run(&[RunPhase::Running, RunPhase::Integrating])?;
         // A bundle that waits for its sign-off is `Blocked`.
         let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
-        self.require(&seal.bundle, &legal)?;
-        if self.bundles.get(&seal.bundle).is_some_and(|work| work.seal.is_some()) {
+        self.state.require(&seal.bundle, &legal)?;
+        if self.state.bundles.get(&seal.bundle).is_some_and(|work| work.seal.is_some()) {
             return Err(InvalidRecord::SealedTwice(seal.bundle.clone()));
         }
         if seal.commits.last() == Some(&seal.head) {
@@ -53,24 +53,24 @@ impl RunState {
         commit: &ObjectId,
         onto: &ObjectId,
     ) -> Checked {
-        self.require_run(&[RunPhase::Integrating])?;
-        self.require(bundle, &[BundlePhase::Sealed])?;
+        self.state.require_run(&[RunPhase::Integrating])?;
+        self.state.require(bundle, &[BundlePhase::Sealed])?;
         let on_target = |effect: &Effect| {
             matches!(effect, Effect::Apply { target: other, .. } if other == target)
                 || matches!(effect, Effect::Land(landing) if landing.target == target)
         };
-        if let Some((seq, _)) = self.intents.iter().find(|(_, effect)| on_target(effect)) {
+        if let Some((seq, _)) = self.state.intents.iter().find(|(_, effect)| on_target(effect)) {
             return Err(InvalidRecord::IntentOpen(*seq));
         }
-        let sealed = self.seal(bundle)?.clone();
-        let integration = self.integration(target)?.clone();
+        let sealed = self.state.seal(bundle)?.clone();
+        let integration = self.state.integration(target)?.clone();
         let place = |id: &BundleId| integration.order.iter().position(|other| other == id);
         // Bundles may be skipped, because a dependant of one that conflicts is left out too. But every
         // earlier one must be either out or applied completely, and order never goes back.
         let mut in_turn = true;
         for other in integration.progress.keys().filter(|other| *other != bundle) {
             in_turn &= place(other) < place(bundle)
-                && (integration.is_out(other) || integration.is_applied(self.seal(other)?));
+                && (integration.is_out(other) || integration.is_applied(self.state.seal(other)?));
         }
         if in_turn && integration.takes(&sealed, commit, onto) {
             Ok(())
@@ -81,15 +81,15 @@ impl RunState {
 
     /// Checks that a landing was planned, applied completely, and passed the gates as exactly that tree.
     pub(super) fn check_landing(&mut self, landing: &Landing) -> Checked {
-        self.require_run(&[RunPhase::Integrating])?;
-        let integration = self.integration(&landing.target)?.clone();
+        self.state.require_run(&[RunPhase::Integrating])?;
+        let integration = self.state.integration(&landing.target)?.clone();
         if !integration.leads_to(landing) {
             return Err(InvalidRecord::NotPlanned(landing.target.clone()));
         }
         for bundle in &landing.bundles {
-            self.require(bundle, &[BundlePhase::Sealed])?;
-            self.require_no_intent(bundle)?;
-            if !integration.is_applied(self.seal(bundle)?) {
+            self.state.require(bundle, &[BundlePhase::Sealed])?;
+            self.state.require_no_intent(bundle)?;
+            if !integration.is_applied(self.state.seal(bundle)?) {
                 return Err(InvalidRecord::NotApplied(bundle.clone()));
             }
         }
@@ -100,13 +100,9 @@ impl RunState {
         }
     }
 
-    pub(super) fn resolve(
-        &mut self,
-        intent: Seq,
-        outcome: &EffectOutcome,
-        since: Since,
-    ) -> Checked {
-        let effect = self.intents.get(&intent).ok_or(InvalidRecord::NoSuchIntent(intent))?.clone();
+    pub(super) fn resolve(&mut self, intent: Seq, outcome: &EffectOutcome) -> Checked {
+        let effect =
+            self.state.intents.get(&intent).ok_or(InvalidRecord::NoSuchIntent(intent))?.clone();
         let applies = matches!(effect, Effect::Apply { .. });
         let fits = match outcome {
             EffectOutcome::Done => !applies,
@@ -118,27 +114,27 @@ impl RunState {
         if !fits {
             return Err(InvalidRecord::WrongOutcome(intent));
         }
-        self.intents.remove(&intent);
+        self.state.intents.remove(&intent);
         if let EffectOutcome::Failed { .. } = outcome {
             return Ok(());
         }
         if !matches!(outcome, EffectOutcome::Conflict { .. }) {
-            self.tally.succeeded(effect.bundle(), effect.phase());
+            self.state.tally.succeeded(effect.bundle(), effect.phase());
         }
         match effect {
             Effect::Seal(seal) => {
-                let work = self.work(&seal.bundle.clone())?;
+                let work = self.state.work(&seal.bundle.clone())?;
                 work.seal = Some(SealRecord { seal, order: intent });
-                work.set(WorkstreamStatus::Sealed, since);
+                work.set(WorkstreamStatus::Sealed, self.since);
             }
             Effect::Apply { target, bundle, commit, .. } => {
-                self.integration(&target)?.note(&bundle, &commit, outcome);
+                self.state.integration(&target)?.note(&bundle, &commit, outcome);
             }
             Effect::Land(landing) => {
                 // The remaining changes need a new plan on the new base.
-                self.integrations.remove(&landing.target);
+                self.state.integrations.remove(&landing.target);
                 for bundle in &landing.bundles {
-                    self.work(bundle)?.set(WorkstreamStatus::Landed, since);
+                    self.state.work(bundle)?.set(WorkstreamStatus::Landed, self.since);
                 }
             }
             Effect::Rescue { .. } => {}
@@ -147,16 +143,16 @@ impl RunState {
     }
 
     pub(super) fn plan(&mut self, target: &str, base: &ObjectId, order: &[BundleId]) -> Checked {
-        self.require_run(&[RunPhase::Integrating])?;
+        self.state.require_run(&[RunPhase::Integrating])?;
         for bundle in order {
-            self.require(bundle, &[BundlePhase::Sealed])?;
-            self.require_no_intent(bundle)?;
+            self.state.require(bundle, &[BundlePhase::Sealed])?;
+            self.state.require_no_intent(bundle)?;
         }
-        if !self.admitted.targets.iter().any(|known| known.name == target) {
+        if !self.state.admitted.targets.iter().any(|known| known.name == target) {
             return Err(InvalidRecord::NotPlanned(target.to_owned()));
         }
         let integration = Integration::new(*base, order.to_vec());
-        self.integrations.insert(target.to_owned(), integration);
+        self.state.integrations.insert(target.to_owned(), integration);
         Ok(())
     }
 }
