@@ -15,6 +15,7 @@ mod help;
 mod init;
 mod integrate;
 mod lanes;
+mod log;
 mod man;
 mod new;
 mod next;
@@ -96,6 +97,7 @@ enum Command {
     New(new::Args),
     Status(status::Args),
     Why(why::Args),
+    Log(log::Args),
     #[command(visible_alias = "waves")]
     Plan(plan::Args),
     Widen(widen::Args),
@@ -238,6 +240,7 @@ pub(crate) fn dispatch(
         Some(Command::New(args)) => new::run(args, cx, err),
         Some(Command::Status(args)) => status::run(args, cx, out, err),
         Some(Command::Why(args)) => why::run(args, cx),
+        Some(Command::Log(args)) => log::run(args, cx, out, err),
         Some(Command::Plan(args)) => plan::run(args, cx),
         Some(Command::Widen(args)) => widen::run(args, cx),
         Some(Command::Run(args)) => run::run(args, cx, err),
@@ -304,6 +307,7 @@ impl Line {
             | Some(
                 Command::Status(_)
                 | Command::Why(_)
+                | Command::Log(_)
                 | Command::Queue(_)
                 | Command::Replay(_)
                 | Command::Forecast(_)
@@ -327,6 +331,7 @@ impl Command {
             Command::New(_)
             | Command::Status(_)
             | Command::Why(_)
+            | Command::Log(_)
             | Command::Plan(_)
             | Command::Widen(_)
             | Command::Run(_)

@@ -22,6 +22,7 @@ pub mod ambient;
 mod command;
 pub mod config;
 pub mod context;
+mod cost;
 pub mod exit;
 pub mod failure;
 mod faults;

@@ -85,6 +85,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         supervisor: Supervisor::default(),
         program: cx.ambient.program.clone(),
         breaker: pdca_leaves::Breaker::default(),
+        meter: pdca_driver::CostMeter::default(),
         utc_offset: ambient::utc_offset,
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
@@ -97,6 +98,8 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
+            max_cost: config.driver.max_cost.map(|dollars| dollars.0),
+            max_cost_per_issue: config.driver.max_cost_per_issue.map(|dollars| dollars.0),
             max_attempts: config.driver.max_attempts,
             max_auto_iters: config.driver.max_auto_iters,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
@@ -199,6 +202,18 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
                 .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
             problems.push(at(problem, &format!("leaves.{name}.argv")));
         }
+    }
+    for (table, leaf) in pdca_driver::leaves_without_cost(site) {
+        let agent = leaf.agent.as_deref().unwrap_or(leaf.protocol.as_str());
+        let key = if site.limits.max_cost.is_some() { "max_cost" } else { "max_cost_per_issue" };
+        let remedy = if leaf.protocol.tells_usage() {
+            "add `price = { input = 1.25, output = 10 }`, dollars for a million tokens, or `cost_per_call = 0.30`"
+        } else {
+            "add `cost_per_call = 0.30`, the dollars that a call is taken to cost"
+        };
+        let what = format!("`{key}` cannot be kept: [{table}] (`{agent}`) tells no cost");
+        let problem = Problem::new(what).hint(format!("{remedy}, to [{table}]; or remove `{key}`"));
+        problems.push(at(problem, &format!("driver.{key}")));
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Usage, problems)) }
 }

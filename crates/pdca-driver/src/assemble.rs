@@ -51,7 +51,9 @@ pub(crate) fn assemble_summary(
     let protected: Vec<String> = protected_paths(&cx.config.rows, &patch);
     let protected: Vec<String> =
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
+    let cost = bundle.cost()?.words();
     let inputs = SummaryInputs {
+        cost: cost.as_deref(),
         protected: &protected,
         stands_on: stands_on.as_deref(),
         forecast_conflicts: &forecast,

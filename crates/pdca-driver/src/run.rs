@@ -111,6 +111,11 @@ impl Run {
         state.worked + now.uptime.saturating_sub(state.last.at.uptime)
     }
 
+    /// The bundles of the run.
+    pub(crate) fn batch(&self) -> Vec<BundleId> {
+        self.journal().state().bundles.keys().cloned().collect()
+    }
+
     pub(crate) fn leaf_calls(&self) -> u64 {
         self.journal().state().leaf_calls
     }
@@ -484,6 +489,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Stale { .. }
         | BeatError::Signed
         | BeatError::Capped { .. }
+        | BeatError::Cost(_)
         | BeatError::Blocked { .. }
         | BeatError::NoProgress { .. } => BeatEnding::Failed { what: pdca_state::chain(error) },
     }

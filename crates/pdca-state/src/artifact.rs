@@ -20,6 +20,8 @@ pub enum Artifact {
     GatesMarkdown,
     /// `gate-logs/`: one log per gate.
     GateLogs,
+    /// `logs/`: the transcripts of leaf calls and the record of what they cost; no leaf reads it.
+    Logs,
     /// `check-review.md`: the reviewer's advice.
     Review,
     /// `SUMMARY.md`: the result document; §9 of it is the sign-off.
@@ -63,6 +65,7 @@ impl Artifact {
         Self::GatesJson,
         Self::GatesMarkdown,
         Self::GateLogs,
+        Self::Logs,
         Self::Review,
         Self::Summary,
         Self::Seal,
@@ -87,6 +90,7 @@ impl Artifact {
             Self::GatesJson => "check-gates.json",
             Self::GatesMarkdown => "check-gates.md",
             Self::GateLogs => "gate-logs",
+            Self::Logs => "logs",
             Self::Review => "check-review.md",
             Self::Summary => "SUMMARY.md",
             Self::Seal => "seal.json",
@@ -107,6 +111,11 @@ impl Artifact {
         Self::ALL.iter().copied().find(|artifact| artifact.file_name() == name)
     }
 
+    /// Returns true if the artifact is a directory.
+    pub(crate) fn is_directory(self) -> bool {
+        matches!(self, Self::GateLogs | Self::Logs)
+    }
+
     /// The size limit in bytes; readers refuse anything larger.
     pub fn max_len(self) -> u64 {
         if self == Self::Brief { 1 << 20 } else { 16 << 20 }
@@ -121,6 +130,7 @@ impl Artifact {
             | Self::GatesJson
             | Self::GatesMarkdown
             | Self::GateLogs
+            | Self::Logs
             | Self::Review
             | Self::Summary
             | Self::Seal
@@ -139,7 +149,8 @@ impl Artifact {
 
     /// Returns true if the artifact proves that a cycle ran. A brief does not: it may be a template.
     pub(crate) fn shows_a_cycle(self) -> bool {
-        self.is_of_attempt()
+        // A planner's call leaves logs before there is a plan.
+        (self.is_of_attempt() && self != Self::Logs)
             || matches!(
                 self,
                 Self::Publish | Self::CarryForward | Self::AutoIterate | Self::LoopTelemetry

@@ -291,7 +291,7 @@ impl Bundle {
     }
 
     /// Returns the path of a file below the bundle, after creating the directories above it.
-    fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
+    pub(crate) fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
         let inside = inside(&self.dir, relative).filter(|_| self.require_inside().is_ok());
         let path = self.dir.join(inside.ok_or_else(|| self.outside(relative.as_str()))?);
         let dir = path.parent().unwrap_or(&self.dir);
@@ -376,7 +376,7 @@ pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<
 }
 
 /// Makes a file name component of a name that comes from configuration or from a model.
-fn tame(name: &str) -> String {
+pub(crate) fn tame(name: &str) -> String {
     const LONGEST: usize = 100;
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let tamed: String =

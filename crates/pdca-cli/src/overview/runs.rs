@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
-use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
+use pdca_driver::{Recovered, RunStatus, WorkspaceConfig, cost_of_run};
 use pdca_journal::{Liveness, Moment, Reason, RunState};
+use pdca_state::CostTotal;
 use serde::Serialize;
 
 use crate::command::words;
@@ -32,6 +33,8 @@ pub(crate) struct RunRow {
     pub(crate) block: Option<BlockRow>,
     /// The blocks of its bundles.
     pub(crate) blocked: Vec<BlockRow>,
+    /// What the calls of its leaves cost; null if nothing is known of it.
+    pub(crate) cost: Option<CostTotal>,
     /// The error of reading its journal.
     pub(crate) error: Option<String>,
     #[serde(skip)]
@@ -77,6 +80,7 @@ impl RunRow {
             driver: None,
             block: None,
             blocked: Vec::new(),
+            cost: None,
             error: None,
             at: None,
         };
@@ -96,6 +100,8 @@ impl RunRow {
                         since,
                     }),
                     blocked: blocked(state),
+                    cost: Some(cost_of_run(site, sighting.id.as_str(), state.bundles.keys()))
+                        .filter(CostTotal::is_known),
                     at: Some(state.since.at),
                     ..empty
                 }
