@@ -127,7 +127,7 @@ fn each_call_is_on_record_and_its_transcript_is_shown_to_people_and_never_to_a_r
     let status = scene.pdca(&["status"]).expect(0).out;
     assert!(status.contains("[$0.75]"), "{status}");
     let why = scene.pdca(&["why", "7"]).expect(0).out;
-    assert!(why.contains("last call: reviewer (exit code 0), $0.75"), "{why}");
+    assert!(why.contains("last call: reviewer (exit status 0), $0.75"), "{why}");
 
     scene.accept("7");
     let index = scene.pdca(&["act", "index"]).expect(0).out;

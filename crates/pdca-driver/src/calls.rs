@@ -58,28 +58,40 @@ impl CostReached {
 
 /// What the calls of a run cost so far, shared by all lanes.
 ///
-/// The records in the bundles are the truth; this is their sum, read once and kept up to date.
+/// The records in the bundles are the truth; this is their sum, read once for each run and kept up to date.
 #[derive(Clone, Debug, Default)]
-pub struct CostMeter(Arc<Mutex<Option<Money>>>);
+pub struct CostMeter(Arc<Mutex<Option<RunCost>>>);
+
+/// The sum over the calls of one run.
+#[derive(Debug)]
+struct RunCost {
+    run: String,
+    spent: Money,
+}
 
 impl CostMeter {
-    /// Returns the sum, computed by `read` the first time.
-    fn spent(&self, read: impl FnOnce() -> Money) -> Money {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(read)
+    /// Returns the sum of a run, computed by `read` the first time.
+    fn spent(&self, run: &str, read: impl FnOnce() -> Money) -> Money {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match sum.as_ref().filter(|sum| sum.run == run) {
+            Some(sum) => sum.spent,
+            None => sum.insert(RunCost { run: run.to_owned(), spent: read() }).spent,
+        }
     }
 
     /// Keeps a record, and adds its cost if that was not kept before.
     fn keep<E>(
         &self,
-        cost: Option<Money>,
+        record: &CallRecord,
         keep: impl FnOnce() -> Result<bool, E>,
     ) -> Result<(), E> {
         // Held while the record is written, so that a first `spent` reads it or this adds it, and never both.
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if keep()?
-            && let (Some(sum), Some(cost)) = (sum.as_mut(), cost)
+        let is_new = keep()?;
+        if let (true, Some(sum), Some(cost)) = (is_new, sum.as_mut(), record.cost)
+            && record.run.as_ref() == Some(&sum.run)
         {
-            *sum = sum.plus(cost);
+            sum.spent = sum.spent.plus(cost);
         }
         Ok(())
     }
@@ -125,7 +137,7 @@ impl Driver<'_> {
         let limit = self.config.limits.max_cost?;
         let run = self.run?;
         let read = || cost_of_run(self.config, &self.config.run, &run.batch()).cost;
-        CostReached::of(CostCap::Run, self.config.meter.spent(read), Some(limit))
+        CostReached::of(CostCap::Run, self.config.meter.spent(&self.config.run, read), Some(limit))
     }
 
     /// Records the calls that a dead driver left below the bundle's jobs. Nothing of them is alive.
@@ -154,10 +166,8 @@ fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), Box
     if !trace.is_void() {
         let (record, transcript) = trace.record(cx.config.leaves.transcript_bytes());
         let keep = || bundle.keep_call(&record, transcript.as_deref());
-        let is_of_run = record.run.as_deref() == Some(cx.config.run.as_str());
-        let cost = record.cost.filter(|_| is_of_run);
         let kept = || cx.effects.perform("call-kept", keep);
-        cx.config.meter.keep(cost, kept)?;
+        cx.config.meter.keep(&record, kept)?;
         cx.tell(bundle, What::LeafRecorded { facts: Box::new(facts(record)) });
     }
     Ok(forget(dir)?)
@@ -282,13 +292,21 @@ mod tests {
     #[test]
     fn what_is_recorded_before_the_first_look_is_not_added_to_it() {
         let meter = CostMeter::default();
-        let five = Some(Money::from_micros(5));
-        meter.keep(five, || Ok::<_, io::Error>(true)).unwrap();
-        assert_eq!(meter.spent(|| Money::from_micros(5)).micros(), 5);
-        meter.keep(five, || Ok::<_, io::Error>(true)).unwrap();
-        meter.keep(five, || Ok::<_, io::Error>(false)).unwrap();
-        meter.keep(None, || Ok::<_, io::Error>(true)).unwrap();
-        assert_eq!(meter.spent(|| Money::ZERO).micros(), 10);
+        let keep = |run: &str, is_new: bool| {
+            let record = serde_json::json!({
+                "call": "c", "number": 1, "role": "builder", "leaf": "builder", "try": 1, "run": run,
+                "began": 0, "ending": "", "protocol": "text", "cost_usd_micros": 5
+            });
+            let record: CallRecord = serde_json::from_value(record).unwrap();
+            meter.keep(&record, || Ok::<_, io::Error>(is_new)).unwrap();
+        };
+        keep("a", true);
+        assert_eq!(meter.spent("a", || Money::from_micros(5)).micros(), 5);
+        keep("a", true);
+        keep("a", false);
+        keep("b", true);
+        assert_eq!(meter.spent("a", || Money::ZERO).micros(), 10);
+        assert_eq!(meter.spent("b", || Money::from_micros(5)).micros(), 5);
     }
 
     #[test]

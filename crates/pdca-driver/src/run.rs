@@ -41,6 +41,7 @@ pub use prune::{Prune, RecordOf, prune, to_prune};
 pub use status::{RunStatus, integrations, run_statuses, run_statuses_in_lanes};
 pub use takeover::TakeOverError;
 
+use crate::calls::{CostCap, CostReached};
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::BeatError;
@@ -465,7 +466,10 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
     let Err(error) = result else { return BeatEnding::Finished };
     match error {
         BeatError::NoChange { .. } => BeatEnding::NoChange,
-        BeatError::Interrupted | BeatError::Panicked { .. } => {
+        // A bundle that meets the cap of its run goes on when that is raised; no person has to unblock it.
+        BeatError::Interrupted
+        | BeatError::Panicked { .. }
+        | BeatError::Cost(CostReached { cap: CostCap::Run, .. }) => {
             BeatEnding::Interrupted { cause: Cause::Crash }
         }
         // A lost host is not the bundle's fault, and a stale result does not count.
@@ -489,7 +493,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Stale { .. }
         | BeatError::Signed
         | BeatError::Capped { .. }
-        | BeatError::Cost(_)
+        | BeatError::Cost(CostReached { cap: CostCap::Issue, .. })
         | BeatError::Blocked { .. }
         | BeatError::NoProgress { .. } => BeatEnding::Failed { what: pdca_state::chain(error) },
     }

@@ -14,7 +14,7 @@ fn record(call: &str, micros: Option<u64>) -> CallRecord {
         run: None,
         began: 0,
         duration_ms: Some(10),
-        ending: "exit code 0".to_owned(),
+        ending: "exit status 0".to_owned(),
         interrupted: false,
         agent: Some("claude".to_owned()),
         protocol: "claude".to_owned(),
