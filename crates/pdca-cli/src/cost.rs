@@ -75,9 +75,8 @@ mod tests {
 
     #[test]
     fn tokens_are_cut_to_what_a_person_reads() {
-        let shown = |count| tokens(count);
         assert_eq!(
-            [0, 999, 1_000, 24_763, 999_999, 1_000_000, 12_345_678].map(shown),
+            [0, 999, 1_000, 24_763, 999_999, 1_000_000, 12_345_678].map(tokens),
             ["0", "999", "1.0k", "24.7k", "999.9k", "1.0M", "12.3M"]
         );
         let told = Usage { input: 24_763, cached: 24_448, output: 122 };

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::Utf8Path;
 use pdca_events::{RecordedCall, WarningCode};
 use pdca_leaves::{
-    BoxError, Call, CallHeader, Called, LeafConfig, Mode, Trace, begin, forget, tries_of, try_dir,
+    BoxError, Call, CallHeader, Called, LeafConfig, Mode, Trace, begin_call, forget_call, tries_of,
+    try_dir,
 };
 use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
 
@@ -170,7 +171,7 @@ fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), Box
         cx.config.meter.keep(&record, kept)?;
         cx.tell(bundle, What::LeafRecorded { facts: Box::new(facts(record)) });
     }
-    Ok(forget(dir)?)
+    Ok(forget_call(dir)?)
 }
 
 fn facts(record: CallRecord) -> RecordedCall {
@@ -219,7 +220,7 @@ impl<'a> CallLog<'a> {
         let Some(limit) = cx.config.limits.max_cost_per_issue else { return Ok(()) };
         let spent = bundle.cost()?.cost;
         let reached = CostReached::of(CostCap::Issue, spent, Some(limit));
-        reached.map_or(Ok(()), |reached| Err(Box::new(reached).into()))
+        reached.map_or(Ok(()), |reached| Err(reached.into()))
     }
 
     /// Records what an earlier driver left in the place of this try, and announces the try.
@@ -248,7 +249,7 @@ impl<'a> CallLog<'a> {
             price: config.price,
             cost_per_call: config.cost_per_call.map(|dollars| dollars.0),
         };
-        cx.effects.perform("call-begun", || begin(&dir, &header))
+        cx.effects.perform("call-begun", || begin_call(&dir, &header))
     }
 
     /// Records the tries that have ended.

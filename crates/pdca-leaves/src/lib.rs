@@ -99,4 +99,4 @@ pub use render::{Entry, EntryKind, Renderer};
 pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};
-pub use trace::{CallHeader, Trace, begin, forget, tries_of, try_dir};
+pub use trace::{CallHeader, Trace, begin_call, forget_call, tries_of, try_dir};

@@ -3,10 +3,10 @@
 //! The driver writes `call.json` into the directory of a try before the program starts, and turns the try into a record
 //! of the bundle after it ended:
 //!
-//! 1. [`begin`] removes the output of an earlier start in the same place and then writes the header. A driver that
+//! 1. [`begin_call`] removes the output of an earlier start in the same place and then writes the header. A driver that
 //!    died in between finds a header without output: nothing was started, nothing is to be recorded.
 //! 2. The program runs. [`Trace::load`] reads what it printed so far, also while it runs.
-//! 3. [`Trace::record`] makes the record. Once that is kept, [`forget`] removes the header, so that a try is recorded
+//! 3. [`Trace::record`] makes the record. Once that is kept, [`forget_call`] removes the header, so that a try is recorded
 //!    once; a driver that died before that makes the same record again, under the same name.
 
 use std::io;
@@ -55,9 +55,9 @@ pub struct CallHeader {
 }
 
 /// Puts a header where a try is about to start.
-pub fn begin(dir: &Utf8Path, header: &CallHeader) -> io::Result<()> {
+pub fn begin_call(dir: &Utf8Path, header: &CallHeader) -> io::Result<()> {
     fs::create_dir_all(dir)?;
-    forget(dir)?;
+    forget_call(dir)?;
     for stale in [log_path(dir), printed_path(dir)] {
         remove(&stale)?;
     }
@@ -66,7 +66,7 @@ pub fn begin(dir: &Utf8Path, header: &CallHeader) -> io::Result<()> {
 }
 
 /// Removes the header of a try whose record is kept.
-pub fn forget(dir: &Utf8Path) -> io::Result<()> {
+pub fn forget_call(dir: &Utf8Path) -> io::Result<()> {
     remove(&dir.join(HEADER))
 }
 
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_try_that_was_not_started_is_no_call_and_one_that_was_is_one_until_it_is_forgotten() {
         let (_dir, path) = dir();
-        begin(&path, &header()).unwrap();
+        begin_call(&path, &header()).unwrap();
         assert!(Trace::load(&path).unwrap().is_none());
         fs::write(log_path(&path), USED).unwrap();
         let (record, transcript) = Trace::load(&path).unwrap().unwrap().record(100);
@@ -256,16 +256,16 @@ mod tests {
         assert_eq!((record.model.as_deref(), record.cost), (Some("asked"), None));
         assert_eq!(record.transcript.as_deref(), Some("03-builder.log"));
         assert!(String::from_utf8(transcript.unwrap()).unwrap().contains("bytes left out"));
-        forget(&path).unwrap();
+        forget_call(&path).unwrap();
         assert!(Trace::load(&path).unwrap().is_none());
     }
 
     #[test]
     fn what_an_earlier_start_printed_is_not_taken_for_this_ones() {
         let (_dir, path) = dir();
-        begin(&path, &header()).unwrap();
+        begin_call(&path, &header()).unwrap();
         fs::write(log_path(&path), USED).unwrap();
-        begin(&path, &CallHeader { call: "c2".to_owned(), ..header() }).unwrap();
+        begin_call(&path, &CallHeader { call: "c2".to_owned(), ..header() }).unwrap();
         assert!(Trace::load(&path).unwrap().is_none());
     }
 
@@ -275,7 +275,7 @@ mod tests {
         let estimate = Some(Money::from_micros(5));
         let cost = |protocol, text: &str, price, cost_per_call| {
             let (_dir, path) = dir();
-            begin(&path, &CallHeader { protocol, price, cost_per_call, ..header() }).unwrap();
+            begin_call(&path, &CallHeader { protocol, price, cost_per_call, ..header() }).unwrap();
             fs::write(log_path(&path), text).unwrap();
             let (record, _) = Trace::load(&path).unwrap().unwrap().record(0);
             record.cost.map(|cost| (cost.micros(), record.cost_basis.unwrap()))

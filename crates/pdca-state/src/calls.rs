@@ -228,11 +228,11 @@ pub struct LastSession {
 pub fn last_session(bundle: &Bundle, role: &str) -> Result<Option<LastSession>, LoadError> {
     let calls = bundle.calls()?;
     let newest = calls.into_iter().rev().filter(|call| call.record.role == role);
-    let found = newest.filter_map(|call| {
+    let mut found = newest.filter_map(|call| {
         let CallRecord { session, agent, model, .. } = call.record;
         Some(LastSession { session: session?, agent, model, attempt: call.attempt })
     });
-    Ok(found.into_iter().next())
+    Ok(found.next())
 }
 
 impl Bundle {

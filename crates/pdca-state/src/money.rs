@@ -1,4 +1,11 @@
 //! Amounts of money, exact to the millionth of a dollar.
+//!
+//! ```
+//! use pdca_state::Money;
+//!
+//! let sum: Money = ["0.1", "0.2"].iter().map(|text| text.parse::<Money>().unwrap()).sum();
+//! assert_eq!((sum.micros(), sum.to_string()), (300_000, "$0.30".to_owned()));
+//! ```
 
 use std::fmt;
 use std::iter::Sum;
@@ -14,13 +21,6 @@ const DIGITS: usize = 6;
 /// An amount in millionths of a US dollar.
 ///
 /// Amounts are added as integers, so that a sum does not depend on its order. In JSON it is the integer.
-///
-/// ```
-/// use pdca_state::Money;
-///
-/// let sum: Money = ["0.1", "0.2"].iter().map(|text| text.parse::<Money>().unwrap()).sum();
-/// assert_eq!((sum.micros(), sum.to_string()), (300_000, "$0.30".to_owned()));
-/// ```
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

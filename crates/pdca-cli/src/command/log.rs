@@ -3,7 +3,7 @@
 mod find;
 mod follow;
 
-use std::io::Write;
+use std::io::{Read as _, Write};
 
 use pdca_leaves::{Entry, EntryKind, Protocol, Renderer};
 use pdca_state::{Artifact, Bundle, CallRecord, CostTotal, KeptCall, State};
@@ -180,7 +180,8 @@ impl LogReport {
     }
 
     fn live(bundle: &Bundle, live: &Live, raw: bool) -> Result<Self, Failure> {
-        let bytes = fs_err::read(&live.log)?;
+        let mut bytes = Vec::new();
+        (&live.file).read_to_end(&mut bytes)?;
         Ok(Self {
             id: bundle.id().to_string(),
             what: live.leaf.clone(),

@@ -28,6 +28,8 @@ pub(super) struct Live {
     pub(super) dir: Utf8PathBuf,
     /// What it prints.
     pub(super) log: Utf8PathBuf,
+    /// The same, open: the directory goes when the result is published.
+    pub(super) file: fs_err::File,
     /// The leaf, or `gate`.
     pub(super) leaf: String,
     pub(super) protocol: Protocol,
@@ -137,16 +139,18 @@ fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, Liv
             continue;
         }
         let log = pdca_process::log_path(path);
-        let began = fs_err::metadata(&log).and_then(|log| log.modified());
-        if let Ok(began) = began
-            && let Ok(None) = pdca_process::load_verdict(path)
+        // Read before the verdict: a call whose header is there is not on record yet, even if it has ended.
+        let header = Trace::load(path).ok().flatten().map(|trace| trace.header);
+        let is_open = header.is_some() || matches!(pdca_process::load_verdict(path), Ok(None));
+        if is_open
+            && let Ok(file) = fs_err::File::open(&log)
+            && let Ok(began) = file.metadata().and_then(|log| log.modified())
         {
-            let header = Trace::load(path).ok().flatten().map(|trace| trace.header);
             let (leaf, protocol, call) = header.map_or_else(
                 || ("gate".to_owned(), Protocol::Text, None),
                 |header| (header.leaf, header.protocol, Some(header.call)),
             );
-            found.push((began, Live { dir: path.to_owned(), log, leaf, protocol, call }));
+            found.push((began, Live { dir: path.to_owned(), log, file, leaf, protocol, call }));
         }
         look(path, deep - 1, found);
     }

@@ -24,8 +24,7 @@ pub(super) fn follow(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<LogReport, Failure> {
-    // Kept open: the directory goes when the result is published, and the rest is still to be shown.
-    let mut file = fs_err::File::open(&live.log)?;
+    let mut file = &live.file;
     let mut renderer = Renderer::new(if raw { Protocol::Text } else { live.protocol });
     let site = session::site(cx)?;
     let locks = site.locks();
