@@ -219,9 +219,9 @@ fn codex(record: &Value, entries: &mut Vec<Entry>) {
             let code = item.get("exit_code").and_then(Value::as_i64).unwrap_or(0);
             let failed = code != 0 || text(item, "/status") == "failed";
             let changes = item.pointer("/changes").and_then(Value::as_array);
-            let changed: Option<Vec<&str>> =
+            let paths: Option<Vec<&str>> =
                 changes.map(|changes| changes.iter().map(|one| text(one, "/path")).collect());
-            match changed {
+            match paths {
                 Some(paths) => tool(name, &Value::String(paths.join(" ")), failed, entries),
                 None => tool(name, item, failed, entries),
             }
