@@ -29,6 +29,9 @@ name = {name}
 #max_duration_secs = 14400
 # How many leaves one run may call; no limit if unset.
 #max_leaf_calls = 200
+# How many dollars the leaves of one run, and those for one issue, may cost.
+#max_cost = 20
+#max_cost_per_issue = 2.50
 # How often a builder may fail on a bundle in a row before a batch leaves it alone; `pdca run <id>` tries again. 0 is no limit.
 #max_attempts = 3
 # How often in a row a red gate or a FAIL of the reviewer goes back to the builder without a person; 0 is never.
