@@ -205,6 +205,9 @@ name = {name}
 # Roles: {roles}, and any number of [[leaves.advisory]].
 {leaves}
 # All a leaf may say, and its defaults.
+#[leaves]
+#transcript_kb = 1024                       # how much of what each call prints is kept in the bundle
+
 #[leaves.reviewer]
 #mode = "command"                           # "stub" starts nothing
 #interactive = false                        # hands over the terminal
@@ -220,6 +223,8 @@ name = {name}
 #writable = ["/var/cache/tool"]             # places it may write besides its own
 #env = { TOOL_HOME = "/opt/tool" }
 #env_pass = ["NPM_TOKEN"]                   # credentials it gets all the same
+#price = { input = 1.25, output = 10 }      # dollars for a million tokens, where the agent tells no cost
+#cost_per_call = 0.30                       # dollars for a call, where it tells no tokens either
 #family = "vendor"                          # these four are handed on as {family}, {model}, …
 #model = "large"
 #effort = "high"
