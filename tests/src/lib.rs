@@ -204,11 +204,12 @@ impl Scene {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Every file below `results/` with its content, without what no two runs share: durations, and
-    /// the place of the scene.
+    /// Every file below `results/` with its content, without what no two runs share: durations, the place of the scene,
+    /// and the logs of calls, which have each start of a leaf with its times (`calls.rs` holds what they must say).
     pub fn results(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         collect(&self.workspace.path().join("results"), "", &mut files);
+        files.retain(|name, _| !name.contains("/logs/"));
         let here = self.workspace.around().to_string();
         for text in files.values_mut() {
             *text = text.replace(&here, "<scene>");

@@ -47,13 +47,13 @@ fn effects(scene: &Scene, command: &[&str]) -> Vec<String> {
 /// The branch is gated by itself before a builder is paid.
 const BASE: &str = "rescue, occupy, reset, hydrate, occupy ×2, gate, verdict";
 
-const BUILD: &str = "work-ref, attempt, claim, guard, builder";
+const BUILD: &str = "work-ref, attempt, claim, guard, builder, call-begun";
 
-const TAKE: &str = "occupy, reset, hydrate, occupy, guard-done, attempt, commit, take-in, work-ref, \
+const TAKE: &str = "occupy, reset, hydrate, occupy, call-kept, guard-done, attempt, commit, take-in, work-ref, \
     attempt, patch.diff, occupy, job-done";
 
 const CHECK: &str = "claim, occupy, reset, hydrate, occupy ×2, guard, gate, guard-done, check-verdict, \
-    check-gates.json, claim, guard, reviewer, guard-done, check-review.md, SUMMARY.md";
+    check-gates.json, claim, guard, reviewer, call-begun, call-kept, guard-done, check-review.md, SUMMARY.md";
 
 #[test]
 fn a_run_of_three_bundles_an_accept_and_an_integration_have_their_effects_in_this_order() {

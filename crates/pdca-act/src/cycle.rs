@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, GateRow, LoadError,
-    SignoffOutcome, State, Summary, files, named_paths,
+    Artifact, Brief, Bundle, BundleId, CostTotal, Element, GateReport, GateResult, GateRow,
+    LoadError, SignoffOutcome, State, Summary, files, named_paths,
 };
 use serde::{Serialize, Serializer};
 
@@ -41,6 +41,8 @@ pub struct Cycle {
     pub flaky_checks: Vec<String>,
     /// The costs of the gates over all attempts.
     pub gates: GateCost,
+    /// The costs of the leaves over all attempts.
+    pub cost: CostTotal,
     /// The declared paths compared with the changed ones.
     pub touches: Touches,
     /// The parts of the bundle that could not be read.
@@ -124,6 +126,10 @@ impl Cycle {
                 .copied()
                 .map(GateCost::of)
                 .fold(GateCost::default(), GateCost::plus),
+            cost: bundle.cost().unwrap_or_else(|error| {
+                problems.push(error.to_string());
+                CostTotal::default()
+            }),
             touches: Touches::compare(
                 declared,
                 patch.as_deref().map(named_paths).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! The index: cycles that ended since the last review, and what they have in common.
 
 use camino::Utf8PathBuf;
-use pdca_state::{Bundle, BundleId, survey_bundles};
+use pdca_state::{Bundle, BundleId, CostTotal, Money, State, survey_bundles};
 use serde::Serialize;
 
 use crate::cycle::{Cycle, GateCost};
@@ -29,6 +29,11 @@ pub struct Index {
     pub unreadable: Vec<Unreadable>,
     /// The total costs of the gates.
     pub gates: GateCost,
+    /// The total costs of the leaves.
+    pub cost: CostTotal,
+    /// The cost of the leaves for each accepted issue, discontinued ones included, in millionths of a US dollar; null if
+    /// nothing was accepted or no cost is known.
+    pub cost_per_accepted_usd_micros: Option<Money>,
     /// Statements that several cycles share.
     pub patterns: Vec<Pattern>,
     /// The items of §6 by class.
@@ -91,6 +96,12 @@ impl Index {
         signals.extend(records.log.signals().cloned());
         self.gates =
             self.cycles.iter().map(|cycle| cycle.gates).fold(GateCost::default(), GateCost::plus);
+        self.cost =
+            self.cycles.iter().map(|cycle| cycle.cost).fold(CostTotal::default(), CostTotal::plus);
+        let accepted = self.cycles.iter().filter(|cycle| cycle.state == State::Complete).count();
+        let is_known = self.cost.unknown < self.cost.calls;
+        self.cost_per_accepted_usd_micros = (accepted > 0 && is_known)
+            .then(|| Money::from_micros(self.cost.cost.micros().div_ceil(accepted as u64)));
         self.patterns = pattern::recurring(&self.cycles);
         self.needs_human = pattern::classes(&self.cycles);
         self.blamed_fields = pattern::blamed_fields(&self.cycles);

@@ -15,6 +15,7 @@ mod help;
 mod init;
 mod integrate;
 mod lanes;
+mod log;
 mod man;
 mod new;
 mod next;
@@ -100,6 +101,7 @@ enum Command {
     Select(select::Args),
     Status(status::Args),
     Why(why::Args),
+    Log(log::Args),
     #[command(visible_alias = "waves")]
     Plan(plan::Args),
     Widen(widen::Args),
@@ -243,6 +245,7 @@ pub(crate) fn dispatch(
         Some(Command::Select(args)) => select::run(args, cx, err),
         Some(Command::Status(args)) => status::run(args, cx, out, err),
         Some(Command::Why(args)) => why::run(args, cx),
+        Some(Command::Log(args)) => log::run(args, cx, out, err),
         Some(Command::Plan(args)) => plan::run(args, cx),
         Some(Command::Widen(args)) => widen::run(args, cx),
         Some(Command::Run(args)) => run::run(args, cx, err),
@@ -310,6 +313,7 @@ impl Line {
             | Some(
                 Command::Status(_)
                 | Command::Why(_)
+                | Command::Log(_)
                 | Command::Queue(_)
                 | Command::Replay(_)
                 | Command::Forecast(_)
@@ -334,6 +338,7 @@ impl Command {
             | Command::Select(_)
             | Command::Status(_)
             | Command::Why(_)
+            | Command::Log(_)
             | Command::Plan(_)
             | Command::Widen(_)
             | Command::Run(_)

@@ -21,6 +21,7 @@
 pub mod ambient;
 mod command;
 pub mod context;
+mod cost;
 pub mod exit;
 pub mod failure;
 mod faults;

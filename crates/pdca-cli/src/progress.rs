@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pdca_events::{Activity, Event, EventKind, Halt, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
-use pdca_state::Reentry;
+use pdca_state::{CostBasis, Reentry};
 
 use crate::style::{Palette, one_line, printable};
 
@@ -215,6 +215,18 @@ impl Progress {
             EventKind::LeafEnded { role, ending, guard, reused } => {
                 let kept = if *reused { ", kept from before" } else { "" };
                 format!("{role:<9} {ending} · {guard}{kept}")
+            }
+            EventKind::LeafRecorded { facts } => {
+                let used = facts.usage.and_then(crate::cost::usage);
+                let cost = facts.cost.map(|cost| match facts.cost_basis {
+                    Some(CostBasis::Price | CostBasis::PerCall) => format!("about {cost}"),
+                    Some(CostBasis::Told) | None => cost.to_string(),
+                });
+                let known: Vec<String> = [used, cost].into_iter().flatten().collect();
+                if known.is_empty() {
+                    return None;
+                }
+                format!("{:<9} {}", facts.role, known.join(" · "))
             }
             EventKind::LeafThrottled { role, wait_ms } => {
                 format!(

@@ -76,6 +76,7 @@ pub fn driver_config(
         search_path: environment.get("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         breaker: pdca_leaves::Breaker::default(),
+        meter: pdca_driver::CostMeter::default(),
         utc_offset: machine.utc_offset,
         run: format!("{:x}-{pid}", machine.now),
         holder: format!("process {pid}"),
@@ -90,6 +91,8 @@ pub fn driver_config(
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
+            max_cost: config.driver.max_cost.map(|dollars| dollars.0),
+            max_cost_per_issue: config.driver.max_cost_per_issue.map(|dollars| dollars.0),
             max_attempts: config.driver.max_attempts,
             max_auto_iters: config.driver.max_auto_iters,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),

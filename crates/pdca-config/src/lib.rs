@@ -43,6 +43,7 @@ mod variant;
 pub mod workspace;
 
 use camino::Utf8PathBuf;
+use pdca_state::Dollars;
 use serde::{Deserialize, Serialize};
 
 pub use document::{Document, MAX_BYTES};
@@ -133,6 +134,12 @@ pub struct Driver {
     /// The number of leaves that one run may call; no limit if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_leaf_calls: Option<u64>,
+    /// The dollars that the leaves of one run may cost; no limit if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Dollars>,
+    /// The dollars that the leaves may cost for one issue, over all its attempts; no limit if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_per_issue: Option<Dollars>,
     /// The number of failures in a row before a batch leaves a bundle alone; 0 means no limit.
     pub max_attempts: u32,
     /// How often in a row a bundle may go back to Do by itself, for a red gate or a FAIL of the reviewer; 0 is never.
@@ -175,6 +182,8 @@ impl Default for Driver {
             lanes: pdca_driver::LaneCount::default(),
             max_duration_secs: 4 * 60 * 60,
             max_leaf_calls: None,
+            max_cost: None,
+            max_cost_per_issue: None,
             max_attempts: 3,
             max_auto_iters: 0,
             iterate_from: pdca_driver::IterateFrom::default(),

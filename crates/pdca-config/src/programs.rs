@@ -50,6 +50,18 @@ pub fn require_programs(
             problems.push(at(problem, &format!("leaves.{name}.argv")));
         }
     }
+    for (table, leaf) in pdca_driver::leaves_without_cost(site) {
+        let agent = leaf.agent.as_deref().unwrap_or(leaf.protocol.as_str());
+        let key = if site.limits.max_cost.is_some() { "max_cost" } else { "max_cost_per_issue" };
+        let remedy = if leaf.protocol.tells_usage() {
+            "add `price = { input = 1.25, output = 10 }`, dollars for a million tokens, or `cost_per_call = 0.30`"
+        } else {
+            "add `cost_per_call = 0.30`, the dollars that a call is taken to cost"
+        };
+        let what = format!("`{key}` cannot be kept: [{table}] (`{agent}`) tells no cost");
+        let problem = Problem::new(what).hint(format!("{remedy}, to [{table}]; or remove `{key}`"));
+        problems.push(at(problem, &format!("driver.{key}")));
+    }
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 

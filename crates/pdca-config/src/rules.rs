@@ -53,6 +53,16 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         let told = Problem::new(problem.what).hint(problem.hint);
         at(sources, &format!("select.{}", problem.key), told)
     }));
+    for (key, cap) in [
+        ("max_cost", config.driver.max_cost),
+        ("max_cost_per_issue", config.driver.max_cost_per_issue),
+    ] {
+        if cap.is_some_and(|cap| cap.0 == pdca_state::Money::ZERO) {
+            let problem = Problem::new(format!("`{key}` is 0, so nothing would ever be started"))
+                .hint("write an amount of dollars, such as 5.00, or remove the line");
+            problems.push(at(sources, &format!("driver.{key}"), problem));
+        }
+    }
     problems.extend(config.leaves.validate().iter().map(|problem| {
         let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
             .hint(leaf_hint(&problem.flaw));
@@ -110,6 +120,10 @@ fn leaf_hint(flaw: &ConfigFlaw) -> &'static str {
         ConfigFlaw::Env(_) => "use another name",
         ConfigFlaw::Retries(_) => {
             "a leaf that fails that often needs a person; use `throttled` for limits"
+        }
+        ConfigFlaw::Transcript(_) => "write a smaller number; 0 keeps none",
+        ConfigFlaw::PriceWithoutTokens => {
+            "write `cost_per_call = 0.30` in its place, or set the `protocol` of the agent"
         }
         ConfigFlaw::AdviserName | ConfigFlaw::AdviserTwice => {
             "give each [[leaves.advisory]] its own `id`"

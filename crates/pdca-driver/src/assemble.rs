@@ -53,7 +53,9 @@ pub(crate) fn assemble_summary(
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
     let noted = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
     let products = noted.product_sentences(snapshot.iterations + 1);
+    let cost = bundle.cost()?.words();
     let inputs = SummaryInputs {
+        cost: cost.as_deref(),
         protected: &protected,
         products: &products,
         stands_on: stands_on.as_deref(),

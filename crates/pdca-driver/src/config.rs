@@ -16,6 +16,7 @@ use pdca_state::{Brief, BundleRoot};
 use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
+use crate::calls::CostMeter;
 use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
@@ -52,6 +53,8 @@ pub struct WorkspaceConfig {
     pub supervisor: Supervisor,
     /// What calls of leaves learned about agents, for all lanes of the run.
     pub breaker: Breaker,
+    /// What the calls of the run cost so far, for all lanes.
+    pub meter: CostMeter,
     /// How far local time is ahead of UTC, in seconds.
     pub utc_offset: fn() -> i32,
     /// This program, for hooks of agents that ask it; where it is not known, the `pdca` on `PATH`.
@@ -140,6 +143,7 @@ impl WorkspaceConfig {
             holder: run.clone(),
             program: None,
             breaker: Breaker::default(),
+            meter: CostMeter::default(),
             utc_offset: || 0,
             run,
             config_digest: String::new(),

@@ -196,6 +196,7 @@ fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf
         | BeatError::NoProgress { .. }
         | BeatError::Record(_)
         | BeatError::Capped { .. }
+        | BeatError::Cost(_)
         | BeatError::Blocked { .. }
         | BeatError::Panicked { .. }
         | BeatError::Own(_) => None,

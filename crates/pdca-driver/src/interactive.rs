@@ -104,6 +104,7 @@ pub(crate) fn consult(
     let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
     let jobs = cx.config.jobs();
     let job = jobs.of(bundle.id()).join(role.as_str());
+    cx.keep_calls(bundle, &job);
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
     let snapshot = bundle.load()?;

@@ -4,12 +4,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_journal::{Point, When};
 use pdca_leaves::{
-    Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock, call,
+    BoxError, Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock,
+    call,
 };
 use pdca_state::{Artifact, Bundle, WriteError, chain};
 
 use crate::attempt::forget_lost_checkout;
 use crate::attempt_notes::{SessionNote, agent_of};
+use crate::calls::{CallLog, CostReached};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::event::{What, millis};
 use crate::guard::{relieve_guard, stand_guard};
@@ -38,6 +40,7 @@ impl Driver<'_> {
         stand_guard(self, bundle)?;
         let answer = leaf(self, bundle, request);
         let planted = relieve_guard(self, bundle)?;
+        let answer = within_budget(answer)?;
         // A reviewer works in a copy; the checkout to require is the one under review.
         require_there(self, bundle, request.places.fix.or(request.places.worktree))?;
         Ok(Guarded { answer, planted })
@@ -87,7 +90,11 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
 fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
     let role = request.inputs.role();
     cx.effects.announce(Point { name: role.as_str(), when: When::Before });
+    let calls = CallLog::new(cx, bundle, request);
     let mut tell = |event| {
+        if let LeafEvent::Ended { .. } = event {
+            calls.keep();
+        }
         if let LeafEvent::Started { .. } = event {
             cx.effects.announce(Point { name: "leaf-started", when: When::After });
         }
@@ -98,8 +105,18 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     let hold = request.hold.or(Some(&children));
     let clock = WallClock { now: cx.config.clock, offset: cx.config.utc_offset };
     let breaker = Some(&cx.config.breaker);
-    let request = Call { hold, max_memory, breaker, clock: Some(clock), ..*request };
-    let outcome = call(&request, &mut tell, cx.cancel)?;
+    let prepare = |tried: u32| -> Result<(), BoxError> {
+        // Only what is really started costs: the result of an earlier driver's call is used all the same.
+        calls.require_budget()?;
+        calls.begin(tried)?;
+        request.prepare.map_or(Ok(()), |prepare| prepare(tried))
+    };
+    let prepare: Option<&dyn Fn(u32) -> Result<(), BoxError>> = Some(&prepare);
+    let request = Call { hold, max_memory, breaker, clock: Some(clock), prepare, ..*request };
+    let outcome = call(&request, &mut tell, cx.cancel);
+    // One that was cancelled has no end that is told.
+    calls.keep();
+    let outcome = outcome?;
     cx.effects.announce(Point { name: role.as_str(), when: When::After });
     note_session(cx, bundle, &request, &outcome);
     if !outcome.guard.is_enforced() {
@@ -210,6 +227,19 @@ pub(crate) fn leaf_failed(
     };
     let log = keep_log(cx, bundle, name, &text)?;
     Ok(BeatError::Leaf { role: role.as_str(), log, source: Box::new(error) })
+}
+
+/// Separates a cap that was reached before the leaf was started from the leaf's own failures.
+fn within_budget(
+    answer: Result<LeafOutcome, LeafError>,
+) -> Result<Result<LeafOutcome, LeafError>, CostReached> {
+    match answer {
+        Err(LeafError::Prepare(source)) => match source.downcast::<CostReached>() {
+            Ok(reached) => Err(*reached),
+            Err(source) => Ok(Err(LeafError::Prepare(source))),
+        },
+        answer => Ok(answer),
+    }
 }
 
 /// Separates a failure to prepare the checkout, which is not the leaf's fault, from the leaf's own.

@@ -34,6 +34,7 @@ mod attempt_notes;
 mod authorship;
 mod auto_iterate;
 mod base;
+mod calls;
 mod commits;
 mod config;
 mod job;
@@ -79,6 +80,7 @@ pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
 pub use base::{Base, BaseError, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, Exhausted, Remark};
+pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, leaves_without_cost};
 pub use check::{gate, judge};
 pub use checkout::CheckoutError;
 pub use config::{

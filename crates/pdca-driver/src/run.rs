@@ -41,6 +41,7 @@ pub use prune::{Prune, RecordOf, prune, to_prune};
 pub use status::{RunStatus, integrations, run_statuses, run_statuses_in_lanes};
 pub use takeover::TakeOverError;
 
+use crate::calls::{CostCap, CostReached};
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::BeatError;
@@ -109,6 +110,11 @@ impl Run {
         let state = journal.state();
         let now = (self.clock)();
         state.worked + now.uptime.saturating_sub(state.last.at.uptime)
+    }
+
+    /// The bundles of the run.
+    pub(crate) fn batch(&self) -> Vec<BundleId> {
+        self.journal().state().bundles.keys().cloned().collect()
     }
 
     pub(crate) fn leaf_calls(&self) -> u64 {
@@ -461,7 +467,10 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
     let Err(error) = result else { return BeatEnding::Finished };
     match error {
         BeatError::NoChange { .. } => BeatEnding::NoChange,
-        BeatError::Interrupted | BeatError::Panicked { .. } => {
+        // A bundle that meets the cap of its run goes on when that is raised; no person has to unblock it.
+        BeatError::Interrupted
+        | BeatError::Panicked { .. }
+        | BeatError::Cost(CostReached { cap: CostCap::Run, .. }) => {
             BeatEnding::Interrupted { cause: Cause::Crash }
         }
         // A lost host is not the bundle's fault, and a stale result does not count.
@@ -485,6 +494,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Stale { .. }
         | BeatError::Signed
         | BeatError::Capped { .. }
+        | BeatError::Cost(CostReached { cap: CostCap::Issue, .. })
         | BeatError::Blocked { .. }
         | BeatError::NoProgress { .. } => BeatEnding::Failed { what: pdca_state::chain(error) },
     }

@@ -28,6 +28,7 @@ use crate::assemble::assemble_summary;
 use crate::auto_iterate::auto_findings;
 use crate::base::BaseError;
 use crate::build::build;
+use crate::calls::CostReached;
 use crate::check::gate;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
@@ -152,6 +153,9 @@ pub enum BeatError {
     /// The run's limit on leaf calls is reached.
     #[error("the run has called {called} leaves, which is its limit")]
     Capped { called: u64 },
+    /// A cap on cost is reached.
+    #[error(transparent)]
+    Cost(#[from] CostReached),
     /// The run blocked the bundle after too many attempts.
     #[error("it was blocked: {evidence}")]
     Blocked {
@@ -327,6 +331,7 @@ pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
 fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
     // An earlier driver may have died while a child ran: compare before any state is derived.
     let written = relieve_guard(cx, bundle)?;
+    cx.keep_left_calls(bundle);
     if !written.is_empty() {
         let text =
             format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));

@@ -41,6 +41,7 @@ impl<'e> Activity<'e> {
             | EventKind::GateEnded { .. }
             | EventKind::LeafThrottled { .. }
             | EventKind::LeafEnded { .. }
+            | EventKind::LeafRecorded { .. }
             | EventKind::Warning { .. }
             | EventKind::Integration { .. }
             | EventKind::Notice { .. } => Self::GoesOn,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_state::{BundleId, Reentry, State};
+use pdca_state::{BundleId, CostBasis, Money, Reentry, State, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::warning::WarningCode;
@@ -137,6 +137,12 @@ pub enum EventKind {
         /// Set if the ending is that of an earlier driver.
         reused: bool,
     },
+    /// A call of a leaf is on record in the bundle. A driver that resumes may tell one again, under the same `call`.
+    LeafRecorded {
+        /// The call.
+        #[serde(flatten)]
+        facts: Box<RecordedCall>,
+    },
     /// The last sign of life of a child. Not stored in the log of a run.
     Alive {
         /// The row, role or phase.
@@ -198,6 +204,52 @@ impl EventKind {
     pub fn notice(code: WarningCode, text: impl Into<String>) -> Self {
         Self::Notice { code, text: text.into(), repeated: false }
     }
+}
+
+/// One start of a leaf's program, as far as is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedCall {
+    /// The name of the call, as in its record.
+    pub call: String,
+    /// Its place among the calls of the attempt, from 1.
+    pub number: u32,
+    /// The role.
+    pub role: String,
+    /// The role, or an adviser's id.
+    pub leaf: String,
+    /// Which try of the leaf it is, from 1.
+    #[serde(rename = "try")]
+    pub tried: u32,
+    /// The ending, in words.
+    pub ending: String,
+    /// Set if it was cut off by the end of its driver.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// The time it took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The agent, or its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's name of its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The number of tool calls.
+    #[serde(default)]
+    pub tool_calls: u64,
+    /// The tokens, where they were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The cost in millionths of a US dollar, where it is known.
+    #[serde(default, rename = "cost_usd_micros", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+    /// The source of the cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_basis: Option<CostBasis>,
 }
 
 /// The facts of a step of an integration.

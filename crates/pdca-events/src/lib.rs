@@ -32,7 +32,9 @@ mod warning;
 
 pub use activity::Activity;
 pub use event::{Event, SCHEMA, Scope};
-pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, Step, millis};
+pub use kind::{
+    EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, RecordedCall, Step, millis,
+};
 pub use log::{FILE, Line, Reader};
 pub use stream::Stream;
 pub use warning::WarningCode;

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use pdca_events::{
-    Event, EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, SCHEMA, Scope, Step,
-    WarningCode,
+    Event, EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, RecordedCall, SCHEMA, Scope,
+    Step, WarningCode,
 };
-use pdca_state::{BundleId, Reentry, State};
+use pdca_state::{BundleId, CostBasis, Money, Reentry, State, Usage};
 use proptest::prelude::*;
 
 fn id() -> impl Strategy<Value = BundleId> {
@@ -19,6 +19,29 @@ fn scope() -> impl Strategy<Value = Scope> {
         (".*", ".*").prop_map(|(target, branch)| Scope::Integration { target, branch }),
         (".*", ".*").prop_map(|(target, branch)| Scope::Base { target, branch }),
     ]
+}
+
+fn recorded(
+    (text, cost, usage, interrupted): (String, Option<u64>, Option<[u64; 3]>, bool),
+) -> EventKind {
+    let facts = RecordedCall {
+        call: text.clone(),
+        number: 1,
+        role: text.clone(),
+        leaf: text.clone(),
+        tried: 2,
+        ending: text.clone(),
+        interrupted,
+        duration_ms: cost,
+        agent: cost.map(|_| text.clone()),
+        model: usage.map(|_| text.clone()),
+        session: usage.map(|_| text),
+        tool_calls: cost.unwrap_or_default(),
+        usage: usage.map(|[input, cached, output]| Usage { input, cached, output }),
+        cost: cost.map(Money::from_micros),
+        cost_basis: cost.map(|_| CostBasis::Price),
+    };
+    EventKind::LeafRecorded { facts: Box::new(facts) }
 }
 
 fn halt() -> impl Strategy<Value = Halt> {
@@ -141,6 +164,7 @@ fn of_a_beat() -> impl Strategy<Value = EventKind> {
                 }
             }
         ),
+        (".*", any::<Option<u64>>(), any::<Option<[u64; 3]>>(), any::<bool>()).prop_map(recorded),
         (".*", any::<u32>()).prop_map(|(role, attempt)| EventKind::LeafBegan { role, attempt }),
         (".*", any::<u64>()).prop_map(|(role, wait_ms)| EventKind::LeafThrottled { role, wait_ms }),
         (".*", ".*", ".*", any::<bool>()).prop_map(|(role, ending, guard, reused)| {

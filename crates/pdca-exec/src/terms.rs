@@ -7,6 +7,7 @@ use pdca_gates::Checks;
 use pdca_lanes::{HydrateConfig, Products, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::SandboxMode;
+use pdca_state::Money;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// The configuration of a job. Directories, programs and credentials come from the executor.
@@ -56,6 +57,10 @@ pub struct RunLimits {
     pub max_duration: Duration,
     /// The number of leaf calls; `None` means no limit.
     pub max_leaf_calls: Option<u64>,
+    /// The cost of all leaf calls; `None` means no limit.
+    pub max_cost: Option<Money>,
+    /// The cost of all leaf calls for one bundle, in all its attempts; `None` means no limit.
+    pub max_cost_per_issue: Option<Money>,
     /// The number of consecutive failures of one beat after which it is no longer retried automatically; 0 means no
     /// limit.
     pub max_attempts: u32,
@@ -75,6 +80,8 @@ impl Default for RunLimits {
         Self {
             max_duration: Duration::from_secs(4 * 60 * 60),
             max_leaf_calls: None,
+            max_cost: None,
+            max_cost_per_issue: None,
             max_attempts: 3,
             max_auto_iters: 0,
             min_free: 1 << 30,

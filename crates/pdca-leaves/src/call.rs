@@ -104,7 +104,8 @@ impl<'a> Call<'a> {
     /// The sha256 over all that determines the result and is known here: inputs, configuration,
     /// prompt, model, gates, base. The session is not among it: it only decides what the agent remembers. Part of the key that names [`Call::job`], on which it does not depend.
     pub fn digest(&self) -> Result<String, LeafError> {
-        let config = json(self.config);
+        // The prices decide nothing about the result.
+        let config = json(&LeafConfig { cost_per_call: None, price: None, ..self.config.clone() });
         let prompt = command::raw_prompt(self)?.unwrap_or_default();
         let mode = if self.is_stub() { "stub" } else { "command" };
         let facts = self.facts;
@@ -123,13 +124,14 @@ impl<'a> Call<'a> {
     }
 
     /// The name under which the breaker knows the agent: the configured one, or the program's.
-    pub(crate) fn agent(&self) -> &'a str {
+    pub fn agent(&self) -> &'a str {
         let config = self.config;
         let program = || config.argv.first().and_then(|program| program.rsplit('/').next());
         config.agent.as_deref().or_else(program).unwrap_or_default()
     }
 
-    pub(crate) fn model(&self) -> Option<&'a str> {
+    /// The model that is asked for.
+    pub fn model(&self) -> Option<&'a str> {
         self.model.or(self.config.model.as_deref())
     }
 

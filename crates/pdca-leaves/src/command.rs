@@ -14,6 +14,7 @@ use crate::{
     error::LeafError,
     guard, home, preset, prompt,
     template::{self, Placeholder, Template, Values},
+    trace,
 };
 
 /// The longest prompt that is read from a file.
@@ -50,7 +51,7 @@ impl Layout {
 
     /// The job of one try of the leaf, counted from 1; throttled ones count here.
     pub(crate) fn try_at(&self, n: u32) -> Utf8PathBuf {
-        self.job.join(format!("try-{n:03}"))
+        trace::try_dir(&self.job, n)
     }
 
     /// The mark that nothing had changed when that try was compared with its baseline.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use camino::Utf8PathBuf;
 use pdca_process::{Network, SandboxMode};
-use pdca_state::WhenText;
+use pdca_state::{Dollars, Money, Usage, WhenText};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Protocol;
@@ -32,6 +32,9 @@ use crate::role::{ROLES, Role, RoleSpec};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Leaves {
+    /// How much of each call's output is kept in the bundle, in KiB; see [`Leaves::transcript_bytes`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript_kb: Option<u32>,
     /// Fills `brief.md`.
     pub planner: LeafConfig,
     /// Changes the checkout, or writes `patch.diff`; leaves `build-notes.md`.
@@ -55,6 +58,15 @@ pub struct Leaves {
 }
 
 impl Leaves {
+    /// How much of each call's output is kept where nothing is configured, in KiB.
+    pub const DEFAULT_TRANSCRIPT_KB: u32 = 1024;
+
+    /// How much of each call's output is kept in the bundle, in bytes; 0 keeps none.
+    pub fn transcript_bytes(&self) -> usize {
+        let kib = self.transcript_kb.unwrap_or(Self::DEFAULT_TRANSCRIPT_KB);
+        usize::try_from(kib).unwrap_or(usize::MAX).saturating_mul(1024)
+    }
+
     /// The leaf of a role. Advisers are many: see [`Leaves::advisory`].
     pub fn of(&self, role: Role) -> Option<&LeafConfig> {
         match role {
@@ -149,6 +161,12 @@ pub struct LeafConfig {
     pub author: Option<String>,
     /// Credentials of the driver's environment that the leaf gets all the same.
     pub env_pass: Vec<String>,
+    /// What a call costs, in dollars, where the agent tells no cost: an estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_call: Option<Dollars>,
+    /// What tokens cost, where the agent tells them and no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// Carried to the leaf as `PDCA_FAMILY` and `{family}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
@@ -173,10 +191,46 @@ impl LeafConfig {
         self.prompt_by.unwrap_or(if self.interactive { PromptVia::File } else { PromptVia::Stdin })
     }
 
+    /// Returns whether the cost of a call is known once it has ended: the agent tells it, or it can be computed.
+    pub fn tells_cost(&self) -> bool {
+        self.protocol.tells_cost()
+            || self.cost_per_call.is_some()
+            || (self.price.is_some() && self.protocol.tells_usage())
+    }
+
     /// The longest an attempt may take.
     pub fn timeout(&self) -> Option<Duration> {
         let default = (!self.interactive).then_some(Self::DEFAULT_TIMEOUT);
         self.timeout_secs.map(Seconds::get).or(default)
+    }
+}
+
+/// `price`: dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// For tokens read.
+    pub input: Dollars,
+    /// For those of them that came from a cache; as `input` if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Dollars>,
+    /// For tokens written.
+    pub output: Dollars,
+}
+
+impl Price {
+    /// The price of these tokens, rounded up to the millionth of a dollar.
+    pub fn of(&self, usage: Usage) -> Money {
+        let cached = usage.cached.min(usage.input);
+        let parts = [
+            (usage.input - cached, self.input),
+            (cached, self.cached.unwrap_or(self.input)),
+            (usage.output, self.output),
+        ];
+        let product =
+            |(tokens, price): (u64, Dollars)| u128::from(tokens) * u128::from(price.0.micros());
+        let micros = parts.into_iter().map(product).sum::<u128>().div_ceil(1_000_000);
+        Money::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }
 
@@ -310,6 +364,8 @@ mod tests {
             writable = ["cache"]
             env = { A = "b" }
             env_pass = ["NPM_TOKEN"]
+            cost_per_call = 0.3
+            price = { input = 1, output = 2.5 }
             family = "f"
             model = "m"
             effort = "e"
@@ -347,6 +403,12 @@ mod tests {
             env: BTreeMap::from([("A".into(), "b".into())]),
             author: None,
             env_pass: vec!["NPM_TOKEN".into()],
+            cost_per_call: Some(Dollars(Money::from_micros(300_000))),
+            price: Some(Price {
+                input: Dollars(Money::from_micros(1_000_000)),
+                cached: None,
+                output: Dollars(Money::from_micros(2_500_000)),
+            }),
             family: Some("f".into()),
             model: Some("m".into()),
             effort: Some("e".into()),
@@ -357,7 +419,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let text = "[builder]\nstall_secs = 0.5\ntimeout_secs = 3\n[[advisory]]\nid = \"a\"\n";
+        let text = "transcript_kb = 7\n[builder]\nstall_secs = 0.5\ntimeout_secs = 3\ncost_per_call = 0.25\n\
+            price = { input = 1.25, cached = 0, output = \"10\" }\n[[advisory]]\nid = \"a\"\n";
         let first = leaves(text);
         assert_eq!(leaves(&toml::to_string(&first).unwrap()), first);
     }

@@ -58,6 +58,7 @@ mod config;
 mod preset;
 mod problem;
 mod protocol;
+mod render;
 mod role;
 mod template;
 mod variant;
@@ -80,6 +81,7 @@ mod pulse;
 mod resume;
 mod session;
 mod stub;
+mod trace;
 
 mod proposal;
 
@@ -88,7 +90,7 @@ pub use attempt::Flaw;
 pub use breaker::Breaker;
 pub use call::{BoxError, Call, CallFacts, CallPaths, call};
 pub use class::{FailureClass, WallClock};
-pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
+pub use config::{LeafConfig, Leaves, Mode, Price, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
@@ -96,7 +98,9 @@ pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, St
 pub use problem::{ConfigFlaw, LeafConfigProblem};
 pub use proposal::{Proposal, ProposalError};
 pub use protocol::{Complaint, End, MAX_LINE, Protocol, Reader, Transcript, Usage};
+pub use render::{Entry, EntryKind, Renderer};
 pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};
+pub use trace::{CallHeader, Trace, begin_call, forget_call, tries_of, try_dir};
 pub use variant::ChosenBuilder;

@@ -53,6 +53,12 @@ pub enum ConfigFlaw {
     /// An environment name that cannot be set, or is not for the configuration to set.
     #[error("cannot be set: {0}")]
     Env(&'static str),
+    /// A transcript that is larger than makes sense.
+    #[error("{0} KiB are too many; at most {max}", max = MAX_TRANSCRIPT_KB)]
+    Transcript(u32),
+    /// Prices of tokens that are not told.
+    #[error("`protocol = \"text\"` tells no tokens; use `cost_per_call`")]
+    PriceWithoutTokens,
     /// More retries than make sense.
     #[error("{0} retries are too many; at most {max}", max = MAX_RETRIES)]
     Retries(u32),
@@ -94,10 +100,16 @@ pub enum ConfigFlaw {
 /// The most retries that are accepted.
 const MAX_RETRIES: u32 = 100;
 
+/// The longest transcript that is accepted.
+const MAX_TRANSCRIPT_KB: u32 = 16 << 10;
+
 impl Leaves {
     /// Everything that is wrong, in the order of the file's tables.
     pub fn validate(&self) -> Vec<LeafConfigProblem> {
         let mut problems = Problems::default();
+        if let Some(kib) = self.transcript_kb.filter(|kib| *kib > MAX_TRANSCRIPT_KB) {
+            problems.add(format_args!("leaves.transcript_kb"), ConfigFlaw::Transcript(kib));
+        }
         for RoleSpec { role, name, .. } in &ROLES {
             let Some(leaf) = self.of(*role) else { continue };
             problems.leaf(*role, &format!("leaves.{name}"), leaf);
@@ -180,6 +192,9 @@ impl Problems {
         }
         if leaf.resume == Some(true) && !role.may_resume() {
             self.add(format_args!("{table}.resume"), ConfigFlaw::Resume(role));
+        }
+        if leaf.price.is_some() && leaf.mode == Mode::Command && !leaf.protocol.tells_usage() {
+            self.add(format_args!("{table}.price"), ConfigFlaw::PriceWithoutTokens);
         }
         self.terminal(role, table, leaf);
         self.spans(table, leaf);
@@ -336,11 +351,13 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_said_at_once() {
         let text = r#"
+            transcript_kb = 20000
             [planner]
             interactive = true
             prompt_via = "stdin"
             [builder]
             mode = "command"
+            price = { input = 1, output = 2 }
             timeout_secs = 0
             retries = 101
             env = { PDCA_RUN = "x", "A=B" = "", OK = "{nope}" }
@@ -364,11 +381,13 @@ mod tests {
             id = "../x"
         "#;
         assert_snapshot!(problems(text), @r#"
+        leaves.transcript_kb: 20000 KiB are too many; at most 16384
         leaves.planner.prompt_via: an interactive leaf cannot get its prompt on stdin; use "file" or "none"
         leaves.builder.argv: mode = "command" needs a program here
         leaves.builder.env.A=B: cannot be set: no program could read a variable of that name
         leaves.builder.env.OK: unknown placeholder `{nope}`
         leaves.builder.env.PDCA_RUN: cannot be set: names that start with PDCA_ belong to the driver
+        leaves.builder.price: `protocol = "text"` tells no tokens; use `cost_per_call`
         leaves.builder.timeout_secs: must be more than zero
         leaves.builder.retries: 101 retries are too many; at most 100
         leaves.reviewer.argv[1]: unknown placeholder `{bundel}`; did you mean `{bundle}`?

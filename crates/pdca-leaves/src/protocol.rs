@@ -12,6 +12,8 @@ mod reader;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use pdca_state::Money;
+pub use pdca_state::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,6 +84,38 @@ impl Protocol {
         }
     }
 
+    /// Whether a call that came to its end tells what it cost.
+    pub fn tells_cost(self) -> bool {
+        match self {
+            Self::Aider | Self::Claude | Self::Opencode => true,
+            Self::Text | Self::Codex | Self::Gemini => false,
+        }
+    }
+
+    /// Whether a call that came to its end tells its tokens.
+    pub fn tells_usage(self) -> bool {
+        !self.is_text()
+    }
+
+    /// The name, as in `protocol`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Aider => "aider",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+        }
+    }
+
+    /// The inverse of [`Protocol::as_str`].
+    pub fn named(name: &str) -> Option<Self> {
+        let all =
+            [Self::Text, Self::Aider, Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
+        all.into_iter().find(|protocol| protocol.as_str() == name)
+    }
+
     /// Whether tool calls are announced, so that progress can be told from noise.
     pub(crate) fn tells_progress(self) -> bool {
         self.tells_its_end()
@@ -101,25 +135,14 @@ pub struct Transcript {
     pub is_message_cut: bool,
     /// What was used, as far as it was told.
     pub usage: Option<Usage>,
-    /// What it cost in dollars, as far as it was told.
-    pub cost_usd: Option<f64>,
+    /// What it cost, as far as it was told.
+    pub cost: Option<Money>,
     /// How many tool calls were made.
     pub tool_calls: u64,
     /// What went wrong since the last progress, oldest first; only the last ones.
     pub complaints: Vec<Complaint>,
     /// How it ended by its own account.
     pub end: Option<End>,
-}
-
-/// Tokens, as the agent counted them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
-    /// Tokens read, those from a cache included.
-    pub input: u64,
-    /// Those of them that came from a cache.
-    pub cached: u64,
-    /// Tokens written.
-    pub output: u64,
 }
 
 /// An end that the agent announced.
@@ -206,9 +229,7 @@ impl Progress {
 
     fn use_tokens(&mut self, usage: Usage) {
         let all = self.transcript.usage.get_or_insert_default();
-        all.input = all.input.saturating_add(usage.input);
-        all.cached = all.cached.saturating_add(usage.cached);
-        all.output = all.output.saturating_add(usage.output);
+        *all = all.plus(usage);
     }
 
     fn session(&mut self, id: Option<&str>) {
@@ -233,6 +254,11 @@ fn cut(text: &str, max: usize) -> (&str, bool) {
 /// The text at a pointer such as `/message/id`.
 fn text<'a>(record: &'a Value, pointer: &str) -> Option<&'a str> {
     record.pointer(pointer).and_then(Value::as_str)
+}
+
+/// The amount of dollars at a pointer.
+fn dollars(record: &Value, pointer: &str) -> Option<Money> {
+    record.pointer(pointer).and_then(Value::as_f64).and_then(Money::from_number)
 }
 
 fn number(record: &Value, pointer: &str) -> u64 {

@@ -255,6 +255,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_role_sees_the_logs_of_calls() {
+        for spec in &ROLES {
+            assert!(!spec.inputs.contains(&Artifact::Logs), "{}", spec.name);
+        }
+    }
+
+    #[test]
     fn every_role_has_its_own_row() {
         for (place, spec) in ROLES.iter().enumerate() {
             assert_eq!(spec.role as usize, place, "{}", spec.name);

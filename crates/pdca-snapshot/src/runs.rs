@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
+use pdca_driver::{Recovered, RunStatus, WorkspaceConfig, cost_of_run};
 use pdca_journal::{Liveness, Moment, Reason, RunState};
+use pdca_state::CostTotal;
 use serde::Serialize;
 
 use super::{Doing, activity};
@@ -27,6 +28,8 @@ pub struct RunRow {
     pub block: Option<BlockRow>,
     /// The blocks of its bundles.
     pub blocked: Vec<BlockRow>,
+    /// What the calls of its leaves cost; null if nothing is known of it.
+    pub cost: Option<CostTotal>,
     /// The error of reading its journal.
     pub error: Option<String>,
     /// The current activity of an integration with a live driver. That of a batch is with its bundles.
@@ -98,6 +101,7 @@ impl RunRow {
             driver: None,
             block: None,
             blocked: Vec::new(),
+            cost: None,
             error: None,
             doing: None,
             at: None,
@@ -118,6 +122,8 @@ impl RunRow {
                         since,
                     }),
                     blocked: blocked(state),
+                    cost: Some(cost_of_run(site, sighting.id.as_str(), state.bundles.keys()))
+                        .filter(CostTotal::is_known),
                     at: Some(state.since.at),
                     ..empty
                 }

@@ -22,6 +22,8 @@ pub enum Artifact {
     GatesMarkdown,
     /// `gate-logs/`: one log per gate.
     GateLogs,
+    /// `logs/`: the transcripts of leaf calls and the record of what they cost; no leaf reads it.
+    Logs,
     /// `check-review.md`: the reviewer's advice.
     Review,
     /// `SUMMARY.md`: the result document; §9 of it is the sign-off.
@@ -65,6 +67,7 @@ impl Artifact {
         Self::GatesJson,
         Self::GatesMarkdown,
         Self::GateLogs,
+        Self::Logs,
         Self::Review,
         Self::Summary,
         Self::Seal,
@@ -89,6 +92,7 @@ impl Artifact {
             Self::GatesJson => "check-gates.json",
             Self::GatesMarkdown => "check-gates.md",
             Self::GateLogs => "gate-logs",
+            Self::Logs => "logs",
             Self::Review => "check-review.md",
             Self::Summary => "SUMMARY.md",
             Self::Seal => "seal.json",
@@ -107,6 +111,11 @@ impl Artifact {
     /// The inverse of [`Artifact::file_name`].
     pub fn from_file_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|artifact| artifact.file_name() == name)
+    }
+
+    /// Returns true if the artifact is a directory.
+    pub(crate) fn is_directory(self) -> bool {
+        matches!(self, Self::GateLogs | Self::Logs)
     }
 
     /// The size limit in bytes; readers refuse anything larger.
@@ -149,6 +158,7 @@ impl Artifact {
             | Self::GatesJson
             | Self::GatesMarkdown
             | Self::GateLogs
+            | Self::Logs
             | Self::Review
             | Self::Summary
             | Self::Seal
@@ -167,7 +177,8 @@ impl Artifact {
 
     /// Returns true if the artifact proves that a cycle ran. A brief does not: it may be a template.
     pub(crate) fn shows_a_cycle(self) -> bool {
-        self.is_of_attempt()
+        // A planner's call leaves logs before there is a plan.
+        (self.is_of_attempt() && self != Self::Logs)
             || matches!(
                 self,
                 Self::Publish | Self::CarryForward | Self::AutoIterate | Self::LoopTelemetry
@@ -220,7 +231,7 @@ fn bit(artifact: Artifact) -> u32 {
 }
 
 /// Makes a file name component of a name that comes from configuration or from a model.
-fn tame(name: &str) -> String {
+pub(crate) fn tame(name: &str) -> String {
     const LONGEST: usize = 100;
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let tamed: String =

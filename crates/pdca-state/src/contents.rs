@@ -139,7 +139,7 @@ impl<'a> Contents<'a> {
     fn note(&mut self, name: &str, kind: FileType) {
         if let Some(artifact) = Artifact::from_file_name(name) {
             self.artifacts.insert(artifact);
-            if kind != FileType::RegularFile && artifact != Artifact::GateLogs {
+            if kind != FileType::RegularFile && !artifact.is_directory() {
                 self.irregular.insert(artifact);
             }
         } else if name.starts_with(archive::DIR_PREFIX) {

@@ -11,6 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest, Sha256};
 
+use crate::artifact::Artifact;
 use crate::bundle::Bundle;
 use crate::contents::LoadError;
 use crate::files::{self, ReadError};
@@ -74,7 +75,8 @@ impl BundleDigest {
 }
 
 impl Bundle {
-    /// Digests every file of the bundle, archived attempts included.
+    /// Digests every file of the bundle, archived attempts included, without the logs of the present attempt: the driver
+    /// adds to those whenever a call has ended, also between two tries of one call.
     pub fn digest(&self) -> Result<BundleDigest, LoadError> {
         self.place().require_inside()?;
         let mut files = BTreeMap::new();
@@ -94,6 +96,9 @@ impl Bundle {
                     path.push("/");
                 }
                 path.push(entry.file_name());
+                if path == Artifact::Logs.file_name() {
+                    continue;
+                }
                 let kind = entry.file_type().map_err(failed)?;
                 if kind.is_dir() {
                     todo.push(path);

@@ -59,8 +59,11 @@ pub mod text;
 mod title;
 mod when;
 
+mod money;
+
 mod archive;
 mod attempts;
+mod calls;
 mod carry_forward;
 mod close;
 mod last_attempt;
@@ -79,6 +82,7 @@ pub use brief::{
     Awaits, Brief, Field, Label, OntoBranch, RepoTarget, TRIAGE_VERDICT, Widening, WideningError,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
+pub use calls::{CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};
@@ -90,6 +94,7 @@ pub use gates::{
 pub use id::{BundleId, IdError, IdFlaw};
 pub use id_list::{IdList, Named, parse_id_list};
 pub use last_attempt::LastAttempt;
+pub use money::{Dollars, Money, MoneyError};
 pub use patch::{PatchError, PatchFault, PatchScan, footprint, named_paths};
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};

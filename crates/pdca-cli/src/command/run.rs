@@ -268,6 +268,8 @@ pub(super) struct RunReport {
     bundles: Vec<Line>,
     /// The verdicts over the branches alone.
     bases: Vec<Base>,
+    /// What the calls of leaves cost in this run so far; null if nothing is known of it.
+    cost: Option<pdca_state::CostTotal>,
 }
 
 #[derive(Debug, Serialize)]
@@ -305,7 +307,7 @@ impl RunReport {
         let alone = LeftAlone::all(batch, plan, cx);
         let is_alone = |id: &BundleId| alone.iter().any(|left| left.id == *id);
         let driven = batched.driven.iter().map(|(bundle, result)| Line::of(bundle, result));
-        let is_refused = matches!(batched.stopped, Some(Stop::BaseRed { .. }));
+        let is_refused = matches!(batched.stopped, Some(Stop::BaseRed { .. } | Stop::Cost(_)));
         let left = batched.left.iter().filter(|(bundle, _)| !is_alone(bundle.id()));
         let left = left.map(|(bundle, why)| {
             let line = Line::left(bundle, why);
@@ -314,7 +316,11 @@ impl RunReport {
         });
         let left: Vec<Line> = left.collect();
         let alone = alone.into_iter().map(Line::left_alone);
-        Self { bundles: driven.chain(left).chain(alone).collect(), bases: batched.bases.clone() }
+        Self {
+            bundles: driven.chain(left).chain(alone).collect(),
+            bases: batched.bases.clone(),
+            cost: batched.cost.filter(pdca_state::CostTotal::is_known),
+        }
     }
 
     fn has(&self, fate: Fate) -> bool {
@@ -365,6 +371,9 @@ impl Report for RunReport {
                 Fate::Interrupted => p.warn("interrupted").to_string(),
             };
             writeln!(out, "{name}  {said}")?;
+        }
+        if let Some(cost) = self.cost.as_ref().and_then(crate::cost::total) {
+            writeln!(out, "{}", cx.out.faint(format!("cost: {cost}")))?;
         }
         Ok(())
     }
@@ -448,6 +457,14 @@ pub(super) fn stopped(stop: &Stop) -> Failure {
             format!("`{agent}` is not signed in, so nothing more was started: {said}"),
         )
         .hint(format!("mend its key or login (`{agent}` by hand shows it), and run it again")),
+        Stop::Cost(reached) => Failure::new(
+            Exit::Capped,
+            format!("{reached}; nothing more was started"),
+        )
+        .hint(format!(
+            "raise `{}` in [driver], and the same command goes on; `pdca abort` gives the run up",
+            reached.cap.key()
+        )),
         Stop::BaseRed { bases } => base_red(bases),
         Stop::Record { error } => Failure::unexpected(format!(
             "the run cannot be recorded any more: {error}"

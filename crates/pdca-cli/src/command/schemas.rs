@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema};
 
 use super::{
     abort, act, cleanup, config_show, demo, doctor, forecast, gates, guard, init, integrate, lanes,
-    new, plan, publish, queue, recover, replay, resolve, run, select, signoff, status, sweep,
+    log, new, plan, publish, queue, recover, replay, resolve, run, select, signoff, status, sweep,
     unblock, verify, why, widen,
 };
 use crate::json::{Empty, schema_of};
@@ -38,6 +38,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<lanes::provision::ProvisionReport>(),
         one::<lanes::remove::Removal>(),
         one::<lanes::reset::ResetReport>(),
+        one::<log::LogReport>(),
         one::<new::NewReport>(),
         one::<plan::PlanReport>(),
         one::<publish::output::PublishReport>(),

@@ -14,10 +14,13 @@ use pdca_snapshot::{
     Blocker, BranchSummary, DoingRow, Entry, HeldBy, Next, RunRow, UNREADABLE, WorkspaceSnapshot,
     ago, timestamp,
 };
-use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State, chain};
+use pdca_state::{
+    Artifact, Awaits, Bundle, BundleId, CostTotal, Coverage, LoadError, Overall, State, chain,
+};
 use serde::Serialize;
 
 use crate::context::{Context, Globals, IdArg};
+use crate::cost::Bill;
 use crate::failure::{Failure, shorter};
 use crate::progress::span;
 use crate::report::{Format, Report, Response, Table, render};
@@ -118,6 +121,8 @@ pub(super) struct Row {
     overall: Option<Overall>,
     patch_changed: bool,
     iterations: u32,
+    /// What the calls of leaves cost, over all attempts; null if nothing is known of it.
+    cost: Option<CostTotal>,
     /// The failure that still counts, or null.
     failed: Option<BeatFailure>,
     /// The name of the block that a person must lift, such as `blocked_recovery`, or null.
@@ -168,6 +173,7 @@ impl Row {
             overall: None,
             patch_changed: false,
             iterations: 0,
+            cost: overview_cost(entry).filter(CostTotal::is_known),
             failed: entry.failed.clone(),
             integration: mark.map(|mark| mark.word),
             integration_detail: mark.and_then(|mark| mark.text.clone()),
@@ -223,9 +229,13 @@ pub(super) struct StatusReport {
     targets: Vec<BranchRow>,
     bundles: Vec<Row>,
     strangers: Vec<Odd>,
+    /// What the calls of leaves cost, over all bundles.
+    cost: CostTotal,
     next: Next,
     #[serde(skip)]
     overview: WorkspaceSnapshot,
+    #[serde(skip)]
+    bill: Bill,
     /// Prints the next command for people.
     #[serde(skip)]
     with_next: bool,
@@ -275,7 +285,10 @@ impl StatusReport {
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
         let next = super::next::next(cx, &overview);
+        let bill = bill(&overview);
         Ok(Self {
+            cost: bill.sum(),
+            bill,
             runs: std::mem::take(&mut overview.runs),
             unread: std::mem::take(&mut overview.unread),
             targets: branches.map(|branch| BranchRow::of(cx, branch)).collect(),
@@ -299,7 +312,7 @@ impl Report for StatusReport {
             let hint = cx.out.faint("# `pdca doctor` says more");
             writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
         }
-        show_all(cx, &self.overview, out)?;
+        show_all(cx, &self.overview, &self.bill, out)?;
         if self.with_next {
             let why = cx.out.faint(format!("# {}", self.next.why));
             writeln!(out, "\nnext: {}   {why}", cx.out.accent(&self.next.command))?;
@@ -323,9 +336,30 @@ impl Report for StatusReport {
     }
 }
 
+/// Returns the cost of a bundle; `None` if it has no record of calls.
+fn overview_cost(entry: &Entry) -> Option<CostTotal> {
+    // Most bundles have none, and asking costs one look.
+    let is_archived = entry.glance.as_ref().is_ok_and(|glance| glance.iterations > 0);
+    if !is_archived && !entry.dir.join(Artifact::Logs.file_name()).is_dir() {
+        return None;
+    }
+    Bundle::at(&entry.dir).ok()?.cost().ok()
+}
+
+/// Returns the cost of all bundles.
+fn bill(overview: &WorkspaceSnapshot) -> Bill {
+    let mut bill = Bill::default();
+    for entry in &overview.entries {
+        let is_accepted = entry.state() == Some(State::Complete);
+        bill.add(&entry.id, overview_cost(entry).unwrap_or_default(), is_accepted);
+    }
+    bill
+}
+
 fn show_all(
     cx: &Context<'_>,
     overview: &WorkspaceSnapshot,
+    bill: &Bill,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if overview.entries.is_empty() {
@@ -352,9 +386,13 @@ fn show_all(
             }
             Ok(glance) => {
                 let slug = one_line(glance.slug.as_deref().unwrap_or("-"), slugs.max(1));
+                let cost = bill.bundles.get(&entry.id).and_then(CostTotal::words);
+                let cost =
+                    cost.map(|cost| format!("[{}] ", cost.split(' ').next().unwrap_or_default()));
                 let line = format!(
-                    "{state}  {:<ids$}  {slug:<slugs$}  {}",
+                    "{state}  {:<ids$}  {slug:<slugs$}  {}{}",
                     entry.id,
+                    cost.unwrap_or_default(),
                     remarks(cx, entry, overview)
                 );
                 writeln!(out, "{}", line.trim_end())?;
@@ -378,6 +416,9 @@ fn show_all(
             "{}",
             cx.out.faint(format!("{} bundles: {}", overview.entries.len(), counts.join(", ")))
         )?;
+    }
+    if let Some(line) = bill.line() {
+        writeln!(out, "{}", cx.out.faint(line))?;
     }
     if overview.landing.branches.len() > 1 {
         for branch in &overview.landing.branches {

@@ -42,6 +42,7 @@ fn the_short_help_names_every_command() {
       select       Turn an export of the tracker into a batch of draft briefs
       status       Show the state of every bundle, or everything about one
       why          Explain why a bundle is not running, and what would change that
+      log          Show what a leaf or a gate printed, also while it runs
       plan         Show the order in which bundles may be built, and why [alias: waves]
       widen        Add globs to the declared paths of a brief, with a reason
       run          Build, gate and review bundles until a person has to decide

@@ -17,6 +17,9 @@ use crate::style::printable;
 
 use schedule::Schedule;
 
+/// The most lines of a builder's notes that are shown.
+const NOTES: usize = 8;
+
 /// Explain why a bundle is not running, and what would change that
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -197,6 +200,26 @@ fn explain(
         && let Some(on) = pdca_driver::stands_on(&site, bundle, snapshot.iterations)
     {
         to.reasons.push(format!("it stands on {on}"));
+    }
+    // Without a patch they are all that the builder had to say.
+    if snapshot.state == State::Planned
+        && let Some(notes) = bundle.read(Artifact::BuildNotes)?
+    {
+        let notes = String::from_utf8_lossy(&notes).into_owned();
+        to.reasons.push(format!("the builder wrote in {}:", Artifact::BuildNotes.file_name()));
+        let lines = notes.lines().filter(|line| !line.trim().is_empty()).take(NOTES);
+        to.reasons.extend(lines.map(|line| format!("  {line}")));
+    }
+    let calls = bundle.calls()?;
+    if let Some(last) = calls.last() {
+        let total = pdca_state::CostTotal::of(calls.iter().map(|call| &call.record));
+        let cost =
+            crate::cost::total(&total).map_or_else(String::new, |cost| format!(", {cost} so far"));
+        let show = cx.typed(&format!("pdca log {id}"));
+        to.reasons.push(format!(
+            "last call: {} ({}){cost}; `{show}` shows it",
+            last.record.leaf, last.record.ending
+        ));
     }
     for name in &snapshot.leftovers {
         to.reasons.push(format!("an earlier step left {}", cx.show(&bundle.dir().join(name))));

@@ -59,7 +59,7 @@ fn every_mistake_of_a_file_is_told_at_once() {
     hint: write a whole number that is not negative or "auto" there, or remove the line to get the default
     error: unknown key `worktree` in [driver]
       --> pdca.toml:4:1
-    hint: known here: lanes, max_duration_secs, max_leaf_calls, max_attempts, max_auto_iters, iterate_from, products, min_free_gb, lane_memory_mb, leaf_memory_mb, gate_base, close_dispositions; `--compat` makes unknown keys warnings
+    hint: known here: lanes, max_duration_secs, max_leaf_calls, max_cost, max_cost_per_issue, max_attempts, max_auto_iters, iterate_from, products, min_free_gb, lane_memory_mb, leaf_memory_mb, gate_base, close_dispositions; `--compat` makes unknown keys warnings
     error: unknown key `gatting` in [[gates.checks]]
       --> pdca.toml:9:1
     hint: did you mean `gating`?

@@ -193,6 +193,10 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
         BeatError::Capped { .. } => {
             told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
         }
+        BeatError::Cost(reached) => {
+            let key = reached.cap.key();
+            told(Exit::Capped).hint(format!("raise `{key}` in [driver], and run it again"))
+        }
         BeatError::Blocked { .. } => {
             told(Exit::RecoveryBlocked).hint(format!("mend the cause, then `pdca unblock {id}`"))
         }

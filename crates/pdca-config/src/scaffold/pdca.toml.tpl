@@ -29,6 +29,9 @@ name = {name}
 #max_duration_secs = 14400
 # How many leaves one run may call; no limit if unset.
 #max_leaf_calls = 200
+# How many dollars the leaves of one run, and those for one issue, may cost.
+#max_cost = 20
+#max_cost_per_issue = 2.50
 # How often a builder may fail on a bundle in a row before a batch leaves it alone; `pdca run <id>` tries again. 0 is no limit.
 #max_attempts = 3
 # How often in a row a red gate or a FAIL of the reviewer goes back to the builder without a person; 0 is never.
@@ -228,6 +231,9 @@ name = {name}
 # Roles: {roles}, and any number of [[leaves.advisory]].
 {leaves}
 # All a leaf may say, and its defaults.
+#[leaves]
+#transcript_kb = 1024                       # how much of what each call prints is kept in the bundle
+
 #[leaves.reviewer]
 #mode = "command"                           # "stub" starts nothing
 #interactive = false                        # hands over the terminal
@@ -243,6 +249,8 @@ name = {name}
 #writable = ["/var/cache/tool"]             # places it may write besides its own
 #env = { TOOL_HOME = "/opt/tool" }
 #env_pass = ["NPM_TOKEN"]                   # credentials it gets all the same
+#price = { input = 1.25, output = 10 }      # dollars for a million tokens, where the agent tells no cost
+#cost_per_call = 0.30                       # dollars for a call, where it tells no tokens either
 #family = "vendor"                          # these four are handed on as {family}, {model}, …
 #model = "large"
 #effort = "high"

@@ -9,11 +9,12 @@ use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, 
 use pdca_events::WarningCode;
 use pdca_journal::Request;
 use pdca_process::Cancel;
-use pdca_state::{Bundle, BundleId, Reentry, State, chain};
+use pdca_state::{Bundle, BundleId, CostTotal, Reentry, State, chain};
 
 use super::looks::Looks;
 use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
+use crate::calls::{CostCap, CostReached, cost_of_run};
 use crate::drift::Drifted;
 use crate::event::{Hold, Scope, What};
 use crate::integrate::{Base, GateBase, gate_bases, leave_red_bases};
@@ -36,6 +37,8 @@ pub struct Batched {
     pub stopped: Option<Stop>,
     /// The verdicts over the branches alone.
     pub bases: Vec<Base>,
+    /// What the calls of the run cost so far; `None` outside a run.
+    pub cost: Option<CostTotal>,
 }
 
 /// A reason that ends a pool early, other than a signal.
@@ -49,6 +52,8 @@ pub enum Stop {
     Room(Short),
     /// The login of an agent is not accepted, so nothing more was started. Bundles in flight were finished.
     SignedOut { agent: String, said: String },
+    /// The run spent what it may, so nothing more was started. Calls in flight were finished.
+    Cost(CostReached),
     /// A branch that bundles are built on is red by itself.
     BaseRed { bases: Vec<Base> },
     /// The journal of the run cannot be written.
@@ -126,11 +131,20 @@ impl Driver<'_> {
         {
             host.stopped.get_or_insert(Stop::SignedOut { agent, said });
         }
+        let stopped_by_cost = |result: &Result<BandEnd, BeatError>| {
+            matches!(result, Err(BeatError::Cost(CostReached { cap: CostCap::Run, .. })))
+        };
+        if let Some(reached) = self.run_cost_reached()
+            && (batch.bundles.iter().any(is_left) || host.results.values().any(stopped_by_cost))
+        {
+            host.stopped.get_or_insert(Stop::Cost(reached));
+        }
         let mut batched = Batched {
             driven: Vec::new(),
             left: Vec::new(),
             stopped: host.stopped,
             bases: host.bases,
+            cost: self.run.map(|run| cost_of_run(self.config, &self.config.run, &run.batch())),
         };
         for bundle in &batch.bundles {
             let id = bundle.id();
@@ -155,6 +169,7 @@ fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> 
     if jobs.of(bundle.id()).exists()
         && let Ok(_taken) = cx.config.locks().take(bundle.id())
     {
+        cx.keep_left_calls(bundle);
         jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
     }
     cx.tell(bundle, What::Halted { halt });
@@ -391,6 +406,8 @@ impl BatchHost<'_> {
                 Err(error) => self.stopped = Some(Stop::Record { error: chain(&error) }),
             }
         } else if !driver.cancel.is_cancelled()
+            // The run stays open, so that the next command goes on under the same cap.
+            && driver.run_cost_reached().is_none()
             && let Err(error) = run.finish()
         {
             self.stop(Stop::Record { error: chain(&error) });
@@ -513,6 +530,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
             || self.short.is_some()
             || self.is_refused()
             || self.driver.config.breaker.any_signed_out().is_some()
+            || self.driver.run_cost_reached().is_some()
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn read(line: &str, progress: &mut Progress) {
         output: tokens(" received").unwrap_or(0),
     });
     let cost = number(" session").and_then(|text| text.strip_prefix('$')?.parse().ok());
-    progress.transcript.cost_usd = cost.or(progress.transcript.cost_usd);
+    progress.transcript.cost = cost.or(progress.transcript.cost);
 }
 
 /// `120`, `2.3k` or `1.2M`.

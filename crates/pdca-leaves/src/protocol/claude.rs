@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Complaint, End, Progress, Usage, number, status, text};
+use super::{Complaint, End, Progress, Usage, dollars, number, status, text};
 
 /// Its own first pauses are shorter than this.
 const TOLD: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ fn assistant(record: &Value, progress: &mut Progress) {
 
 fn result(record: &Value, progress: &mut Progress) {
     progress.session(text(record, "/session_id"));
-    progress.transcript.cost_usd = record.pointer("/total_cost_usd").and_then(Value::as_f64);
+    progress.transcript.cost = dollars(record, "/total_cost_usd");
     if let Some(usage) = record.pointer("/usage") {
         let cached = number(usage, "/cache_read_input_tokens");
         let made = number(usage, "/cache_creation_input_tokens");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Complaint, End, Progress, Usage, number, status, text};
+use super::{Complaint, End, Progress, Usage, dollars, number, status, text};
 
 pub(super) fn read(record: &Value, progress: &mut Progress) {
     progress.session(text(record, "/sessionID"));
@@ -29,8 +29,9 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
                 cached,
                 output: number(part, "/tokens/output"),
             });
-            if let Some(cost) = part.pointer("/cost").and_then(Value::as_f64) {
-                *progress.transcript.cost_usd.get_or_insert(0.0) += cost;
+            if let Some(cost) = dollars(part, "/cost") {
+                let all = progress.transcript.cost.get_or_insert_default();
+                *all = all.plus(cost);
             }
             if text(part, "/reason") == Some("stop") {
                 progress.transcript.end = Some(End::Success);

@@ -7,6 +7,7 @@ mod attempts;
 mod command;
 mod independence;
 mod protocol;
+mod render;
 mod resume;
 mod scene;
 mod stubs;

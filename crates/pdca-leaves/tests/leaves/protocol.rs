@@ -26,7 +26,7 @@ fn each_protocol_tells_message_session_usage_cost_and_tools() {
             said.message.unwrap(),
             said.session.unwrap(),
             said.usage.unwrap(),
-            said.cost_usd,
+            said.cost.map(pdca_state::Money::micros),
             said.tool_calls,
         )
     };
@@ -37,7 +37,7 @@ fn each_protocol_tells_message_session_usage_cost_and_tools() {
             "The rate limit is shown now.".into(),
             "6f1c0a8e-1111-4222-8333-444455556666".into(),
             usage(420, 300, 50),
-            Some(0.0421),
+            Some(42_100),
             1
         )
     );
@@ -57,7 +57,7 @@ fn each_protocol_tells_message_session_usage_cost_and_tools() {
     );
     assert_eq!(
         read(Protocol::Opencode, OPENCODE),
-        ("Finished.".into(), "ses_1".into(), usage(35, 4, 12), Some(0.03), 1)
+        ("Finished.".into(), "ses_1".into(), usage(35, 4, 12), Some(30_000), 1)
     );
 }
 
@@ -146,7 +146,7 @@ fn aider_tells_tokens_and_cost_in_words() {
     let text = b"Applied edit to a.py\nTokens: 2.3k sent, 120 received. Cost: $0.01 message, $0.02 session.\n";
     let said = Reader::read(Protocol::Aider, text);
     assert_eq!(said.usage, Some(Usage { input: 2300, cached: 0, output: 120 }));
-    assert_eq!(said.cost_usd, Some(0.02));
+    assert_eq!(said.cost, Some(pdca_state::Money::from_micros(20_000)));
 }
 
 fn protocols() -> impl Strategy<Value = Protocol> {

@@ -68,7 +68,7 @@ impl BundleDir {
     }
 
     /// Returns the path of a file below the bundle, after creating the directories above it.
-    pub(super) fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
+    pub(crate) fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
         let inside = inside(&self.path, relative).filter(|_| self.require_inside().is_ok());
         let path = self.path.join(inside.ok_or_else(|| self.outside(relative.as_str()))?);
         let dir = path.parent().unwrap_or(&self.path);

@@ -44,6 +44,8 @@ pub struct SummaryInputs<'a> {
     pub products: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
+    /// The cost of the leaves so far, in words; `None` if nothing is known of it.
+    pub cost: Option<&'a str>,
     /// Hints for the next review of the process, one line each.
     pub act_candidates: &'a [String],
 }
@@ -89,6 +91,7 @@ impl<'a> SummaryInputs<'a> {
             protected: &[],
             products: &[],
             attachments: &[],
+            cost: None,
             act_candidates: &[],
         }
     }
@@ -360,6 +363,9 @@ fn proof(out: &mut String, inputs: &SummaryInputs<'_>) {
         ("Not proven", format!("{} (and whatever §6 lists)", or_nothing(unproven.join("; ")))),
     ] {
         line(out, format_args!("- {title}: {}", quoting::inline(&text)));
+    }
+    if let Some(cost) = inputs.cost {
+        line(out, format_args!("- Cost of the leaves: {}", quoting::inline(cost)));
     }
     if inputs.close_disposition.is_some() {
         return;

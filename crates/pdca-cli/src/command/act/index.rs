@@ -96,6 +96,9 @@ impl Page<'_, '_> {
             iterations => format!("{} attempts", u64::from(iterations) + 1),
         };
         self.line("  ", &format!("{attempts}, {}", cost(cycle.gates)))?;
+        if let Some(cost) = crate::cost::total(&cycle.cost) {
+            self.line("  cost     ", &cost)?;
+        }
         self.line("  touches  ", &touches(&cycle.touches))?;
         for item in &cycle.needs_human {
             let mark = if item.open { "  §6  [ ] " } else { "  §6  [x] " };
@@ -118,6 +121,11 @@ impl Page<'_, '_> {
     }
 
     fn together(&mut self, index: &Index) -> Result<(), Failure> {
+        if let Some(cost) = crate::cost::total(&index.cost) {
+            let each = index.cost_per_accepted_usd_micros;
+            let each = each.map_or_else(String::new, |each| format!(", {each} per accepted issue"));
+            writeln!(self.out, "\ncost: {cost}{each}")?;
+        }
         self.title("recurring", index.patterns.len())?;
         for pattern in &index.patterns {
             let cycles = self.some(&pattern.cycles);

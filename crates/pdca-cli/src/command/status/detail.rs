@@ -120,6 +120,10 @@ impl Report for BundleReport {
             let url = published.url.as_deref().or(published.branch.as_deref()).unwrap_or_default();
             writeln!(out, "  published  {}", printable(&format!("{url} ({state})")))?;
         }
+        if let Some(cost) = row.cost.as_ref().and_then(crate::cost::total) {
+            let show = cx.typed(&format!("pdca log {}", snapshot.id));
+            writeln!(out, "  cost       {cost}  {}", cx.out.faint(show))?;
+        }
         if let Some(brief) = &snapshot.brief {
             fields(cx, brief, out)?;
         }

@@ -69,6 +69,7 @@ fn scripts_get_the_documented_fields() {
       "conflicts_with": [
         "4"
       ],
+      "cost": null,
       "dir": "[TMP]/ws/results/issue_3",
       "disposition": "fix",
       "doing": null,
@@ -100,6 +101,7 @@ fn scripts_get_the_documented_fields() {
       "blocked": null,
       "blocked_by": [],
       "conflicts_with": [],
+      "cost": null,
       "dir": "[TMP]/ws/results/issue_6",
       "disposition": null,
       "doing": null,

@@ -99,6 +99,7 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
     if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
         // The recorded end of a resolver counts only while its work is still in the checkout.
+        cx.keep_calls(ask.bundle, &job);
         cx.config.jobs().remove(&job).map_err(BeatError::Own)?;
     }
     let marked = mark(ask).map_err(CheckoutError::Objects)?;

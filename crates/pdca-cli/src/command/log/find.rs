@@ -1,0 +1,187 @@
+//! Finds the log that a person means.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_leaves::{Protocol, Trace};
+use pdca_state::{Artifact, Bundle, KeptCall};
+
+use super::nothing;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::session;
+
+/// How deep below a bundle's jobs a child's directory may lie.
+const DEEP: usize = 4;
+
+/// A log.
+pub(super) enum Found {
+    /// Of a child that has not ended.
+    Live(Live),
+    /// Of a call that is on record.
+    Kept(Box<KeptCall>),
+    /// Of gates.
+    Gates(GateLogs),
+}
+
+/// A child that has not ended.
+pub(super) struct Live {
+    /// Its directory.
+    pub(super) dir: Utf8PathBuf,
+    /// What it prints.
+    pub(super) log: Utf8PathBuf,
+    /// The same, open: the directory goes when the result is published.
+    pub(super) file: fs_err::File,
+    /// The leaf, or `gate`.
+    pub(super) leaf: String,
+    pub(super) protocol: Protocol,
+    /// The name of the call; `None` for a gate.
+    pub(super) call: Option<String>,
+}
+
+/// The logs of the gates of an attempt, by name.
+pub(super) struct GateLogs {
+    pub(super) attempt: u32,
+    pub(super) logs: Vec<(String, Utf8PathBuf)>,
+}
+
+pub(super) fn find(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    what: Option<&str>,
+    attempt: Option<u32>,
+) -> Result<Found, Failure> {
+    let id = bundle.id();
+    let newest = bundle.newest_attempt()?;
+    if let Some(attempt) = attempt.filter(|attempt| !(1..=newest).contains(attempt)) {
+        let hint = cx.typed(&format!("pdca log {id} --attempt {newest}"));
+        return Err(Failure::usage(format!("{id} has no attempt {attempt}"))
+            .hint(format!("it has {newest}; `{hint}` shows the newest")));
+    }
+    let wanted = what.map(|what| match what {
+        "review" => "reviewer",
+        "build" => "builder",
+        "gates" => "gate",
+        other => other,
+    });
+    if attempt.is_none_or(|attempt| attempt == newest) {
+        let live = live(cx, bundle)?;
+        let is_it = |live: &Live| wanted.is_none_or(|wanted| live.leaf == wanted);
+        if let Some(live) = live.into_iter().find(is_it) {
+            return Ok(Found::Live(live));
+        }
+    }
+    let calls = bundle.calls()?;
+    let is_it = |call: &&KeptCall| {
+        attempt.is_none_or(|attempt| call.attempt == attempt)
+            && wanted.is_none_or(|wanted| call.record.leaf == wanted || call.record.role == wanted)
+    };
+    if wanted != Some("gate")
+        && let Some(call) = calls.iter().rev().find(is_it)
+    {
+        return Ok(Found::Kept(Box::new(call.clone())));
+    }
+    let gates = gates(bundle, wanted, attempt, newest)?;
+    match gates {
+        Some(gates) => Ok(Found::Gates(gates)),
+        None => Err(missing(cx, bundle, what, attempt, &calls)),
+    }
+}
+
+/// Returns the logs of the gates in the newest attempt that has some, or in the given one.
+fn gates(
+    bundle: &Bundle,
+    wanted: Option<&str>,
+    attempt: Option<u32>,
+    newest: u32,
+) -> Result<Option<GateLogs>, Failure> {
+    let Some(wanted) = wanted else { return Ok(None) };
+    let is_role = pdca_leaves::ROLES.iter().any(|role| role.name == wanted);
+    if is_role {
+        return Ok(None);
+    }
+    let attempts = attempt.map_or_else(|| (1..=newest).rev().collect(), |attempt| vec![attempt]);
+    for attempt in attempts {
+        let dir = bundle.attempt_dir(attempt)?.join(Artifact::GateLogs.file_name());
+        let Ok(entries) = dir.read_dir_utf8() else { continue };
+        let paths = entries.flatten().map(camino::Utf8DirEntry::into_path);
+        let named = paths.filter_map(|path| {
+            let name = path.file_name()?.strip_suffix(".log")?.to_owned();
+            (wanted == "gate" || name == wanted).then_some((name, path))
+        });
+        let mut logs: Vec<(String, Utf8PathBuf)> = named.collect();
+        logs.sort_unstable();
+        if !logs.is_empty() {
+            return Ok(Some(GateLogs { attempt, logs }));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the children of a bundle that have not ended, newest first; none if no driver works on it.
+fn live(cx: &Context<'_>, bundle: &Bundle) -> Result<Vec<Live>, Failure> {
+    let site = session::site(cx)?;
+    let mut found = Vec::new();
+    if site.locks().at_work_on(bundle.id()).is_ok_and(|holder| holder.is_some()) {
+        look(&site.jobs().of(bundle.id()), DEEP, &mut found);
+    }
+    found.sort_by(|(a, _), (b, _)| b.cmp(a));
+    Ok(found.into_iter().map(|(_, live)| live).collect())
+}
+
+fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, Live)>) {
+    if deep == 0 {
+        return;
+    }
+    let Ok(entries) = dir.read_dir_utf8() else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        // A copy of the checkout may be large, and is no log.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || entry.file_name() == "checkout" {
+            continue;
+        }
+        let log = pdca_process::log_path(path);
+        // Read before the verdict: a call whose header is there is not on record yet, even if it has ended.
+        let header = Trace::load(path).ok().flatten().map(|trace| trace.header);
+        let is_open = header.is_some() || matches!(pdca_process::load_verdict(path), Ok(None));
+        if is_open
+            && let Ok(file) = fs_err::File::open(&log)
+            && let Ok(began) = file.metadata().and_then(|log| log.modified())
+        {
+            let (leaf, protocol, call) = header.map_or_else(
+                || ("gate".to_owned(), Protocol::Text, None),
+                |header| (header.leaf, header.protocol, Some(header.call)),
+            );
+            found.push((began, Live { dir: path.to_owned(), log, file, leaf, protocol, call }));
+        }
+        look(path, deep - 1, found);
+    }
+}
+
+fn missing(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    what: Option<&str>,
+    attempt: Option<u32>,
+    calls: &[KeptCall],
+) -> Failure {
+    let id = bundle.id();
+    let of = attempt.map_or_else(String::new, |attempt| format!(" in attempt {attempt}"));
+    if calls.is_empty() {
+        let what = what.map_or_else(|| "of any leaf".to_owned(), |what| format!("of `{what}`"));
+        let run = cx.typed(&format!("pdca why {id}"));
+        return nothing(
+            format!("{id} has no log {what}{of}"),
+            format!(
+                "nothing was called yet, or it was by a version that kept no logs; `{run}` says what it waits for"
+            ),
+        );
+    }
+    let mut leaves: Vec<String> = calls.iter().map(|call| call.record.leaf.clone()).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    let what = what.unwrap_or("any leaf");
+    let show = cx.typed(&format!("pdca log {id}"));
+    nothing(
+        format!("{id} has no log of `{what}`{of}"),
+        format!("there are logs of {}; `{show}` shows the newest", leaves.join(", ")),
+    )
+}

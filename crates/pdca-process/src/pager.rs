@@ -1,0 +1,43 @@
+//! A program that shows text to the person at the terminal, a screen at a time.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+/// Gives `text` to the pager, as a shell starts it, and waits until the person leaves it. `Ok(false)` means that it could
+/// not be started or failed, and nothing may have been shown.
+pub fn page(pager: &OsStr, text: &[u8]) -> io::Result<bool> {
+    // As git does: `$PAGER` may have arguments, and `less` then ends by itself if all fits the screen.
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(pager).env("LESS", "FRX").stdin(Stdio::piped());
+    let mut child = command.spawn()?;
+    let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text));
+    let status = child.wait()?;
+    match written {
+        // The person left before the end.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(status.success()),
+        written => written.map(|()| status.success()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pager_gets_the_text_and_may_have_arguments() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("shown");
+        let pager = format!("cat > '{}'", file.display());
+        assert!(page(OsStr::new(&pager), b"words").unwrap());
+        assert_eq!(std::fs::read(file).unwrap(), b"words");
+    }
+
+    #[test]
+    fn a_pager_that_is_left_early_is_no_error_and_one_that_fails_is_told() {
+        let long = vec![b'x'; 1 << 20];
+        assert!(page(OsStr::new("true"), &long).unwrap());
+        assert!(!page(OsStr::new("exit 3"), b"words").unwrap());
+    }
+}
