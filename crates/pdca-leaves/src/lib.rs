@@ -77,10 +77,11 @@ mod pause;
 mod pulse;
 mod session;
 mod stub;
+mod tail;
 
 mod proposal;
 
-pub use agent_config::is_agent_config;
+pub use agent_config::{agent_imports, is_agent_config};
 pub use attempt::Flaw;
 pub use breaker::Breaker;
 pub use call::{BoxError, Call, CallFacts, CallPaths, call};

@@ -44,4 +44,5 @@ pub(super) static PRESET: Preset = Preset {
     // Without it, it waits for a price table from the network before it starts.
     env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
     guard_env: &[],
+    independent_env: &[],
 };
