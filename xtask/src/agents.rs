@@ -2,12 +2,16 @@
 //!
 //! 1. Pinned versions are installed below `target/agents/`. What cannot be installed is skipped, by name.
 //! 2. For each agent and each wall of the host a batch of two bundles is built and reviewed on two lanes, accepted, and a conflict is resolved.
-//! 3. For each agent and each fault of a provider one bundle is built, and the class of the ending is compared.
-//! 4. The table is printed, and with `--write` put into the page.
+//! 3. For each agent and each fault of a provider one bundle is built; the class of the ending and the spent attempts are compared.
+//! 4. A builder pushes and merges, a change carries configuration for its reviewer, a batch meets a limit and a bad key, and a new user
+//!    gets from `init` to a review.
+//! 5. The table is printed, and with `--write` put into the page.
 //!
 //! The model is `fake-model` of the testkit: no account, no key, no network beyond the registries. The agents have a fresh home
 //! directory, and run as an ordinary user where this program is root and can become one.
 
+mod attack;
+mod batch;
 mod cell;
 mod fault;
 mod install;
@@ -15,6 +19,7 @@ mod scene;
 mod work;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use batch::Story;
 use cell::{Cell, Verdict};
 use clap::ValueEnum;
 use fault::Fault;
@@ -35,6 +40,9 @@ pub(crate) struct Args {
     /// Run all agents; claude and codex if not given
     #[arg(long, conflicts_with = "agent")]
     all: bool,
+    /// Run what takes two minutes, and skip what is not installed within one
+    #[arg(long, conflicts_with_all = ["all", "only", "write"])]
+    quick: bool,
     /// Run this agent (may be repeated)
     #[arg(long, value_name = "NAME")]
     agent: Vec<Agent>,
@@ -59,6 +67,8 @@ pub(crate) struct Args {
 enum Part {
     Roles,
     Faults,
+    Attacks,
+    Stories,
 }
 
 /// An agent that has a preset.
@@ -108,7 +118,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut skipped = Vec::new();
     let mut installed = Vec::new();
     for agent in chosen {
-        match install::install(agent, root)? {
+        match install::install(agent, root, args.quick)? {
             Ok(program) => installed.push(program),
             Err(why) => skipped.push(format!("{} is skipped: {why}", agent.name())),
         }
@@ -138,20 +148,37 @@ fn tried(
     surroundings: &Surroundings,
 ) -> Result<Vec<Cell>, Stopped> {
     let mut cells = Vec::new();
-    if args.only != Some(Part::Faults) {
-        for wall in scene::walls() {
+    let is_asked = |part: Part| args.only.is_none_or(|only| only == part);
+    if is_asked(Part::Roles) {
+        for wall in scene::walls().into_iter().take(if args.quick { 1 } else { usize::MAX }) {
             cells.extend(work::try_roles(program, wall, surroundings, args.keep)?);
         }
     }
-    if args.only != Some(Part::Roles) {
-        for fault in Fault::value_variants() {
+    if is_asked(Part::Faults) {
+        let is_quick = |fault: &&Fault| !args.quick || QUICK.contains(fault);
+        for fault in Fault::value_variants().iter().filter(is_quick) {
             if args.fault.is_empty() || args.fault.contains(fault) {
                 cells.push(fault::try_fault(program, *fault, surroundings, args.keep)?);
             }
         }
     }
+    if is_asked(Part::Attacks) {
+        // aider runs no commands and judges nothing.
+        if program.agent != Agent::Aider {
+            cells.push(attack::try_guard(program, surroundings, args.keep)?);
+            cells.push(attack::try_planted(program, surroundings, args.keep)?);
+        }
+    }
+    if is_asked(Part::Stories) {
+        for story in Story::ALL.into_iter().filter(|story| !args.quick || *story != Story::Limit) {
+            cells.push(batch::try_story(program, story, surroundings, args.keep)?);
+        }
+    }
     Ok(cells)
 }
+
+/// Faults that an agent tells at once.
+const QUICK: [Fault; 2] = [Fault::Unauthorized, Fault::Context];
 
 /// Builds the programs of this workspace and returns their directory.
 fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {

@@ -23,13 +23,14 @@ const DIRECTORIES: [&str; 14] = [
 ];
 
 /// Files of agents, at any depth.
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     "claude.md",
     "claude.local.md",
     "agents.md",
     "agents.override.md",
     "agent.md",
     "gemini.md",
+    "context.md",
     "qwen.md",
     "opencode.json",
     "opencode.jsonc",

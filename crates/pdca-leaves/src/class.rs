@@ -94,6 +94,9 @@ impl Wait {
     }
 }
 
+/// Lines about something else than the model: opencode cannot fetch its list of models, and works on with the one it has.
+const BESIDE: [&str; 2] = ["models.dev", "models.opencode.ai"];
+
 /// What the records say, the newest first; then the last lines of `printed`.
 pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnosis> {
     let records = transcript.complaints.iter().rev();
@@ -101,7 +104,8 @@ pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnos
         // Records were looked at already, and what tools print stands in them.
         // A record of the protocol may quote anything; it counts only where it was read as one.
         let lines = printed.lines().rev().filter(|line| !line.trim_start().starts_with("{\""));
-        let lines = lines.filter(|line| !line.trim().is_empty()).take(LINES);
+        let is_beside = |line: &&str| BESIDE.iter().any(|word| line.contains(word));
+        let lines = lines.filter(|line| !line.trim().is_empty() && !is_beside(line)).take(LINES);
         lines
             .map(|line| Complaint { text: line.to_owned(), ..Complaint::default() })
             .find_map(|line| of_complaint(&line))
@@ -392,6 +396,8 @@ mod tests {
         let far = format!("429 Too Many Requests\n{}", "fine\n".repeat(LINES));
         assert_eq!(of(&far), None);
         assert_eq!(of("{\"output\":\"429 Too Many Requests\"}\n"), None);
+        let beside = "level=ERROR message=\"Failed to fetch models.dev\" cause=\"Unable to connect.\"\n";
+        assert_eq!(of(beside), None, "it works on without");
     }
 
     #[test]

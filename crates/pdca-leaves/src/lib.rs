@@ -79,6 +79,7 @@ mod session;
 mod stub;
 mod tail;
 
+mod probe;
 mod proposal;
 
 pub use agent_config::{agent_imports, is_agent_config};
@@ -92,6 +93,7 @@ pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
 pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
 pub use problem::{ConfigFlaw, LeafConfigProblem};
+pub use probe::{ProbeEnding, Probed, probe};
 pub use proposal::{Proposal, ProposalError};
 pub use protocol::{Complaint, End, MAX_LINE, Protocol, Reader, Transcript, Usage};
 pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};

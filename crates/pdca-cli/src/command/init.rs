@@ -3,6 +3,7 @@
 mod agents;
 mod detect;
 mod guard;
+mod instructions;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use self::agents::{AgentPair, Chosen};
 use self::detect::{Found, GateRow};
+use self::instructions::AgentsFiles;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
@@ -56,6 +58,9 @@ pub(crate) struct Args {
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
     guard: Vec<pdca_guard::Agent>,
+    /// For which agents instruction files are written: `.claude/agents/`, `.claude/commands/pdca.md`, a section of AGENTS.md
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    agents_files: AgentsFiles,
 }
 
 fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
@@ -86,7 +91,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
     let guarded: BTreeSet<&str> =
         guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
-    let items = plan(&dir, &found, pair, &guarded, &mut notes)?;
+    let mut items = plan(&dir, &found, pair, &guarded, &mut notes)?;
+    items.extend(instructions::items(&dir, args.agents_files, &pair.names().collect())?);
     for note in &notes {
         writeln!(err, "note: {note}")?;
     }
