@@ -134,7 +134,8 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         println!("{line}");
     }
     if args.write {
-        write(root, &cell::table(&cells))?;
+        let is_whole = args.all && args.only.is_none() && args.fault.is_empty();
+        write(root, &cell::table(&cells), is_whole)?;
     }
     let wrong = cells.iter().filter(|cell| cell.verdict() == Verdict::Differs).count();
     println!("agents: {} cells, {wrong} differ, {} agents skipped", cells.len(), skipped.len());
@@ -189,19 +190,34 @@ fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {
     Ok(root.join("target/debug"))
 }
 
-/// Replaces what is between the marks of the page.
-fn write(root: &Utf8Path, table: &str) -> Result<(), Stopped> {
+/// Replaces what is between the marks of the page: all of it, or the rows of the cells that were run.
+fn write(root: &Utf8Path, table: &str, is_whole: bool) -> Result<(), Stopped> {
     let path = root.join(PAGE);
     let text = fs_err::read_to_string(&path)?;
-    fs_err::write(&path, replaced(&text, table).ok_or("the page has no marks for the table")?)?;
+    let page = replaced(&text, table, is_whole).ok_or("the page has no marks for the table")?;
+    fs_err::write(&path, page)?;
     println!("{PAGE} is written");
     Ok(())
 }
 
-fn replaced(text: &str, table: &str) -> Option<String> {
+fn replaced(text: &str, table: &str, is_whole: bool) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
+    let (old, after) = rest.split_once(END)?;
+    let table = if is_whole { table.to_owned() } else { merged(old.trim(), table) };
     Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+/// Puts rows in the place of those for the same agent, subject and wall, and what is new to the end.
+fn merged(old: &str, new: &str) -> String {
+    let key = |row: &str| row.splitn(5, '|').take(4).map(str::to_owned).collect::<Vec<_>>();
+    let mut rows: Vec<&str> = old.lines().collect();
+    for row in new.lines().filter(|row| !row.is_empty()) {
+        match rows.iter_mut().find(|old| key(old) == key(row)) {
+            Some(old) => *old = row,
+            None => rows.push(row),
+        }
+    }
+    rows.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -211,9 +227,17 @@ mod tests {
     #[test]
     fn a_table_takes_the_place_of_the_one_before() {
         let page = format!("# Agents\n\n{BEGIN}old\n{END}\nmore\n");
-        let once = replaced(&page, "| a |\n").unwrap();
+        let once = replaced(&page, "| a |\n", true).unwrap();
         assert_eq!(once, format!("# Agents\n\n{BEGIN}\n| a |\n\n{END}\nmore\n"));
-        assert_eq!(replaced(&once, "| a |\n").unwrap(), once);
-        assert_eq!(replaced("# Agents\n", "| a |\n"), None);
+        assert_eq!(replaced(&once, "| a |\n", true).unwrap(), once);
+        assert_eq!(replaced("# Agents\n", "| a |\n", true), None);
+    }
+
+    #[test]
+    fn a_part_of_the_cells_replaces_its_own_rows() {
+        let old = "| a | 401 | w | auth | 1 |\n| b | 401 | w | auth | 1 |";
+        let new = "| b | 401 | w | auth | 9 |\n| b | 429 | w | throttled | 2 |\n";
+        let both = "| a | 401 | w | auth | 1 |\n| b | 401 | w | auth | 9 |\n| b | 429 | w | throttled | 2 |\n";
+        assert_eq!(merged(old, new), both);
     }
 }

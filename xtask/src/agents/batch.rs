@@ -105,7 +105,7 @@ fn limit(scene: &Scene<'_>, agent: Agent, said: &mut String) -> Result<String, S
 
 fn bad_key(scene: &Scene<'_>, agent: Agent, said: &mut String) -> Result<String, Stopped> {
     scene.workspace(&builder(agent), &IDS)?;
-    let ran = scene.pdca(&["batch", "--lanes", "4"])?;
+    let ran = scene.pdca(&["batch", "--lanes", "2"])?;
     let told = ran.text.matches("so nothing more was started").count();
     *said = ran.text;
     let events = scene.events()?;
