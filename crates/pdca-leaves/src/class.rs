@@ -135,7 +135,7 @@ fn of_status(status: Option<u16>) -> Option<FailureClass> {
 }
 
 /// Words of each class, in the order in which they count, and status codes that stand for it in a text.
-const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
+const WORDS: [(FailureClass, &[&str], &[&str]); 6] = [
     (
         FailureClass::ContextTooLong,
         &[
@@ -186,11 +186,8 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
             "at capacity",
             "resource_exhausted",
             "exceeded your current quota",
-            "internalservererror",
             "serviceunavailable",
             "service unavailable",
-            "server_error",
-            "internal server error",
             "bad gateway",
             "gateway timeout",
         ],
@@ -222,7 +219,14 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
             "socket hang up",
             "network error",
             "premature close",
+            "server disconnected",
         ],
+        &[],
+    ),
+    // litellm calls a refused connection an error of the server too, so that these count last.
+    (
+        FailureClass::Throttled,
+        &["internalservererror", "internal server error", "server_error"],
         &[],
     ),
 ];
@@ -375,6 +379,8 @@ mod tests {
             ("unexpected status 401 Unauthorized: , url: http://x/responses", Auth),
             ("Invalid API key · Please run /login", Auth),
             ("litellm.AuthenticationError: AuthenticationError: bad", Auth),
+            ("litellm.InternalServerError: OpenAIException - Connection error.", Host),
+            ("litellm.InternalServerError: OpenAIException - it broke", Throttled),
             ("API key not valid. Please pass a valid API key.", Auth),
             ("API Error: 400 You have reached your specified API usage limits.", Throttled),
             ("Prompt is too long", ContextTooLong),
