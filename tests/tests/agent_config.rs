@@ -59,7 +59,8 @@ fn a_file_that_the_base_has_is_as_the_base_has_it() {
 
 #[test]
 fn documents_that_the_bases_files_import_are_as_the_base_has_them() {
-    let planted = ["docs/rules.md", "docs/deep.md", "docs/new.md", "style.txt", "linked.md", "other.md"];
+    let planted =
+        ["docs/rules.md", "docs/deep.md", "docs/new.md", "style.txt", "linked.md", "other.md"];
     let scene = Scene::with_leaves(&plant(&planted), REVIEWER, "");
     for (file, text) in [
         ("AGENTS.md", "Follow @docs/rules.md.\n"),

@@ -166,7 +166,8 @@ fn others_go_ahead_once_the_first_call_has_an_answer() {
         echo '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"I begin.\"}}'\n\
         while [ \"$(wc -l < \"$PDCA_WORKSPACE/calls/codex\")\" -lt 2 ]; do sleep 0.05; done\n\
         echo \"$PDCA_ISSUE\" > \"new-$PDCA_ISSUE.txt\"\necho '{\"type\":\"turn.completed\"}'\n";
-    let config = "[leaves.builder]\nagent = \"codex\"\nwritable = [\"calls\"]\ntimeout_secs = 100\n";
+    let config =
+        "[leaves.builder]\nagent = \"codex\"\nwritable = [\"calls\"]\ntimeout_secs = 100\n";
     let scene = scene(config, &[("codex", waiting)]);
     scene.brief("1", &[]);
     scene.brief("2", &[]);

@@ -50,8 +50,11 @@ impl Start {
         let program = format!("#!/bin/sh\nexec {} {around}/claude.script\n", fake_leaf());
         fs_err::write(bin.join("claude"), program).unwrap();
         fs_err::set_permissions(bin.join("claude"), Permissions::from_mode(0o755)).unwrap();
-        fs_err::write(around.join(".gitconfig"), "[user]\n\tname = Ada\n\temail = ada@example.com\n")
-            .unwrap();
+        fs_err::write(
+            around.join(".gitconfig"),
+            "[user]\n\tname = Ada\n\temail = ada@example.com\n",
+        )
+        .unwrap();
         let path = format!("{bin}:/usr/local/bin:/usr/bin:/bin");
         Self { scene: scene.env("PATH", &path), dir }
     }
@@ -77,9 +80,8 @@ fn from_init_to_a_review_without_an_edit_of_the_configuration() {
     let slug = text.lines().find(|line| line.starts_with("- **Slug:**")).unwrap();
     fs_err::write(&brief, text.replace(slug, "- **Slug:** greet-the-world")).unwrap();
     start.pdca(&["run", "7"]).expect(0);
-    let read = |name: &str| {
-        fs_err::read_to_string(start.dir.join("results/issue_7").join(name)).unwrap()
-    };
+    let read =
+        |name: &str| fs_err::read_to_string(start.dir.join("results/issue_7").join(name)).unwrap();
     assert!(read("patch.diff").contains("+hello, world"));
     assert!(read("check-review.md").contains("| C1 Spec | PASS |"));
 }

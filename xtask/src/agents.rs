@@ -18,8 +18,8 @@ mod install;
 mod scene;
 mod work;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use batch::Story;
+use camino::{Utf8Path, Utf8PathBuf};
 use cell::{Cell, Verdict};
 use clap::ValueEnum;
 use fault::Fault;
@@ -128,6 +128,10 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut cells = Vec::new();
     for program in &installed {
         cells.extend(tried(args, program, &surroundings)?);
+        if args.write {
+            // What was seen stays, should a later agent stop the run.
+            write(root, &cell::table(&cells), false)?;
+        }
     }
     println!("\n{}", cell::table(&cells));
     for line in &skipped {

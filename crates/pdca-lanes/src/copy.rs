@@ -28,7 +28,7 @@ type Entries = BTreeMap<BString, (Mode, ObjectId)>;
 /// Files that are to be as they were before the change.
 #[derive(Clone, Copy)]
 pub struct Selected<'a> {
-    /// Whether a path is one of them.
+    /// Says whether a path is one of them.
     pub is_of: &'a dyn Fn(&str) -> bool,
     /// The further paths that such a file, with its text, brings in. A `*` stands for any letters.
     pub imports: &'a dyn Fn(&str, &str) -> Vec<String>,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Selected<'_> {
     }
 }
 
-/// How often an imported file may import another.
+/// The longest chain of files that import each other.
 const DEPTH: usize = 6;
 
 impl Selected<'_> {
@@ -98,7 +98,7 @@ fn joined(dir: &str, to: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Whether a path is the one of a pattern, in which the letters from the first to the last `*` are any.
+/// Returns whether a path is the one of a pattern, in which the letters from the first to the last `*` are any.
 fn is_like(path: &str, pattern: &str) -> bool {
     match (pattern.find('*'), pattern.rfind('*')) {
         (Some(first), Some(last)) => {
@@ -155,7 +155,8 @@ impl WorkTree {
             let path = path.to_str_lossy();
             (selected.is_of)(&path) || imported.iter().any(|pattern| is_like(&path, pattern))
         };
-        let of = |all: Entries| -> Entries { all.into_iter().filter(|(path, _)| is_of(path)).collect() };
+        let of =
+            |all: Entries| -> Entries { all.into_iter().filter(|(path, _)| is_of(path)).collect() };
         let (now, before) = (of(now), of(before));
         let failed = |source| LaneError::Io { doing: "put a file of the copy back", source };
         let mut changed = Vec::new();

@@ -94,8 +94,10 @@ impl Wait {
     }
 }
 
-/// Lines about something else than the model: opencode cannot fetch its list of models, and works on with the one it has.
-const BESIDE: [&str; 2] = ["models.dev", "models.opencode.ai"];
+/// Lines that say nothing about the call: opencode cannot fetch its list of models, and works on with the one it has; aider says that
+/// of a refused connection too.
+const BESIDE: [&str; 3] =
+    ["models.dev", "models.opencode.ai", "API provider's servers are down or overloaded"];
 
 /// What the records say, the newest first; then the last lines of `printed`.
 pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnosis> {
@@ -402,7 +404,8 @@ mod tests {
         let far = format!("429 Too Many Requests\n{}", "fine\n".repeat(LINES));
         assert_eq!(of(&far), None);
         assert_eq!(of("{\"output\":\"429 Too Many Requests\"}\n"), None);
-        let beside = "level=ERROR message=\"Failed to fetch models.dev\" cause=\"Unable to connect.\"\n";
+        let beside =
+            "level=ERROR message=\"Failed to fetch models.dev\" cause=\"Unable to connect.\"\n";
         assert_eq!(of(beside), None, "it works on without");
     }
 

@@ -58,6 +58,8 @@ pub struct Preset {
     model_args: &'static [&'static str],
     effort_args: &'static [&'static str],
     prompt_via: PromptVia,
+    /// Prompts in place of the built-in ones.
+    prompts: &'static [(Role, &'static str)],
     env: &'static [(&'static str, &'static str)],
     guard_env: &'static [(&'static str, &'static str)],
     independent_env: &'static [(&'static str, &'static str)],
@@ -84,6 +86,8 @@ pub struct Stanza {
     model_args: &'static [&'static str],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     effort_args: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'static str>,
     prompt_via: PromptVia,
     protocol: Protocol,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,6 +132,7 @@ impl Preset {
             argv,
             model_args: self.model_args,
             effort_args: self.effort_args,
+            prompt: self.prompts.iter().find(|(of, _)| *of == role).map(|(_, text)| *text),
             prompt_via: self.prompt_via,
             protocol: self.protocol,
             family: self.family,
@@ -137,11 +142,19 @@ impl Preset {
 }
 
 /// The files of the guard as they lie below `{guard}`, asking `program`.
-pub(crate) fn guard_files(program: &str) -> [(&'static str, String); 3] {
+pub(crate) fn guard_files(program: &str) -> [(&'static str, String); 4] {
     let gemini = GEMINI_GUARD.replace("pdca guard", &format!("{program} guard"));
     let opencode = OPENCODE_GUARD.replace("\"pdca\"", &format!("\"{program}\""));
     let policy = GEMINI_POLICY.to_owned();
-    [("gemini.json", gemini), ("opencode/plugin/pdca-guard.js", opencode), ("gemini.toml", policy)]
+    // opencode writes this file where it is missing, and does not start where it cannot.
+    let ignored =
+        "node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore\n".to_owned();
+    [
+        ("gemini.json", gemini),
+        ("opencode/plugin/pdca-guard.js", opencode),
+        ("gemini.toml", policy),
+        ("opencode/.gitignore", ignored),
+    ]
 }
 
 #[cfg(test)]
@@ -193,6 +206,14 @@ mod tests {
         builder: opencode run --auto --format json --print-logs --log-level ERROR OPENCODE_CONFIG_DIR={guard}/opencode OPENCODE_DISABLE_AUTOUPDATE=1
         reviewer: opencode run --auto --format json --print-logs --log-level ERROR --pure OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_PROJECT_CONFIG=1
         "#);
+    }
+
+    #[test]
+    fn aider_is_not_asked_for_a_file_outside_its_checkout() {
+        for role in aider::PRESET.roles {
+            let prompt = leaf(&aider::PRESET, *role).prompt.unwrap();
+            assert!(!prompt.contains("{output}") && prompt.contains("{brief}"), "{prompt}");
+        }
     }
 
     #[test]

@@ -20,27 +20,27 @@ use crate::{
     stage::Inputs,
 };
 
-/// What the leaf is asked for.
+/// The prompt.
 const PROMPT: &str = "This is a test of the connection. Answer with the one word ready. Call no tool, read no file and change nothing.";
-/// What it is given as a brief.
+/// The brief.
 const BRIEF: &str = "# Brief: a test of the connection\n\n- **Slug:** probe\n";
 /// The longest that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What a leaf said to a harmless prompt.
+/// The answer of a leaf to a harmless prompt.
 #[derive(Debug)]
 pub struct Probed {
-    /// How it ended.
+    /// The end.
     pub ending: ProbeEnding,
-    /// How long it took.
+    /// The time that it took.
     pub duration: Duration,
     /// The wall it ran behind, where it ran.
     pub held: Option<SandboxKind>,
-    /// What its protocol told: message, model, tokens, cost.
+    /// All that its protocol told: message, model, tokens, cost.
     pub transcript: Transcript,
 }
 
-/// How a probe ended.
+/// The end of a probe.
 #[derive(Debug)]
 pub enum ProbeEnding {
     /// It answered.

@@ -35,7 +35,7 @@ use crate::{
     tail::Tail,
 };
 
-/// How often a call looks whether the first one has its answer.
+/// The pause between two looks at whether the first call has its answer.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A call of a command, from its first try to its result.

@@ -13,7 +13,7 @@ use crate::Stopped;
 
 const IDS: [&str; 4] = ["7", "8", "9", "10"];
 
-/// What a person goes through with an agent.
+/// A story that a person goes through with an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Story {
     /// A batch of four while the provider is short for 20 seconds.
@@ -121,7 +121,9 @@ fn new_user(scene: &Scene<'_>, agent: Agent, said: &mut String) -> Result<String
     let name = agent.name();
     let reviewer = if agent == Agent::Aider { "none" } else { name };
     let init = ["init", "--yes", "--target", "../app", "--builder", name, "--reviewer", reviewer];
-    for words in [init.as_slice(), &["doctor"], &["doctor", "--probe"], &["new", "7", "--title", "Greet"]] {
+    for words in
+        [init.as_slice(), &["doctor"], &["doctor", "--probe"], &["new", "7", "--title", "Greet"]]
+    {
         let ran = scene.pdca(words)?;
         said.push_str(&ran.text);
         if ran.code != 0 {

@@ -31,7 +31,8 @@ impl Cell {
 /// A row for each cell, in the order in which they were tried.
 pub(super) fn table(cells: &[Cell]) -> String {
     let mut lines = vec![
-        "| agent | role, fault or attack | wall | expected | observed | requests | seconds |".to_owned(),
+        "| agent | role, fault or attack | wall | expected | observed | requests | seconds |"
+            .to_owned(),
         "|---|---|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(cells.iter().map(|cell| {

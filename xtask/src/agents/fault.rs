@@ -72,7 +72,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether the failure counts as an attempt of the bundle.
+    /// Returns whether the failure counts as an attempt of the bundle.
     fn costs_an_attempt(self) -> bool {
         match self {
             Fault::Context | Fault::Stall => true,
@@ -147,7 +147,8 @@ const CLASSES: [&str; 5] = ["throttled", "auth", "context too long", "refused", 
 
 /// The words that the class was read from.
 fn evidence(events: &[Value]) -> Option<&str> {
-    let is_told = |text: &&str| CLASSES.iter().any(|class| text.contains(&format!("builder: {class}: ")));
+    let is_told =
+        |text: &&str| CLASSES.iter().any(|class| text.contains(&format!("builder: {class}: ")));
     events.iter().rev().filter_map(|event| event["text"].as_str()).find(is_told)
 }
 

@@ -76,12 +76,7 @@ fn pip(package: &str, agent: Agent, dir: &Utf8Path, patience: Duration) -> Resul
 }
 
 /// Runs a program to its end; the last line of its complaint is the reason why not.
-fn succeed(
-    program: &str,
-    args: &[&str],
-    dir: &Utf8Path,
-    patience: Duration,
-) -> Result<(), String> {
+fn succeed(program: &str, args: &[&str], dir: &Utf8Path, patience: Duration) -> Result<(), String> {
     match Tool::new(program).args(args).cwd(dir).timeout(patience).run() {
         Ok(said) if said.success() => Ok(()),
         Ok(said) => {

@@ -41,6 +41,11 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["--model", "{model}"],
     effort_args: &["--reasoning-effort", "{effort}"],
     prompt_via: PromptVia::File,
+    // An edit outside the checkout, such as notes in the view, voids all others.
+    prompts: &[
+        (Role::Builder, include_str!("../../prompts/aider-builder.md")),
+        (Role::Resolver, include_str!("../../prompts/aider-resolver.md")),
+    ],
     // Without it, it waits for a price table from the network before it starts.
     env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
     guard_env: &[],

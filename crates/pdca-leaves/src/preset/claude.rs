@@ -28,6 +28,7 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["--model", "{model}"],
     effort_args: &["--effort", "{effort}"],
     prompt_via: PromptVia::Stdin,
+    prompts: &[],
     env: &[
         // Its own retries go on for minutes; a limit is waited for here, once for all lanes.
         ("CLAUDE_CODE_MAX_RETRIES", "2"),

@@ -27,6 +27,7 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["-m", "{model}"],
     effort_args: &["-c", "model_reasoning_effort={effort}"],
     prompt_via: PromptVia::Stdin,
+    prompts: &[],
     env: &[],
     guard_env: &[],
     independent_env: &[],

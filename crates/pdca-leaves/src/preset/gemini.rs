@@ -25,6 +25,7 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["--model", "{model}"],
     effort_args: &[],
     prompt_via: PromptVia::Stdin,
+    prompts: &[],
     env: &[],
     guard_env: &[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "{guard}/gemini.json")],
     independent_env: &[],

@@ -24,6 +24,7 @@ pub(super) static PRESET: Preset = Preset {
     model_args: &["--model", "{model}"],
     effort_args: &["--variant", "{effort}"],
     prompt_via: PromptVia::Stdin,
+    prompts: &[],
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
     guard_env: &[("OPENCODE_CONFIG_DIR", "{guard}/opencode")],
     independent_env: &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")],

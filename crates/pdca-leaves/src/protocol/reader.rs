@@ -67,7 +67,7 @@ impl Reader {
         !self.progress.open.is_empty()
     }
 
-    /// Whether the agent's model has answered: a message, a tool call, or tokens that it wrote. Words for people show that only
+    /// Returns whether the agent's model has answered: a message, a tool call, or tokens that it wrote. Words for people show that only
     /// by their count of tokens.
     pub fn has_answered(&self) -> bool {
         let said = &self.progress.transcript;

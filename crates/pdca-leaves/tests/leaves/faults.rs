@@ -16,13 +16,15 @@ struct Shape<'a> {
 
 fn shapes(text: &str) -> Vec<Shape<'_>> {
     let parts = text.split("\n## ").skip(1);
-    let shape = |part| -> Option<Shape<'_>> {
-        let (head, body): (&str, &str) = str::split_once(part, '\n')?;
-        let (fault, rest) = head.split_once(": ")?;
-        let (class, exit) = rest.split_once(", exit ")?;
-        Some(Shape { fault, class, exit, lines: body.lines().filter(|line| !line.is_empty()).collect() })
-    };
     parts.map(|part| shape(part).expect("a head is `FAULT: CLASS, exit CODE`")).collect()
+}
+
+fn shape(part: &str) -> Option<Shape<'_>> {
+    let (head, body) = part.split_once('\n')?;
+    let (fault, rest) = head.split_once(": ")?;
+    let (class, exit) = rest.split_once(", exit ")?;
+    let lines = body.lines().filter(|line| !line.is_empty()).collect();
+    Some(Shape { fault, class, exit, lines })
 }
 
 /// The scripted leaf that prints a shape.

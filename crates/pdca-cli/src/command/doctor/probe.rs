@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 /// The longest that a program may take to tell its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came back from a leaf.
+/// The answer of a leaf.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Answer {
@@ -101,7 +101,8 @@ fn probed(
 fn checkout(path: &Utf8Path) -> Result<(), pdca_leaves::BoxError> {
     fs_err::create_dir_all(path)?;
     fs_err::write(path.join("README.md"), "A checkout to try a leaf in.\n")?;
-    let who = ["-c", "user.name=pdca", "-c", "user.email=pdca@localhost", "-c", "commit.gpgsign=false"];
+    let who =
+        ["-c", "user.name=pdca", "-c", "user.email=pdca@localhost", "-c", "commit.gpgsign=false"];
     let commit = [&who[..], &["commit", "-q", "--no-verify", "-m", "first"]].concat();
     for words in [["init", "-q"].as_slice(), &["add", "README.md"], &commit] {
         let said = Tool::new("git").args(words).cwd(path).run()?;
@@ -117,9 +118,10 @@ fn version(leaf: &LeafConfig, site: &WorkspaceConfig) -> Option<String> {
     let program = leaf.argv.first()?;
     let name = program.rsplit('/').next()?;
     pdca_leaves::Preset::named(name)?;
-    let program = match program.contains('/') {
-        true => site.dirs.root.join(program).into_string(),
-        false => program.clone(),
+    let program = if program.contains('/') {
+        site.dirs.root.join(program).into_string()
+    } else {
+        program.clone()
     };
     let said = Tool::new(program).arg("--version").timeout(VERSION_PATIENCE).run().ok()?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();

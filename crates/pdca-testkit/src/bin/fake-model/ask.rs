@@ -68,8 +68,7 @@ impl Ask {
         let model = body["model"].as_str().unwrap_or_default().to_owned();
         let form = FORMS.iter().find_map(|pointer| body.pointer(pointer)).cloned();
         let (text, told, shown) = (String::new(), String::new(), String::new());
-        let mut ask =
-            Self { protocol, model, stream, tools, text, told, shown, answered: 0, form };
+        let mut ask = Self { protocol, model, stream, tools, text, told, shown, answered: 0, form };
         for part in ["system", "instructions", "systemInstruction", "messages", "input", "contents"]
         {
             ask.walk(&body[part], is_result, false);
