@@ -127,8 +127,9 @@ fn ending(
 ) -> ProbeEnding {
     match (outcome, found) {
         (Ok(_), _) => ProbeEnding::Answered,
-        (Err(LeafError::Agent { class, said, .. }), _) => ProbeEnding::Diagnosed { class, said },
-        (Err(_), Some((class, said))) => ProbeEnding::Diagnosed { class, said },
+        (Err(LeafError::Agent { class, said, .. }), _) | (Err(_), Some((class, said))) => {
+            ProbeEnding::Diagnosed { class, said }
+        }
         (Err(error), None) => ProbeEnding::Failed { why: pdca_state::chain(&error) },
     }
 }
