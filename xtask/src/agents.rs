@@ -36,6 +36,7 @@ const END: &str = "<!-- end -->\n";
 ///
 /// Installs pinned versions below `target/agents/` and needs the registries of npm and Python for that once.
 #[derive(clap::Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Run all agents; claude and codex if not given
     #[arg(long, conflicts_with = "agent")]

@@ -146,12 +146,13 @@ fn plant(port: u16) -> String {
         (".gemini/settings.json", &gemini),
         (".aider.conf.yml", "read: docs/rules.md"),
     ];
-    let mut script = "set -e\necho 'hello, world' > greeting.txt\n".to_owned();
-    for (path, text) in files {
-        script += &format!(
+    let write = |(path, text): (&str, &str)| {
+        format!(
             "mkdir -p \"$(dirname {path})\"\ncat > {path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE\n"
-        );
-    }
+        )
+    };
+    let written: String = files.into_iter().map(write).collect();
+    let script = format!("set -e\necho 'hello, world' > greeting.txt\n{written}");
     script + "echo 'The greeting greets the world.' > \"$PDCA_BUNDLE/build-notes.md\"\n"
 }
 
