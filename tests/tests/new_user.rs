@@ -10,7 +10,7 @@ use pdca_e2e::{Ran, Scene};
 use pdca_testkit::fake_leaf;
 
 /// What the fake leaf does as Claude Code: by its role it builds or reviews, and says so in the protocol of Claude Code.
-const CLAUDE: &str = r##"print {"type":"system","subtype":"init","session_id":"s-1","model":"m"}
+const CLAUDE: &str = r#"print {"type":"system","subtype":"init","session_id":"s-1","model":"m"}
 write worktree:greeting.txt "hello, world\n"
 write bundle:build-notes.md "The greeting greets the world.\n"
 write bundle:check-review.md <<END
@@ -21,7 +21,7 @@ The greeting greets the world.
 | C1 Spec | PASS | read |
 END
 print {"type":"result","subtype":"success","is_error":false,"result":"ready","session_id":"s-1","total_cost_usd":0.25,"usage":{"input_tokens":7,"output_tokens":3}}
-"##;
+"#;
 
 /// A directory for a workspace beside a target, with programs on `PATH`.
 struct Start {

@@ -76,26 +76,30 @@ impl Ask {
         ask
     }
 
-    fn walk(&mut self, value: &Value, is_result: fn(&Value) -> bool, in_result: bool) {
-        let in_result = if is_result(value) {
+    fn walk(&mut self, value: &Value, is_result: fn(&Value) -> bool, inside: bool) {
+        let inside = if is_result(value) {
             self.answered += 1;
             true
         } else {
-            in_result
+            inside
         };
         match value {
             Value::String(text) => {
-                let part = if in_result { &mut self.shown } else { &mut self.told };
+                let part = if inside { &mut self.shown } else { &mut self.told };
                 for to in [&mut self.text, part] {
                     to.push_str(text);
                     to.push('\n');
                 }
             }
             Value::Array(items) => {
-                items.iter().for_each(|item| self.walk(item, is_result, in_result));
+                for item in items {
+                    self.walk(item, is_result, inside);
+                }
             }
             Value::Object(fields) => {
-                fields.values().for_each(|item| self.walk(item, is_result, in_result));
+                for item in fields.values() {
+                    self.walk(item, is_result, inside);
+                }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
