@@ -215,6 +215,8 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 6] = [
             "apiconnectionerror",
             "unable to connect",
             "could not connect",
+            "cannot connect to api",
+            "connection was closed",
             "error sending request",
             "stream disconnected",
             "stream closed",
