@@ -151,6 +151,30 @@ fn a_key_that_is_not_accepted_stops_the_batch_after_one_call() {
 }
 
 #[test]
+fn a_key_that_is_not_accepted_is_tried_once_however_many_lanes_there_are() {
+    let scene = flaky("99", "unexpected status 401 Unauthorized: bad key");
+    let ran = scene.pdca(&["batch", "--lanes", "3"]).expect(1);
+    assert_eq!(calls(&scene), 1, "{}", ran.err);
+    let said = "`codex` is not signed in, so nothing more was started: unexpected status 401";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
+#[test]
+fn others_go_ahead_once_the_first_call_has_an_answer() {
+    // The first call ends only when a second one has begun.
+    let waiting = "#!/bin/sh\ncat > /dev/null\necho x >> \"$PDCA_WORKSPACE/calls/codex\"\n\
+        echo '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"I begin.\"}}'\n\
+        while [ \"$(wc -l < \"$PDCA_WORKSPACE/calls/codex\")\" -lt 2 ]; do sleep 0.05; done\n\
+        echo \"$PDCA_ISSUE\" > \"new-$PDCA_ISSUE.txt\"\necho '{\"type\":\"turn.completed\"}'\n";
+    let config =
+        "[leaves.builder]\nagent = \"codex\"\nwritable = [\"calls\"]\ntimeout_secs = 100\n";
+    let scene = scene(config, &[("codex", waiting)]);
+    scene.brief("1", &[]);
+    scene.brief("2", &[]);
+    scene.pdca(&["batch", "--lanes", "2"]).expect(0);
+}
+
+#[test]
 fn a_limit_longer_than_the_longest_wait_is_not_waited_for() {
     let scene = flaky("99", "You've hit your usage limit. Try again in 3 days.");
     let ran = scene.pdca(&["run", "1"]);

@@ -2,18 +2,23 @@
 //!
 //! 1. Pinned versions are installed below `target/agents/`. What cannot be installed is skipped, by name.
 //! 2. For each agent and each wall of the host a batch of two bundles is built and reviewed on two lanes, accepted, and a conflict is resolved.
-//! 3. For each agent and each fault of a provider one bundle is built, and the class of the ending is compared.
-//! 4. The table is printed, and with `--write` put into the page.
+//! 3. For each agent and each fault of a provider one bundle is built; the class of the ending and the spent attempts are compared.
+//! 4. A builder pushes and merges, a change carries configuration for its reviewer, a batch meets a limit and a bad key, and a new user
+//!    gets from `init` to a review.
+//! 5. The table is printed, and with `--write` put into the page.
 //!
 //! The model is `fake-model` of the testkit: no account, no key, no network beyond the registries. The agents have a fresh home
 //! directory, and run as an ordinary user where this program is root and can become one.
 
+mod attack;
+mod batch;
 mod cell;
 mod fault;
 mod install;
 mod scene;
 mod work;
 
+use batch::Story;
 use camino::{Utf8Path, Utf8PathBuf};
 use cell::{Cell, Verdict};
 use clap::ValueEnum;
@@ -31,10 +36,14 @@ const END: &str = "<!-- end -->\n";
 ///
 /// Installs pinned versions below `target/agents/` and needs the registries of npm and Python for that once.
 #[derive(clap::Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Run all agents; claude and codex if not given
     #[arg(long, conflicts_with = "agent")]
     all: bool,
+    /// Run what takes two minutes, and skip what is not installed within one
+    #[arg(long, conflicts_with_all = ["all", "only", "write"])]
+    quick: bool,
     /// Run this agent (may be repeated)
     #[arg(long, value_name = "NAME")]
     agent: Vec<Agent>,
@@ -59,6 +68,8 @@ pub(crate) struct Args {
 enum Part {
     Roles,
     Faults,
+    Attacks,
+    Stories,
 }
 
 /// An agent that has a preset.
@@ -108,7 +119,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut skipped = Vec::new();
     let mut installed = Vec::new();
     for agent in chosen {
-        match install::install(agent, root)? {
+        match install::install(agent, root, args.quick)? {
             Ok(program) => installed.push(program),
             Err(why) => skipped.push(format!("{} is skipped: {why}", agent.name())),
         }
@@ -118,13 +129,18 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut cells = Vec::new();
     for program in &installed {
         cells.extend(tried(args, program, &surroundings)?);
+        if args.write {
+            // What was seen stays, should a later agent stop the run.
+            write(root, &cell::table(&cells), false)?;
+        }
     }
     println!("\n{}", cell::table(&cells));
     for line in &skipped {
         println!("{line}");
     }
     if args.write {
-        write(root, &cell::table(&cells))?;
+        let is_whole = args.all && args.only.is_none() && args.fault.is_empty();
+        write(root, &cell::table(&cells), is_whole)?;
     }
     let wrong = cells.iter().filter(|cell| cell.verdict() == Verdict::Differs).count();
     println!("agents: {} cells, {wrong} differ, {} agents skipped", cells.len(), skipped.len());
@@ -138,20 +154,37 @@ fn tried(
     surroundings: &Surroundings,
 ) -> Result<Vec<Cell>, Stopped> {
     let mut cells = Vec::new();
-    if args.only != Some(Part::Faults) {
-        for wall in scene::walls() {
+    let is_asked = |part: Part| args.only.is_none_or(|only| only == part);
+    if is_asked(Part::Roles) {
+        for wall in scene::walls().into_iter().take(if args.quick { 1 } else { usize::MAX }) {
             cells.extend(work::try_roles(program, wall, surroundings, args.keep)?);
         }
     }
-    if args.only != Some(Part::Roles) {
-        for fault in Fault::value_variants() {
+    if is_asked(Part::Faults) {
+        let is_quick = |fault: &&Fault| !args.quick || QUICK.contains(fault);
+        for fault in Fault::value_variants().iter().filter(is_quick) {
             if args.fault.is_empty() || args.fault.contains(fault) {
                 cells.push(fault::try_fault(program, *fault, surroundings, args.keep)?);
             }
         }
     }
+    if is_asked(Part::Attacks) {
+        // aider runs no commands and judges nothing.
+        if program.agent != Agent::Aider {
+            cells.push(attack::try_guard(program, surroundings, args.keep)?);
+            cells.push(attack::try_planted(program, surroundings, args.keep)?);
+        }
+    }
+    if is_asked(Part::Stories) {
+        for story in Story::ALL.into_iter().filter(|story| !args.quick || *story != Story::Limit) {
+            cells.push(batch::try_story(program, story, surroundings, args.keep)?);
+        }
+    }
     Ok(cells)
 }
+
+/// Faults that an agent tells at once.
+const QUICK: [Fault; 2] = [Fault::Unauthorized, Fault::Context];
 
 /// Builds the programs of this workspace and returns their directory.
 fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {
@@ -162,19 +195,34 @@ fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {
     Ok(root.join("target/debug"))
 }
 
-/// Replaces what is between the marks of the page.
-fn write(root: &Utf8Path, table: &str) -> Result<(), Stopped> {
+/// Replaces what is between the marks of the page: all of it, or the rows of the cells that were run.
+fn write(root: &Utf8Path, table: &str, is_whole: bool) -> Result<(), Stopped> {
     let path = root.join(PAGE);
     let text = fs_err::read_to_string(&path)?;
-    fs_err::write(&path, replaced(&text, table).ok_or("the page has no marks for the table")?)?;
+    let page = replaced(&text, table, is_whole).ok_or("the page has no marks for the table")?;
+    fs_err::write(&path, page)?;
     println!("{PAGE} is written");
     Ok(())
 }
 
-fn replaced(text: &str, table: &str) -> Option<String> {
+fn replaced(text: &str, table: &str, is_whole: bool) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
+    let (old, after) = rest.split_once(END)?;
+    let table = if is_whole { table.to_owned() } else { merged(old.trim(), table) };
     Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+/// Puts rows in the place of those for the same agent, subject and wall, and what is new to the end.
+fn merged(old: &str, new: &str) -> String {
+    let key = |row: &str| row.splitn(5, '|').take(4).map(str::to_owned).collect::<Vec<_>>();
+    let mut rows: Vec<&str> = old.lines().collect();
+    for row in new.lines().filter(|row| !row.is_empty()) {
+        match rows.iter_mut().find(|old| key(old) == key(row)) {
+            Some(old) => *old = row,
+            None => rows.push(row),
+        }
+    }
+    rows.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -184,9 +232,17 @@ mod tests {
     #[test]
     fn a_table_takes_the_place_of_the_one_before() {
         let page = format!("# Agents\n\n{BEGIN}old\n{END}\nmore\n");
-        let once = replaced(&page, "| a |\n").unwrap();
+        let once = replaced(&page, "| a |\n", true).unwrap();
         assert_eq!(once, format!("# Agents\n\n{BEGIN}\n| a |\n\n{END}\nmore\n"));
-        assert_eq!(replaced(&once, "| a |\n").unwrap(), once);
-        assert_eq!(replaced("# Agents\n", "| a |\n"), None);
+        assert_eq!(replaced(&once, "| a |\n", true).unwrap(), once);
+        assert_eq!(replaced("# Agents\n", "| a |\n", true), None);
+    }
+
+    #[test]
+    fn a_part_of_the_cells_replaces_its_own_rows() {
+        let old = "| a | 401 | w | auth | 1 |\n| b | 401 | w | auth | 1 |";
+        let new = "| b | 401 | w | auth | 9 |\n| b | 429 | w | throttled | 2 |\n";
+        let both = "| a | 401 | w | auth | 1 |\n| b | 401 | w | auth | 9 |\n| b | 429 | w | throttled | 2 |\n";
+        assert_eq!(merged(old, new), both);
     }
 }

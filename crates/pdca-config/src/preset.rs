@@ -61,7 +61,7 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
         return;
     };
     let stanza = preset.stanza(role).and_then(|stanza| Table::try_from(stanza).ok());
-    let Some(stanza) = stanza else {
+    let Some(mut stanza) = stanza else {
         let able: Vec<&str> = preset.roles.iter().map(|role| role.as_str()).collect();
         let problem = Problem::new(format!("`{agent}` has no preset as {role}"))
             .hint(format!("it can be {}; or give the leaf an `argv`", able.join(" or ")));
@@ -70,6 +70,10 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
     };
     // An empty list is as good as none.
     leaf.remove("argv");
+    if leaf.contains_key("prompt_file") {
+        // A prompt is one or the other.
+        stanza.remove("prompt");
+    }
     lay_under(leaf, stanza, path, &mut |path| expanded.values.push((path, preset.name)));
 }
 

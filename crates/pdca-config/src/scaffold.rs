@@ -3,6 +3,7 @@
 mod agents;
 mod detect;
 mod guard;
+mod instructions;
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ use pdca_state::files;
 
 pub use agents::{AgentPair, Chosen, parse_builder, parse_reviewer};
 pub use detect::{Found, GateRow, detect};
+pub use instructions::{AgentsFiles, instruction_texts, instructions};
 
 use crate::workspace::FILE;
 use crate::{ConfigError, Place, Problem};

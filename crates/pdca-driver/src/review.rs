@@ -181,7 +181,11 @@ fn lay_out_copy(
     pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
     checkout.lane.copy_to(copy).map_err(CheckoutError::from)?;
     let base = &checkout.attempt.base;
-    let back = checkout.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
+    let selected = pdca_lanes::Selected {
+        is_of: &pdca_leaves::is_agent_config,
+        imports: &pdca_leaves::agent_imports,
+    };
+    let back = checkout.lane.put_back(copy, base, &selected);
     let back = back.map_err(CheckoutError::from)?;
     if !back.is_empty() {
         let files = back.join(", ");

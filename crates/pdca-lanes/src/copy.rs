@@ -1,6 +1,9 @@
 //! Throwaway copies of a checkout.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 
 use camino::Utf8Path;
 use fs_err as fs;
@@ -18,6 +21,101 @@ use crate::{
     history,
     work_tree::WorkTree,
 };
+
+/// The files of a tree with mode and content.
+type Entries = BTreeMap<BString, (Mode, ObjectId)>;
+
+/// Files that are to be as they were before the change.
+#[derive(Clone, Copy)]
+pub struct Selected<'a> {
+    /// Says whether a path is one of them.
+    pub is_of: &'a dyn Fn(&str) -> bool,
+    /// The further paths that such a file, with its text, brings in. A `*` stands for any letters.
+    pub imports: &'a dyn Fn(&str, &str) -> Vec<String>,
+}
+
+impl std::fmt::Debug for Selected<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Selected")
+    }
+}
+
+/// The longest chain of files that import each other.
+const DEPTH: usize = 6;
+
+impl Selected<'_> {
+    /// Paths and patterns that the selected files of a tree bring in, over any number of files up to [`DEPTH`].
+    fn imported(
+        &self,
+        repo: &gix::Repository,
+        tree: &Entries,
+    ) -> Result<BTreeSet<String>, LaneError> {
+        let mut patterns = BTreeSet::new();
+        let mut read = BTreeSet::new();
+        for _ in 0..DEPTH {
+            let mut found = BTreeSet::new();
+            for (path, (mode, id)) in tree.iter().filter(|(_, (mode, _))| *mode != Mode::COMMIT) {
+                let name = path.to_str_lossy();
+                let is_named = (self.is_of)(&name)
+                    || patterns.iter().any(|pattern: &String| is_like(&name, pattern));
+                if !is_named || !read.insert(path.clone()) {
+                    continue;
+                }
+                let blob = repo
+                    .find_blob(*id)
+                    .map_err(|source| LaneError::objects("read a file of the base", source))?;
+                let text = blob.data.to_str_lossy();
+                if *mode == Mode::SYMLINK {
+                    // What it leads to is what is loaded.
+                    let dir = name.rsplit_once('/').map_or("", |(dir, _)| dir);
+                    found.extend(joined(dir, &text));
+                } else {
+                    found.extend((self.imports)(&name, &text));
+                }
+            }
+            if found.is_empty() {
+                break;
+            }
+            patterns.extend(found);
+        }
+        Ok(patterns)
+    }
+}
+
+/// The path of a link's end in the tree; none for one outside of it.
+fn joined(dir: &str, to: &str) -> Option<String> {
+    if to.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = dir.split('/').filter(|part| !part.is_empty()).collect();
+    for part in to.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop()?;
+        } else {
+            parts.push(part);
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns whether a path is the one of a pattern, in which the letters from the first to the last `*` are any.
+fn is_like(path: &str, pattern: &str) -> bool {
+    match (pattern.find('*'), pattern.rfind('*')) {
+        (Some(first), Some(last)) => {
+            let (start, end) = (&pattern[..first], &pattern[last + 1..]);
+            path.len() >= start.len() + end.len() && path.starts_with(start) && path.ends_with(end)
+        }
+        (None, _) | (_, None) => path == pattern,
+    }
+}
+
+fn entries(repo: &gix::Repository, tree: ObjectId) -> Result<Entries, LaneError> {
+    let index = repo
+        .index_from_tree(&tree)
+        .map_err(|source| LaneError::objects("read the tree", source))?;
+    let all = index.entries().iter();
+    Ok(all.map(|one| (one.path(&index).to_owned(), (one.mode, one.id))).collect())
+}
 
 impl WorkTree {
     /// Creates a throwaway checkout of HEAD at `dest`, as a repository of its own that only borrows objects.
@@ -41,25 +139,25 @@ impl WorkTree {
         checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
     }
 
-    /// Restores the files of a [copy](Self::copy_to) that `is_of` selects to their state in `base`; those that `base`
+    /// Restores the files of a [copy](Self::copy_to) that `selected` names to their state in `base`; those that `base`
     /// does not have are removed. Returns the changed paths, with invalid UTF-8 replaced.
     pub fn put_back(
         &self,
         copy: &Utf8Path,
         base: &str,
-        is_of: &dyn Fn(&str) -> bool,
+        selected: &Selected<'_>,
     ) -> Result<Vec<String>, LaneError> {
         let repo = self.room.enter()?;
-        let of_tree = |tree: ObjectId| -> Result<BTreeMap<BString, (Mode, ObjectId)>, LaneError> {
-            let index = repo
-                .index_from_tree(&tree)
-                .map_err(|source| LaneError::objects("read the tree", source))?;
-            let all = index.entries().iter().map(|one| (one.path(&index), (one.mode, one.id)));
-            let named = all.filter(|(path, _)| is_of(&path.to_str_lossy()));
-            Ok(named.map(|(path, what)| (path.to_owned(), what)).collect())
+        let now = entries(&repo, history::tree_of(&repo, self.require_head(&repo)?)?)?;
+        let before = entries(&repo, history::tree_of(&repo, history::find_commit(&repo, base)?)?)?;
+        let imported = selected.imported(&repo, &before)?;
+        let is_of = |path: &BString| {
+            let path = path.to_str_lossy();
+            (selected.is_of)(&path) || imported.iter().any(|pattern| is_like(&path, pattern))
         };
-        let now = of_tree(history::tree_of(&repo, self.require_head(&repo)?)?)?;
-        let before = of_tree(history::tree_of(&repo, history::find_commit(&repo, base)?)?)?;
+        let of =
+            |all: Entries| -> Entries { all.into_iter().filter(|(path, _)| is_of(path)).collect() };
+        let (now, before) = (of(now), of(before));
         let failed = |source| LaneError::Io { doing: "put a file of the copy back", source };
         let mut changed = Vec::new();
         for path in now.keys().filter(|path| now.get(*path) != before.get(*path)) {

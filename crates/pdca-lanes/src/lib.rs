@@ -73,6 +73,7 @@ mod worktree;
 
 pub use branch::attempt_branch;
 pub use claim::{ClaimError, Lanes, Note};
+pub use copy::Selected;
 pub use dir::discard;
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;

@@ -24,6 +24,44 @@ struct Halt {
     until: Option<Instant>,
     /// What it said when its login was not accepted.
     signed_out: Option<String>,
+    /// Its model has answered a call of this run.
+    has_answered: bool,
+    /// Since when the first call is under way.
+    scouting: Option<Instant>,
+}
+
+/// The longest that others wait for the answer to the first call.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Says whether a call may be made.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It may.
+    Free,
+    /// It may, and is the first: until it has an answer others wait, so that a key that is not accepted is tried once.
+    First(Scout),
+    /// The first call is under way and has no answer yet.
+    Later,
+}
+
+/// The first call of an agent in a run. Where it ends without an answer, another one is the first.
+#[derive(Debug)]
+pub(crate) struct Scout {
+    breaker: Breaker,
+    agent: String,
+}
+
+impl Scout {
+    /// Lets all others go: the model has answered.
+    pub(crate) fn has_answer(&self) {
+        self.breaker.change(&self.agent, |halt| halt.has_answered = true);
+    }
+}
+
+impl Drop for Scout {
+    fn drop(&mut self) {
+        self.breaker.change(&self.agent, |halt| halt.scouting = None);
+    }
 }
 
 impl Breaker {
@@ -59,6 +97,23 @@ impl Breaker {
         said.next().map(|(agent, said)| (agent.clone(), said.clone()))
     }
 
+    /// Lets one call of an agent go ahead of all others until the agent has answered once. One that has no answer for long
+    /// is not waited for any more.
+    pub(crate) fn admit(&self, agent: &str) -> Admission {
+        let mut admission = Admission::Free;
+        self.change(agent, |halt| match halt.scouting {
+            _ if halt.has_answered => {}
+            None => {
+                halt.scouting = Some(Instant::now());
+                let scout = Scout { breaker: self.clone(), agent: agent.to_owned() };
+                admission = Admission::First(scout);
+            }
+            Some(since) if since.elapsed() < PATIENCE => admission = Admission::Later,
+            Some(_) => {}
+        });
+        admission
+    }
+
     fn change(&self, agent: &str, change: impl FnOnce(&mut Halt)) {
         change(self.lock().entry(agent.to_owned()).or_default());
     }
@@ -80,6 +135,20 @@ mod tests {
         assert!(breaker.pause_of("a").is_some_and(|left| left > Duration::from_secs(50)));
         breaker.pause("b", Duration::ZERO);
         assert_eq!(breaker.pause_of("b"), None);
+    }
+
+    #[test]
+    fn others_wait_for_the_first_call_until_it_has_an_answer_or_ends() {
+        let breaker = Breaker::default();
+        let Admission::First(scout) = breaker.admit("a") else { panic!("the first is let go") };
+        assert!(matches!(breaker.admit("a"), Admission::Later));
+        assert!(matches!(breaker.admit("b"), Admission::First(_)), "another agent is none of its");
+        drop(scout);
+        let Admission::First(scout) = breaker.admit("a") else { panic!("another one is first") };
+        scout.has_answer();
+        assert!(matches!(breaker.admit("a"), Admission::Free), "while the first goes on");
+        drop(scout);
+        assert!(matches!(breaker.admit("a"), Admission::Free));
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl Wait {
     }
 }
 
+/// Lines that say nothing about the call: opencode cannot fetch its list of models, and works on with the one it has; aider says that
+/// of a refused connection too.
+const BESIDE: [&str; 3] =
+    ["models.dev", "models.opencode.ai", "API provider's servers are down or overloaded"];
+
 /// What the records say, the newest first; then the last lines of `printed`.
 pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnosis> {
     let records = transcript.complaints.iter().rev();
@@ -101,7 +106,8 @@ pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnos
         // Records were looked at already, and what tools print stands in them.
         // A record of the protocol may quote anything; it counts only where it was read as one.
         let lines = printed.lines().rev().filter(|line| !line.trim_start().starts_with("{\""));
-        let lines = lines.filter(|line| !line.trim().is_empty()).take(LINES);
+        let is_beside = |line: &&str| BESIDE.iter().any(|word| line.contains(word));
+        let lines = lines.filter(|line| !line.trim().is_empty() && !is_beside(line)).take(LINES);
         lines
             .map(|line| Complaint { text: line.to_owned(), ..Complaint::default() })
             .find_map(|line| of_complaint(&line))
@@ -131,7 +137,7 @@ fn of_status(status: Option<u16>) -> Option<FailureClass> {
 }
 
 /// Words of each class, in the order in which they count, and status codes that stand for it in a text.
-const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
+const WORDS: [(FailureClass, &[&str], &[&str]); 6] = [
     (
         FailureClass::ContextTooLong,
         &[
@@ -182,11 +188,8 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
             "at capacity",
             "resource_exhausted",
             "exceeded your current quota",
-            "internalservererror",
             "serviceunavailable",
             "service unavailable",
-            "server_error",
-            "internal server error",
             "bad gateway",
             "gateway timeout",
         ],
@@ -212,13 +215,22 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 5] = [
             "apiconnectionerror",
             "unable to connect",
             "could not connect",
+            "cannot connect to api",
+            "connection was closed",
             "error sending request",
             "stream disconnected",
             "stream closed",
             "socket hang up",
             "network error",
             "premature close",
+            "server disconnected",
         ],
+        &[],
+    ),
+    // litellm calls a refused connection an error of the server too, so that these count last.
+    (
+        FailureClass::Throttled,
+        &["internalservererror", "internal server error", "server_error"],
         &[],
     ),
 ];
@@ -371,6 +383,8 @@ mod tests {
             ("unexpected status 401 Unauthorized: , url: http://x/responses", Auth),
             ("Invalid API key · Please run /login", Auth),
             ("litellm.AuthenticationError: AuthenticationError: bad", Auth),
+            ("litellm.InternalServerError: OpenAIException - Connection error.", Host),
+            ("litellm.InternalServerError: OpenAIException - it broke", Throttled),
             ("API key not valid. Please pass a valid API key.", Auth),
             ("API Error: 400 You have reached your specified API usage limits.", Throttled),
             ("Prompt is too long", ContextTooLong),
@@ -392,6 +406,9 @@ mod tests {
         let far = format!("429 Too Many Requests\n{}", "fine\n".repeat(LINES));
         assert_eq!(of(&far), None);
         assert_eq!(of("{\"output\":\"429 Too Many Requests\"}\n"), None);
+        let beside =
+            "level=ERROR message=\"Failed to fetch models.dev\" cause=\"Unable to connect.\"\n";
+        assert_eq!(of(beside), None, "it works on without");
     }
 
     #[test]

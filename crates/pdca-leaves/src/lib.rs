@@ -81,11 +81,13 @@ mod pulse;
 mod resume;
 mod session;
 mod stub;
+mod tail;
 mod trace;
 
+mod probe;
 mod proposal;
 
-pub use agent_config::is_agent_config;
+pub use agent_config::{agent_imports, is_agent_config};
 pub use attempt::Flaw;
 pub use breaker::Breaker;
 pub use call::{BoxError, Call, CallFacts, CallPaths, call};
@@ -95,6 +97,7 @@ pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
 pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
+pub use probe::{ProbeEnding, Probed, probe};
 pub use problem::{ConfigFlaw, LeafConfigProblem};
 pub use proposal::{Proposal, ProposalError};
 pub use protocol::{Complaint, End, MAX_LINE, Protocol, Reader, Transcript, Usage};

@@ -28,6 +28,9 @@ pub static PRESETS: [&Preset; 5] =
 pub const CLAUDE_GUARD: &str = include_str!("preset/guard/claude.json");
 /// The settings that have Gemini CLI ask the guard.
 pub const GEMINI_GUARD: &str = include_str!("preset/guard/gemini.json");
+/// The policy that has Gemini CLI refuse what the guard refuses foremost, with the reason. It skips the settings above unless
+/// root owns them, and reads a policy whoever owns it.
+const GEMINI_POLICY: &str = include_str!("preset/guard/gemini-policy.toml");
 /// The plugin that has opencode ask the guard.
 pub const OPENCODE_GUARD: &str = include_str!("preset/guard/opencode.js");
 
@@ -59,6 +62,7 @@ pub struct Preset {
     prompt_via: PromptVia,
     env: &'static [(&'static str, &'static str)],
     guard_env: &'static [(&'static str, &'static str)],
+    independent_env: &'static [(&'static str, &'static str)],
 }
 
 /// What an agent with tools of its own can be.
@@ -121,6 +125,7 @@ impl Preset {
         }
         if role.is_independent() {
             argv.extend(self.independent_args);
+            env.extend(self.independent_env.iter().copied());
         }
         Some(Stanza {
             mode: Mode::Command,
@@ -137,10 +142,19 @@ impl Preset {
 }
 
 /// The files of the guard as they lie below `{guard}`, asking `program`.
-pub(crate) fn guard_files(program: &str) -> [(&'static str, String); 2] {
+pub(crate) fn guard_files(program: &str) -> [(&'static str, String); 4] {
     let gemini = GEMINI_GUARD.replace("pdca guard", &format!("{program} guard"));
     let opencode = OPENCODE_GUARD.replace("\"pdca\"", &format!("\"{program}\""));
-    [("gemini.json", gemini), ("opencode/plugin/pdca-guard.js", opencode)]
+    let policy = GEMINI_POLICY.to_owned();
+    // opencode writes this file where it is missing, and does not start where it cannot.
+    let ignored =
+        "node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore\n".to_owned();
+    [
+        ("gemini.json", gemini),
+        ("opencode/plugin/pdca-guard.js", opencode),
+        ("gemini.toml", policy),
+        ("opencode/.gitignore", ignored),
+    ]
 }
 
 #[cfg(test)]
@@ -186,12 +200,20 @@ mod tests {
         builder: claude -p --permission-mode bypassPermissions --output-format stream-json --verbose --settings {{"hooks":{{"PreToolUse":[{{"matcher":"Bash|Write|Edit|MultiEdit|NotebookEdit","hooks":[{{"type":"command","command":"{pdca} guard builder --agent claude || exit 2"}}]}}]}}}} CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 IS_SANDBOX=1
         reviewer: claude -p --permission-mode bypassPermissions --output-format stream-json --verbose --setting-sources user --strict-mcp-config CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 IS_SANDBOX=1
         builder: codex exec --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --json --dangerously-bypass-hook-trust -c hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="{pdca} guard builder --agent codex || exit 2"}}]}}]
-        reviewer: codex exec --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --json
-        builder: gemini --approval-mode yolo --skip-trust --output-format stream-json --include-directories {inputs} GEMINI_CLI_SYSTEM_SETTINGS_PATH={guard}/gemini.json
+        reviewer: codex exec --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --json -c project_doc_max_bytes=0
+        builder: gemini --approval-mode yolo --skip-trust --output-format stream-json --include-directories {inputs} --policy {guard}/gemini.toml GEMINI_CLI_SYSTEM_SETTINGS_PATH={guard}/gemini.json
         reviewer: gemini --approval-mode yolo --skip-trust --output-format stream-json --include-directories {inputs}
         builder: opencode run --auto --format json --print-logs --log-level ERROR OPENCODE_CONFIG_DIR={guard}/opencode OPENCODE_DISABLE_AUTOUPDATE=1
-        reviewer: opencode run --auto --format json --print-logs --log-level ERROR --pure OPENCODE_DISABLE_AUTOUPDATE=1
+        reviewer: opencode run --auto --format json --print-logs --log-level ERROR --pure OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_PROJECT_CONFIG=1
         "#);
+    }
+
+    #[test]
+    fn aider_is_not_asked_for_a_file_outside_its_checkout() {
+        for role in aider::PRESET.roles {
+            let prompt = leaf(&aider::PRESET, *role).prompt.unwrap();
+            assert!(!prompt.contains("{output}") && prompt.contains("{brief}"), "{prompt}");
+        }
     }
 
     #[test]

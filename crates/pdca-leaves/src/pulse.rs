@@ -4,20 +4,16 @@
 //! so a reconnect loop stalls. A tool call that was announced and has not ended is no stall however long it is silent:
 //! builds are, and the time limit of the attempt bounds it.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use fs_err as fs;
+use camino::Utf8Path;
 use pdca_process::{Cancel, ChildVerdict, Ending};
 
-use crate::{config::LeafConfig, protocol::Reader};
+use crate::{config::LeafConfig, tail::Tail};
 
 /// Watches one attempt, and calls it off when it stalls.
 pub(crate) struct Pulse {
-    file: Utf8PathBuf,
-    read: u64,
-    reader: Reader,
+    tail: Tail,
     steps: u64,
     after: Duration,
     since: Instant,
@@ -31,9 +27,7 @@ impl Pulse {
     pub(crate) fn of(config: &LeafConfig, job: &Utf8Path, whole: &Cancel) -> Option<Self> {
         let after = config.stall_secs.filter(|_| config.protocol.tells_progress())?.get();
         Some(Self {
-            file: pdca_process::printed_path(job),
-            read: 0,
-            reader: Reader::new(config.protocol),
+            tail: Tail::of(config.protocol, job),
             steps: 0,
             after,
             since: Instant::now(),
@@ -50,9 +44,10 @@ impl Pulse {
     /// Looks for progress.
     pub(crate) fn feel(&mut self) {
         // What cannot be read shows no progress.
-        let _read = self.read_on();
-        if self.reader.steps() > self.steps || self.reader.is_in_tool() {
-            self.steps = self.reader.steps();
+        self.tail.read_on();
+        let reader = &self.tail.reader;
+        if reader.steps() > self.steps || reader.is_in_tool() {
+            self.steps = reader.steps();
             self.since = Instant::now();
         } else if self.since.elapsed() >= self.after {
             self.is_stalled = true;
@@ -67,25 +62,12 @@ impl Pulse {
         }
         verdict
     }
-
-    fn read_on(&mut self) -> std::io::Result<()> {
-        let mut file = fs::File::open(&self.file)?;
-        file.seek(SeekFrom::Start(self.read))?;
-        let mut piece = vec![0; 64 << 10];
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(()),
-                read => {
-                    self.read += read as u64;
-                    self.reader.feed(&piece[..read]);
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use fs_err as fs;
+
     use super::*;
     use crate::protocol::Protocol;
 

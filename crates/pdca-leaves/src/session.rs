@@ -13,6 +13,7 @@
 //! one is run again in its place. The last try that was run owns the view.
 
 use std::io;
+use std::time::Duration;
 
 use camino::Utf8Path;
 use fs_err as fs;
@@ -21,6 +22,7 @@ use tracing::debug;
 
 use crate::{
     attempt::{Flaw, Judgment, judge},
+    breaker::{Admission, Scout},
     call::Call,
     class::{Diagnosis, FailureClass},
     command::{Layout, describe},
@@ -31,7 +33,11 @@ use crate::{
     pulse::Pulse,
     resume,
     role::Role,
+    tail::Tail,
 };
+
+/// The pause between two looks at whether the first call has its answer.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A call of a command, from its first try to its result.
 pub(crate) struct Session<'a> {
@@ -62,6 +68,17 @@ struct Try {
     reused: bool,
     /// What changed while it ran.
     difference: Difference,
+    /// It was the first call of its agent. Held until it was judged, so that nobody follows on a bad key.
+    scout: Option<Scout>,
+}
+
+impl Try {
+    /// Lets others follow: whatever came of this try, the model answered.
+    fn is_answered(&self) {
+        if let Some(scout) = &self.scout {
+            scout.has_answer();
+        }
+    }
 }
 
 /// Who is told, and who may call it off.
@@ -122,6 +139,7 @@ impl<'a> Session<'a> {
             let flaw = match judgment {
                 Judgment::Done(produced) => {
                     let session = resume::session_of(self.call, &job)?;
+                    tried.is_answered();
                     let done = self.done(produced, tried, progress);
                     return Ok(LeafOutcome { said, session, ..done });
                 }
@@ -136,6 +154,10 @@ impl<'a> Session<'a> {
                 Judgment::Diagnosed(found) => {
                     let Diagnosis { class, evidence, .. } = &found;
                     progress.log.note(&format!("{title}, {class}: {evidence}"), &job);
+                    match class {
+                        FailureClass::ContextTooLong | FailureClass::Refused => tried.is_answered(),
+                        FailureClass::Throttled | FailureClass::Auth | FailureClass::Host => {}
+                    }
                     let may_pass = matches!(class, FailureClass::Auth | FailureClass::Host);
                     if tried.reused && may_pass {
                         // That was under an earlier driver; by now it may be mended.
@@ -197,7 +219,7 @@ impl<'a> Session<'a> {
         } else {
             return Ok(None);
         };
-        Ok(Some(Try { verdict, reused: true, difference }))
+        Ok(Some(Try { verdict, reused: true, difference, scout: None }))
     }
 
     /// Starts the leaf, watches it, and returns once nothing of it is alive.
@@ -210,7 +232,7 @@ impl<'a> Session<'a> {
         if watch.cancel.is_cancelled() {
             return Err(LeafError::Cancelled);
         }
-        self.stand_by(progress, watch)?;
+        let scout = self.stand_by(progress, watch)?;
         let baseline = self.baseline(number, progress)?;
         (watch.report)(LeafEvent::Attempt { n: progress.attempt, of: progress.of });
         self.call.inputs.write_to(&self.layout.view())?;
@@ -223,7 +245,15 @@ impl<'a> Session<'a> {
         let mut pulse = Pulse::of(self.call.config, &spec.job, watch.cancel);
         let cancel = pulse.as_ref().map_or(watch.cancel, Pulse::cancel).clone();
         let report = &mut watch.report;
+        let mut heard = scout.as_ref().map(|_| Tail::of(self.call.config.protocol, &spec.job));
         let verdict = pdca_process::run(&spec, &cancel, &mut |sign| {
+            if let (Some(scout), Some(tail)) = (&scout, &mut heard) {
+                tail.read_on();
+                if tail.reader.has_answered() {
+                    scout.has_answer();
+                    heard = None;
+                }
+            }
             if let Some(pulse) = &mut pulse {
                 pulse.feel();
             }
@@ -239,7 +269,7 @@ impl<'a> Session<'a> {
         });
         let difference = self.compare(number, &baseline)?;
         let verdict = self.require_end(verdict)?;
-        Ok(Try { verdict, reused: false, difference })
+        Ok(Try { verdict, reused: false, difference, scout })
     }
 
     /// The baseline of a try that is about to be started, on record. One that is on record already
@@ -306,18 +336,34 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits while the agent is paused for everybody; refuses where its login is known not to be accepted.
-    fn stand_by(&self, progress: &Progress, watch: &mut Watch<'_>) -> Result<(), LeafError> {
-        let Some(breaker) = self.call.breaker else { return Ok(()) };
+    /// Waits while the agent is paused for everybody, or until the first call of it has an answer; refuses where its login is
+    /// known not to be accepted.
+    fn stand_by(
+        &self,
+        progress: &Progress,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Scout>, LeafError> {
+        let Some(breaker) = self.call.breaker else { return Ok(None) };
         let agent = self.call.agent();
         loop {
             if let Some(said) = breaker.signed_out(agent) {
                 let log = progress.log.clone();
                 return Err(self.agent_error(FailureClass::Auth, said, log));
             }
-            let Some(left) = breaker.pause_of(agent) else { return Ok(()) };
-            (watch.report)(LeafEvent::Throttled { wait: left });
-            if !watch.cancel.wait(left) {
+            let wait = if let Some(left) = breaker.pause_of(agent) {
+                (watch.report)(LeafEvent::Throttled { wait: left });
+                left
+            } else if self.call.config.protocol.is_text() {
+                // Nothing tells whether it was let in.
+                return Ok(None);
+            } else {
+                match breaker.admit(agent) {
+                    Admission::Free => return Ok(None),
+                    Admission::First(scout) => return Ok(Some(scout)),
+                    Admission::Later => LOOK,
+                }
+            };
+            if !watch.cancel.wait(wait) {
                 return Err(LeafError::Cancelled);
             }
         }

@@ -6,8 +6,9 @@ use super::Agent;
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     pub(super) agent: Agent,
-    /// A role and a wall, or a fault.
+    /// A role, a fault or an attack.
     pub(super) what: String,
+    pub(super) wall: &'static str,
     pub(super) expected: &'static str,
     pub(super) observed: String,
     /// How many requests the model got.
@@ -30,8 +31,9 @@ impl Cell {
 /// A row for each cell, in the order in which they were tried.
 pub(super) fn table(cells: &[Cell]) -> String {
     let mut lines = vec![
-        "| agent | role or fault | expected | observed | requests | seconds |".to_owned(),
-        "|---|---|---|---|---|---|".to_owned(),
+        "| agent | role, fault or attack | wall | expected | observed | requests | seconds |"
+            .to_owned(),
+        "|---|---|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(cells.iter().map(|cell| {
         let observed = cell.observed.replace(['\n', '|'], " ");
@@ -40,10 +42,11 @@ pub(super) fn table(cells: &[Cell]) -> String {
             Verdict::Differs => format!("**{observed}**"),
         };
         format!(
-            "| {} {} | {} | {} | {observed} | {} | {} |",
+            "| {} {} | {} | {} | {} | {observed} | {} | {} |",
             cell.agent.name(),
             cell.agent.version(),
             cell.what,
+            cell.wall,
             cell.expected,
             cell.requests,
             cell.seconds
@@ -62,13 +65,14 @@ mod tests {
         let cell = |observed: &str| Cell {
             agent: Agent::Codex,
             what: "401".to_owned(),
+            wall: "bwrap",
             expected: "auth",
             observed: observed.to_owned(),
             requests: 6,
             seconds: 9,
         };
         let text = table(&[cell("auth"), cell("crashed | exit status 1")]);
-        assert!(text.contains("| codex 0.166.0 | 401 | auth | auth | 6 | 9 |\n"), "{text}");
+        assert!(text.contains("| codex 0.166.0 | 401 | bwrap | auth | auth | 6 | 9 |\n"), "{text}");
         assert!(text.contains("| **crashed   exit status 1** |"), "{text}");
     }
 }

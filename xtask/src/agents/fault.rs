@@ -71,6 +71,26 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Returns whether the failure counts as an attempt of the bundle.
+    fn costs_an_attempt(self) -> bool {
+        match self {
+            Fault::Context | Fault::Stall => true,
+            Fault::Unauthorized
+            | Fault::RateLimit
+            | Fault::RetryAfter
+            | Fault::Overloaded
+            | Fault::UsageLimit
+            | Fault::Cut
+            | Fault::Refused => false,
+        }
+    }
+}
+
+/// The configured limits of the call, in seconds.
+const TIMEOUT: u64 = 120;
+const STALL: u64 = 30;
+
 /// Has one bundle built while the fault lasts.
 pub(super) fn try_fault(
     program: &Installed,
@@ -83,22 +103,36 @@ pub(super) fn try_fault(
     let scene = Scene::new(surroundings, agent, script.as_deref())?;
     let wall = scene::walls()[0];
     let leaf = format!(
-        "[leaves.builder]\nagent = \"{}\"\nsandbox = \"{wall}\"\ntimeout_secs = 120\nstall_secs = 30\n\
+        "[leaves.builder]\nagent = \"{}\"\nsandbox = \"{wall}\"\ntimeout_secs = {TIMEOUT}\nstall_secs = {STALL}\n\
          throttled = {{ backoff_secs = 1, max_wait_secs = 1 }}\n",
         agent.name()
     );
     scene.workspace(&leaf, &["7"])?;
     let started = Instant::now();
     let ran = scene.pdca(&["run", "7"])?;
+    let seconds = started.elapsed().as_secs();
+    let events = scene.events()?;
+    let mut observed = class(&events);
+    // A throttled call is made once more after the pause of a second.
+    if seconds > 2 * TIMEOUT + STALL {
+        observed = format!("{observed}, too late");
+    }
+    if (scene.spent_attempts("7") > 0) != fault.costs_an_attempt() {
+        observed = format!("{observed}, {} attempts spent", scene.spent_attempts("7"));
+    }
     let cell = Cell {
         agent,
         what: fault.name().to_owned(),
+        wall,
         expected: fault.class(),
-        observed: class(&scene.events()?),
+        observed,
         requests: scene.requests(None),
-        seconds: started.elapsed().as_secs(),
+        seconds,
     };
-    println!("{} {}: {}", agent.name(), cell.what, cell.observed);
+    println!("{} {}: {} ({seconds} s)", agent.name(), cell.what, cell.observed);
+    if let Some(evidence) = evidence(&events) {
+        println!("  {evidence}");
+    }
     if cell.verdict() == Verdict::Differs {
         println!("exit code {}\n{}", ran.code, ran.text);
         if keep {
@@ -110,6 +144,13 @@ pub(super) fn try_fault(
 
 /// The classes that the driver tells of as `builder: CLASS: evidence`.
 const CLASSES: [&str; 5] = ["throttled", "auth", "context too long", "refused", "host"];
+
+/// The words that the class was read from.
+fn evidence(events: &[Value]) -> Option<&str> {
+    let is_told =
+        |text: &&str| CLASSES.iter().any(|class| text.contains(&format!("builder: {class}: ")));
+    events.iter().rev().filter_map(|event| event["text"].as_str()).find(is_told)
+}
 
 /// How the builder ended by the events of its run.
 fn class(events: &[Value]) -> String {

@@ -10,6 +10,8 @@ use crate::Stopped;
 
 /// The longest that a registry may take.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// The same where time is short.
+const QUICK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// An agent that can be run.
 #[derive(Debug)]
@@ -20,7 +22,12 @@ pub(super) struct Installed {
 }
 
 /// Installs an agent, or says why it cannot be.
-pub(super) fn install(agent: Agent, root: &Utf8Path) -> Result<Result<Installed, String>, Stopped> {
+pub(super) fn install(
+    agent: Agent,
+    root: &Utf8Path,
+    is_quick: bool,
+) -> Result<Result<Installed, String>, Stopped> {
+    let patience = if is_quick { QUICK_PATIENCE } else { PATIENCE };
     let dir = root.join("target/agents").join(agent.name());
     let bin = match agent {
         Agent::Aider => dir.join("bin"),
@@ -39,11 +46,11 @@ pub(super) fn install(agent: Agent, root: &Utf8Path) -> Result<Result<Installed,
     }
     fs_err::create_dir_all(&dir)?;
     let done = match agent {
-        Agent::Claude => npm("@anthropic-ai/claude-code", agent, &dir),
-        Agent::Codex => npm("@openai/codex", agent, &dir),
-        Agent::Opencode => npm("opencode-ai", agent, &dir),
-        Agent::Gemini => npm("@google/gemini-cli", agent, &dir),
-        Agent::Aider => pip("aider-chat", agent, &dir),
+        Agent::Claude => npm("@anthropic-ai/claude-code", agent, &dir, patience),
+        Agent::Codex => npm("@openai/codex", agent, &dir, patience),
+        Agent::Opencode => npm("opencode-ai", agent, &dir, patience),
+        Agent::Gemini => npm("@google/gemini-cli", agent, &dir, patience),
+        Agent::Aider => pip("aider-chat", agent, &dir, patience),
     };
     if let Err(why) = done {
         return Ok(Err(why));
@@ -52,25 +59,25 @@ pub(super) fn install(agent: Agent, root: &Utf8Path) -> Result<Result<Installed,
     Ok(Ok(Installed { agent, bin }))
 }
 
-fn npm(package: &str, agent: Agent, dir: &Utf8Path) -> Result<(), String> {
+fn npm(package: &str, agent: Agent, dir: &Utf8Path, patience: Duration) -> Result<(), String> {
     let package = format!("{package}@{}", agent.version());
-    succeed("node", &["--version"], dir)?;
+    succeed("node", &["--version"], dir, patience)?;
     let words = ["install", "--no-audit", "--no-fund", "--prefix", ".", &package];
-    succeed("npm", &words, dir)
+    succeed("npm", &words, dir, patience)
 }
 
-fn pip(package: &str, agent: Agent, dir: &Utf8Path) -> Result<(), String> {
+fn pip(package: &str, agent: Agent, dir: &Utf8Path, patience: Duration) -> Result<(), String> {
     // A Python of one user's own cannot be run by another.
     let system = "/usr/bin/python3";
     let python = if Utf8Path::new(system).exists() { system } else { "python3" };
-    succeed(python, &["-m", "venv", "."], dir)?;
+    succeed(python, &["-m", "venv", "."], dir, patience)?;
     let package = format!("{package}=={}", agent.version());
-    succeed(dir.join("bin/pip").as_str(), &["install", "--quiet", &package], dir)
+    succeed(dir.join("bin/pip").as_str(), &["install", "--quiet", &package], dir, patience)
 }
 
 /// Runs a program to its end; the last line of its complaint is the reason why not.
-fn succeed(program: &str, args: &[&str], dir: &Utf8Path) -> Result<(), String> {
-    match Tool::new(program).args(args).cwd(dir).timeout(PATIENCE).run() {
+fn succeed(program: &str, args: &[&str], dir: &Utf8Path, patience: Duration) -> Result<(), String> {
+    match Tool::new(program).args(args).cwd(dir).timeout(patience).run() {
         Ok(said) if said.success() => Ok(()),
         Ok(said) => {
             let complaint = String::from_utf8_lossy(&said.stderr).into_owned();

@@ -84,6 +84,8 @@ pub(super) struct Scene<'a> {
     dir: tempfile::TempDir,
     path: Utf8PathBuf,
     model: Option<Child>,
+    /// The port of the model; one that nothing listens on where there is none.
+    pub(super) port: u16,
     env: BTreeMap<&'static str, String>,
 }
 
@@ -104,8 +106,9 @@ impl<'a> Scene<'a> {
         let dir = tempfile::Builder::new().prefix("pdca-agents-").tempdir()?;
         let path = Utf8Path::from_path(dir.path()).ok_or("the directory is not UTF-8")?;
         let path = path.canonicalize_utf8()?;
-        let mut scene = Self { surroundings, dir, path, model: None, env: BTreeMap::new() };
-        for name in ["home", "ws/results", "app", "tmp"] {
+        let env = BTreeMap::new();
+        let mut scene = Self { surroundings, dir, path, model: None, port: 0, env };
+        for name in ["home", "bin", "ws/results", "app", "tmp"] {
             fs_err::create_dir_all(scene.path.join(name))?;
         }
         scene.target()?;
@@ -113,6 +116,7 @@ impl<'a> Scene<'a> {
             Some(script) => scene.start_model(script)?,
             None => closed_port()?,
         };
+        scene.port = port;
         scene.sign_in(agent, port)?;
         Ok(scene)
     }
@@ -124,7 +128,7 @@ impl<'a> Scene<'a> {
         self.commit("first")
     }
 
-    fn git(&self, words: &[&str]) -> Result<String, Stopped> {
+    pub(super) fn git(&self, words: &[&str]) -> Result<String, Stopped> {
         let app = self.path.join("app");
         let words = [&["-c", "safe.directory=*"], words].concat();
         let said = Tool::new("git").args(&words).cwd(&app).run()?;
@@ -136,7 +140,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Commits what is in the target's own checkout.
-    fn commit(&self, message: &str) -> Result<(), Stopped> {
+    pub(super) fn commit(&self, message: &str) -> Result<(), Stopped> {
         let who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
         self.git(&["add", "."])?;
         self.git(&[&who[..], &["commit", "-qm", message]].concat())?;
@@ -210,7 +214,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn home(&self, name: &str, text: &str) -> Result<(), Stopped> {
+    pub(super) fn home(&self, name: &str, text: &str) -> Result<(), Stopped> {
         let path = self.path.join("home").join(name);
         fs_err::create_dir_all(path.parent().unwrap_or(&self.path))?;
         Ok(fs_err::write(path, text)?)
@@ -240,18 +244,10 @@ impl<'a> Scene<'a> {
     }
 
     /// Gives everything to the user that agents run as.
-    fn hand_over(&self) -> Result<(), Stopped> {
+    pub(super) fn hand_over(&self) -> Result<(), Stopped> {
         if !self.surroundings.other_user.is_empty() {
             let owner = format!("{NOBODY}:{NOBODY}");
             program::output("chown", &["-R", &owner, self.path.as_str()], &self.path)?;
-        }
-        Ok(())
-    }
-
-    /// Starts the agent once, as its user has done before. Two opencodes that make their database at the same time fail.
-    pub(super) fn start_once(&self, agent: Agent) -> Result<(), Stopped> {
-        if agent == Agent::Opencode {
-            self.run("opencode", &["session", "list"])?;
         }
         Ok(())
     }
@@ -265,7 +261,7 @@ impl<'a> Scene<'a> {
     fn run(&self, program: &str, args: &[&str]) -> Result<Ran, Stopped> {
         let mut words = self.surroundings.other_user.clone();
         words.extend(["env", "-i"].map(str::to_owned));
-        words.push(format!("PATH={}", self.surroundings.path));
+        words.push(format!("PATH={}:{}", self.path.join("bin"), self.surroundings.path));
         words.push(format!("HOME={}", self.path.join("home")));
         words.push(format!("TMPDIR={}", self.path.join("tmp")));
         words.extend(["USER=ada", "NO_COLOR=1", "LANG=C.UTF-8"].map(str::to_owned));
@@ -285,6 +281,27 @@ impl<'a> Scene<'a> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The directory of everything.
+    pub(super) fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Writes a program that is on PATH before all others.
+    pub(super) fn program(&self, name: &str, text: &str) -> Result<(), Stopped> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path.join("bin").join(name);
+        fs_err::write(&path, text)?;
+        Ok(fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o755))?)
+    }
+
+    /// Returns how many attempts of a bundle were spent on failures.
+    pub(super) fn spent_attempts(&self, id: &str) -> u64 {
+        let path = self.path.join(format!("ws/.pdca/failures/issue_{id}.json"));
+        let text = fs_err::read_to_string(path).unwrap_or_default();
+        let record: Value = serde_json::from_str(&text).unwrap_or_default();
+        record["times"].as_u64().unwrap_or(0)
     }
 
     /// Reads a file of a bundle; empty where there is none.
@@ -309,9 +326,27 @@ impl<'a> Scene<'a> {
 
     /// Which of the model's requests were of this role; all of them where there is none.
     pub(super) fn requests(&self, role: Option<&str>) -> usize {
+        let records = self.request_log();
+        records.iter().filter(|record| role.is_none_or(|role| record["role"] == role)).count()
+    }
+
+    /// What the model was asked.
+    pub(super) fn request_log(&self) -> Vec<Value> {
         let log = fs_err::read_to_string(self.path.join("requests.jsonl")).unwrap_or_default();
-        let records = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        records.filter(|record| role.is_none_or(|role| record["role"] == role)).count()
+        log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()
+    }
+
+    /// Returns whether watched words arrived: `told` by the agent, or `shown` as what a tool gave back.
+    pub(super) fn has_arrived(&self, how: &str, words: &str) -> bool {
+        let has = |record: &Value| {
+            record[how].as_array().is_some_and(|found| found.iter().any(|found| found == words))
+        };
+        self.request_log().iter().any(has)
+    }
+
+    /// Returns whether anybody asked the model's port for a path.
+    pub(super) fn was_asked_for(&self, path: &str) -> bool {
+        self.request_log().iter().any(|record| record["path"] == path)
     }
 
     /// Leaves the directory behind, for a person to look at.

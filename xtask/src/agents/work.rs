@@ -18,7 +18,7 @@ const DONE: &str = "done";
 /// Tries every role of an agent behind one wall.
 pub(super) fn try_roles(
     program: &Installed,
-    wall: &str,
+    wall: &'static str,
     surroundings: &Surroundings,
     keep: bool,
 ) -> Result<Vec<Cell>, Stopped> {
@@ -35,7 +35,6 @@ pub(super) fn try_roles(
         format!("[leaves.{role}]\nagent = \"{name}\"\nsandbox = \"{wall}\"\ntimeout_secs = 180\n\n")
     });
     scene.workspace(&leaves.collect::<String>(), &["7", "8"])?;
-    scene.start_once(agent)?;
     let mut cells = Vec::new();
     let mut said = String::new();
     for role in roles {
@@ -53,14 +52,15 @@ pub(super) fn try_roles(
         let observed = observed.map_or_else(|why| why, |()| DONE.to_owned());
         cells.push(Cell {
             agent,
-            what: format!("{role}, {wall}"),
+            what: (*role).to_owned(),
+            wall,
             expected: DONE,
             observed,
             requests: scene.requests(Some(role)),
             seconds: started.elapsed().as_secs(),
         });
         println!(
-            "{} {}: {}",
+            "{} {}, {wall}: {}",
             agent.name(),
             cells[cells.len() - 1].what,
             cells[cells.len() - 1].observed

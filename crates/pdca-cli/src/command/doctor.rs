@@ -1,5 +1,6 @@
 //! `pdca doctor`: checks host and workspace, with the remedy for each problem.
 
+mod probe;
 mod runs;
 mod stale;
 
@@ -25,13 +26,19 @@ use crate::workspace::Workspace;
 
 /// Check the host and the workspace, with a remedy for each problem
 ///
-/// Changes nothing. Exit codes: 0 nothing is broken, 2 something is.
+/// Changes nothing. With `--probe` each configured leaf is called once with a harmless prompt, in a throwaway checkout behind its wall:
+/// that costs what its provider asks for a few words. Exit codes: 0 nothing is broken, 2 something is.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   pdca doctor
+  pdca doctor --probe
   pdca doctor --json")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Call each configured leaf once for real, and say what came back; this costs money where the agent does
+    #[arg(long)]
+    probe: bool,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,11 +58,14 @@ struct Row {
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
+    /// The answer of a leaf, with `--probe`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<probe::Answer>,
 }
 
 impl Row {
     fn new(what: impl Into<String>, health: Health, found: impl Into<String>) -> Self {
-        Self { what: what.into(), health, found: found.into(), remedy: None }
+        Self { what: what.into(), health, found: found.into(), remedy: None, probe: None }
     }
 
     fn ok(what: impl Into<String>, found: impl Into<String>) -> Self {
@@ -85,7 +95,7 @@ pub(super) struct Examination {
     rows: Vec<Row>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut rows = host(cx);
     match cx.workspace() {
         Ok(workspace) => {
@@ -93,7 +103,11 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
                 "config",
                 workspace.file.as_ref().map_or("PDCA_BUNDLE_ROOT only", |file| file.as_str()),
             ));
-            rows.extend(of_workspace(workspace, &session::site(cx)?, cx));
+            let site = session::site(cx)?;
+            rows.extend(of_workspace(workspace, &site, cx));
+            if args.probe {
+                rows.extend(probe::rows(workspace, &site, cx));
+            }
         }
         Err(failure) => rows.extend(failure.problems.iter().map(|problem| {
             let place = problem

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_config::scaffold::{
-    self, AgentPair, Chosen, Found, NewFile, parse_builder, parse_reviewer, settings,
+    self, AgentPair, AgentsFiles, Chosen, Found, NewFile, parse_builder, parse_reviewer, settings,
 };
 use serde::Serialize;
 
@@ -45,6 +45,31 @@ pub(crate) struct Args {
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
     guard: Vec<pdca_guard::Agent>,
+    /// For which agents instruction files are written: `.claude/agents/`, `.claude/commands/pdca.md`, a section of AGENTS.md
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    agents_files: AgentsFilesArg,
+}
+
+/// The agents that get instruction files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum AgentsFilesArg {
+    /// Those that build or review
+    #[default]
+    Chosen,
+    /// All agents
+    All,
+    /// No agent
+    None,
+}
+
+impl From<AgentsFilesArg> for AgentsFiles {
+    fn from(arg: AgentsFilesArg) -> Self {
+        match arg {
+            AgentsFilesArg::Chosen => Self::Chosen,
+            AgentsFilesArg::All => Self::All,
+            AgentsFilesArg::None => Self::None,
+        }
+    }
 }
 
 fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
@@ -67,7 +92,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
     let guarded: BTreeSet<&str> =
         guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
-    let items = scaffold::plan(&dir, &found, pair, &guarded, &mut notes)?;
+    let mut items = scaffold::plan(&dir, &found, pair, &guarded, &mut notes)?;
+    let chosen = pair.names().collect();
+    items.extend(scaffold::instructions(&dir, args.agents_files.into(), &chosen)?);
     for note in &notes {
         writeln!(err, "note: {note}")?;
     }
@@ -290,6 +317,21 @@ mod tests {
         next: pdca new <id> --title "…"
         "#);
         assert_eq!(init(&desk, &["--yes"]).exit, Exit::NothingToDo);
+    }
+
+    #[test]
+    fn every_command_that_instruction_files_name_exists() {
+        use clap::CommandFactory as _;
+        let cli = crate::command::Cli::command();
+        let mut named = 0;
+        for text in pdca_config::scaffold::instruction_texts() {
+            for (at, _) in text.match_indices("`pdca ") {
+                let name = text[at + 6..].split([' ', '`']).next().unwrap();
+                assert!(cli.find_subcommand(name).is_some(), "`pdca {name}`");
+                named += 1;
+            }
+        }
+        assert!(named > 0);
     }
 
     #[test]

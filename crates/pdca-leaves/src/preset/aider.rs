@@ -42,7 +42,9 @@ pub(super) static PRESET: Preset = Preset {
     effort_args: &["--reasoning-effort", "{effort}"],
     resume_args: &[],
     prompt_via: PromptVia::File,
+    // An edit outside the checkout, such as notes in the view, voids all others.
     // Without it, it waits for a price table from the network before it starts.
     env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
     guard_env: &[],
+    independent_env: &[],
 };

@@ -37,4 +37,5 @@ pub(super) static PRESET: Preset = Preset {
         ("IS_SANDBOX", "1"),
     ],
     guard_env: &[],
+    independent_env: &[],
 };

@@ -22,7 +22,8 @@ pub(super) static PRESET: Preset = Preset {
         "-c",
         r#"hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="{pdca} guard builder --agent codex || exit 2"}}]}}]"#,
     ],
-    independent_args: &[],
+    // It has no word of the project then.
+    independent_args: &["-c", "project_doc_max_bytes=0"],
     model_args: &["-m", "{model}"],
     effort_args: &["-c", "model_reasoning_effort={effort}"],
     // A command of `exec`, so it stands behind all its flags; `-` is the prompt on standard input.
@@ -30,4 +31,5 @@ pub(super) static PRESET: Preset = Preset {
     prompt_via: PromptVia::Stdin,
     env: &[],
     guard_env: &[],
+    independent_env: &[],
 };

@@ -20,7 +20,7 @@ pub(super) static PRESET: Preset = Preset {
         "--include-directories",
         "{inputs}",
     ],
-    guard_args: &[],
+    guard_args: &["--policy", "{guard}/gemini.toml"],
     independent_args: &[],
     model_args: &["--model", "{model}"],
     effort_args: &[],
@@ -28,4 +28,5 @@ pub(super) static PRESET: Preset = Preset {
     prompt_via: PromptVia::Stdin,
     env: &[],
     guard_env: &[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "{guard}/gemini.json")],
+    independent_env: &[],
 };

@@ -27,4 +27,5 @@ pub(super) static PRESET: Preset = Preset {
     prompt_via: PromptVia::Stdin,
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
     guard_env: &[("OPENCODE_CONFIG_DIR", "{guard}/opencode")],
+    independent_env: &[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")],
 };

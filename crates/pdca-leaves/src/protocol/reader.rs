@@ -67,6 +67,15 @@ impl Reader {
         !self.progress.open.is_empty()
     }
 
+    /// Returns whether the agent's model has answered: a message, a tool call, or tokens that it wrote. Words for people show that only
+    /// by their count of tokens.
+    pub fn has_answered(&self) -> bool {
+        let said = &self.progress.transcript;
+        let has_spoken = said.message.is_some() || said.tool_calls > 0;
+        said.usage.is_some_and(|usage| usage.output > 0)
+            || self.protocol.has_records() && has_spoken
+    }
+
     /// All that was said.
     pub fn finish(mut self) -> Transcript {
         self.end_line();

@@ -5,6 +5,7 @@
 mod artifact;
 mod attempts;
 mod command;
+mod faults;
 mod independence;
 mod protocol;
 mod render;

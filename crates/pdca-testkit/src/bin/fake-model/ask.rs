@@ -31,6 +31,10 @@ pub(crate) struct Ask {
     pub(crate) tools: Vec<Tool>,
     /// All text of the request, one string a line.
     pub(crate) text: String,
+    /// The part of that text which no tool gave back: instructions, prompts, the model's own words.
+    pub(crate) told: String,
+    /// The part that tools gave back.
+    pub(crate) shown: String,
     /// How many tool results it carries.
     pub(crate) answered: usize,
     /// The JSON Schema that the answer must have, where it asks for one.
@@ -63,26 +67,40 @@ impl Ask {
     ) -> Self {
         let model = body["model"].as_str().unwrap_or_default().to_owned();
         let form = FORMS.iter().find_map(|pointer| body.pointer(pointer)).cloned();
-        let (text, answered) = (String::new(), 0);
-        let mut ask = Self { protocol, model, stream, tools, text, answered, form };
+        let (text, told, shown) = (String::new(), String::new(), String::new());
+        let mut ask = Self { protocol, model, stream, tools, text, told, shown, answered: 0, form };
         for part in ["system", "instructions", "systemInstruction", "messages", "input", "contents"]
         {
-            ask.walk(&body[part], is_result);
+            ask.walk(&body[part], is_result, false);
         }
         ask
     }
 
-    fn walk(&mut self, value: &Value, is_result: fn(&Value) -> bool) {
-        if is_result(value) {
+    fn walk(&mut self, value: &Value, is_result: fn(&Value) -> bool, inside: bool) {
+        let inside = if is_result(value) {
             self.answered += 1;
-        }
+            true
+        } else {
+            inside
+        };
         match value {
             Value::String(text) => {
-                self.text.push_str(text);
-                self.text.push('\n');
+                let part = if inside { &mut self.shown } else { &mut self.told };
+                for to in [&mut self.text, part] {
+                    to.push_str(text);
+                    to.push('\n');
+                }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.walk(item, is_result)),
-            Value::Object(fields) => fields.values().for_each(|item| self.walk(item, is_result)),
+            Value::Array(items) => {
+                for item in items {
+                    self.walk(item, is_result, inside);
+                }
+            }
+            Value::Object(fields) => {
+                for item in fields.values() {
+                    self.walk(item, is_result, inside);
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

@@ -16,6 +16,8 @@
 //!
 //! # Script
 //! ```toml
+//! watch = ["words"]                   # the log says where they arrived
+//!
 //! [[role]]
 //! name = "builder"
 //! when = "build-notes.md"             # the first role whose words are in the request
@@ -54,8 +56,8 @@
 //! A connection that is refused needs no fault: name a port that nothing listens on.
 //!
 //! # Log
-//! One JSON line for each request: `path`, `protocol`, `model`, `role`, `turn`, `tools` (how many), `reply`, `ms` since the start. Neither
-//! headers nor prompts are in it.
+//! One JSON line for each request: `path`, `protocol`, `model`, `role`, `turn`, `tools` (how many), `reply`, `ms` since the start, and which
+//! words of `watch` are in it: `told` where no tool gave them back, `shown` where one did. Neither headers nor prompts are in it.
 
 #![expect(
     clippy::print_stdout,

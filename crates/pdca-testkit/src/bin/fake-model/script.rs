@@ -16,6 +16,9 @@ pub(crate) struct Script {
     pub(crate) roles: Vec<RoleScript>,
     #[serde(default, rename = "fault")]
     pub(crate) faults: Vec<Fault>,
+    /// Words whose arrival is logged.
+    #[serde(default)]
+    pub(crate) watch: Vec<String>,
 }
 
 /// The answers to one kind of request.

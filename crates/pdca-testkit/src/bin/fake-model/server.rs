@@ -121,7 +121,13 @@ impl Server {
         role: Option<&str>,
         reply: &str,
     ) -> io::Result<()> {
+        let found = |text: Option<&String>| -> Vec<&String> {
+            let text = text.map_or("", String::as_str);
+            self.script.watch.iter().filter(|word| text.contains(word.as_str())).collect()
+        };
+        let (told, shown) = (ask.map(|ask| &ask.told), ask.map(|ask| &ask.shown));
         let line = json!({
+            "told": found(told), "shown": found(shown),
             "method": request.method, "path": request.path,
             "protocol": ask.map(|ask| ask.protocol.name()), "model": ask.map(|ask| &ask.model),
             "stream": ask.map(|ask| ask.stream), "role": role, "turn": ask.map(|ask| ask.answered),

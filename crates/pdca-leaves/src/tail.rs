@@ -1,0 +1,43 @@
+//! The records of an attempt, read while it prints them.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+
+use crate::protocol::{Protocol, Reader};
+
+/// The end of what an attempt prints.
+pub(crate) struct Tail {
+    file: Utf8PathBuf,
+    read: u64,
+    pub(crate) reader: Reader,
+}
+
+impl Tail {
+    /// The output of the attempt whose process job is at `job`.
+    pub(crate) fn of(protocol: Protocol, job: &Utf8Path) -> Self {
+        let file = pdca_process::printed_path(job);
+        Self { file, read: 0, reader: Reader::new(protocol) }
+    }
+
+    /// Reads what was printed since. What cannot be read yet is read later.
+    pub(crate) fn read_on(&mut self) {
+        let _read = self.try_read_on();
+    }
+
+    fn try_read_on(&mut self) -> std::io::Result<()> {
+        let mut file = fs::File::open(&self.file)?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                read => {
+                    self.read += read as u64;
+                    self.reader.feed(&piece[..read]);
+                }
+            }
+        }
+    }
+}
