@@ -131,7 +131,7 @@ impl RunState {
             Record::Planned { target, base, order } => self.plan(target, base, order),
             Record::Combined { target, tree, gate_digest: _, verdict, members } => {
                 self.require_run(&[RunPhase::Integrating])?;
-                let judged = (tree.clone(), members.clone(), *verdict);
+                let judged = (*tree, members.clone(), *verdict);
                 self.integration(target)?.judged.push(judged);
                 if *verdict == crate::record::GateVerdict::Pass {
                     self.tally.succeeded(None, Phase::Validate);
