@@ -190,7 +190,7 @@ fn a_session_that_is_gone_costs_no_attempt_and_one_from_another_checkout_is_not_
 }
 
 /// Leaves products of every kind, and some that were asked for.
-const LITTERS: &str = r#"
+const LITTERS: &str = r"
     echo ok >> greeting.txt
     mkdir -p pkg/__pycache__ node_modules/dep data
     echo x > pkg/__pycache__/m.cpython-312.pyc
@@ -201,7 +201,7 @@ const LITTERS: &str = r#"
     git add fixture.pyc
     git -c user.name=b -c user.email=b@example.com commit --quiet --message 'a fixture'
     echo y >> known.pyc
-"#;
+";
 
 fn littered() -> Scene {
     let scene = scene(LITTERS, "", "");

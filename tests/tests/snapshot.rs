@@ -70,9 +70,9 @@ fn commands_that_only_look_start_no_git() {
         let row = rows.iter().find(|row| row["id"] == id).expect("the bundle is listed");
         row["integration"].as_str().unwrap_or("none").to_owned()
     };
-    let states = ["1", "2", "3", "4", "5", "6", "7", "8"].map(state);
+    let found = ["1", "2", "3", "4", "5", "6", "7", "8"].map(state);
     let expected = ["landed", "landed", "staged", "staged", "sealed", "sealed", "none", "none"];
-    assert_eq!(states, expected, "{status:#}");
+    assert_eq!(found, expected, "{status:#}");
     let queue = scene.pdca_with(&env, &["queue", "--json"]).expect(0).json();
     let eighth = queue["items"].as_array().unwrap().iter().find(|item| item["id"] == "8").unwrap();
     assert_eq!(eighth["forecast_conflicts"], serde_json::json!(["6"]), "{queue:#}");

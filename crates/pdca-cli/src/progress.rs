@@ -216,18 +216,7 @@ impl Progress {
                 let kept = if *reused { ", kept from before" } else { "" };
                 format!("{role:<9} {ending} · {guard}{kept}")
             }
-            EventKind::LeafRecorded { facts } => {
-                let used = facts.usage.and_then(crate::cost::usage);
-                let cost = facts.cost.map(|cost| match facts.cost_basis {
-                    Some(CostBasis::Price | CostBasis::PerCall) => format!("about {cost}"),
-                    Some(CostBasis::Told) | None => cost.to_string(),
-                });
-                let known: Vec<String> = [used, cost].into_iter().flatten().collect();
-                if known.is_empty() {
-                    return None;
-                }
-                format!("{:<9} {}", facts.role, known.join(" · "))
-            }
+            EventKind::LeafRecorded { facts } => return recorded(facts),
             EventKind::LeafThrottled { role, wait_ms } => {
                 format!(
                     "{} {role} again in {}",
@@ -300,6 +289,17 @@ impl Progress {
         }
         Ok(())
     }
+}
+
+/// Returns the text for the record of a call: its tokens and its cost, as far as they are known.
+fn recorded(facts: &pdca_events::RecordedCall) -> Option<String> {
+    let used = facts.usage.and_then(crate::cost::usage);
+    let cost = facts.cost.map(|cost| match facts.cost_basis {
+        Some(CostBasis::Price | CostBasis::PerCall) => format!("about {cost}"),
+        Some(CostBasis::Told) | None => cost.to_string(),
+    });
+    let known: Vec<String> = [used, cost].into_iter().flatten().collect();
+    (!known.is_empty()).then(|| format!("{:<9} {}", facts.role, known.join(" · ")))
 }
 
 /// Returns the name at the beginning of a line.

@@ -51,8 +51,8 @@ pub(crate) fn assemble_summary(
     let protected: Vec<String> = protected_paths(&cx.config.rows, &patch);
     let protected: Vec<String> =
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
-    let noted = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
-    let products = noted.product_sentences(snapshot.iterations + 1);
+    let recorded = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    let products = recorded.product_sentences(snapshot.iterations + 1);
     let cost = bundle.cost()?.words();
     let inputs = SummaryInputs {
         cost: cost.as_deref(),

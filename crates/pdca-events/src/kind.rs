@@ -401,16 +401,6 @@ pub enum Halt {
     Discontinued,
 }
 
-impl Halt {
-    /// Returns true if a person has to act before the bundle can go on.
-    pub fn waits_for_a_person(self) -> bool {
-        match self {
-            Halt::Unplanned | Halt::AwaitingSignoff => true,
-            Halt::Resolved | Halt::Complete | Halt::Discontinued => false,
-        }
-    }
-}
-
 /// A rival in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -57,7 +57,6 @@ pub mod optional {
 
     use super::ObjectId;
 
-    #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
     pub fn serialize<S: Serializer>(id: &Option<ObjectId>, to: S) -> Result<S::Ok, S::Error> {
         match id {
             Some(id) => to.collect_str(id),

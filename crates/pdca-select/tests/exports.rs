@@ -4,8 +4,9 @@ use pdca_select::{PoolError, SelectSettings, Selector};
 
 /// Reads an export, and tells its records or its error in one line.
 fn told(bytes: &[u8], separator: Option<u8>) -> String {
-    let today = "2026-11-17".parse().unwrap();
-    let selector = Selector::new(&SelectSettings::default(), today).unwrap();
+    let today = "2026-11-17".parse().expect("it is a date");
+    let selector =
+        Selector::new(&SelectSettings::default(), today).expect("the defaults are valid");
     match selector.read_csv(bytes, separator) {
         Ok(pool) => {
             let records = pool.records.iter();

@@ -1,5 +1,7 @@
 //! Laws over random exports, written by a writer of its own.
 
+use std::fmt::Write as _;
+
 use pdca_select::{BucketSettings, Character, Condition, PoolError, SelectSettings, Selector};
 use proptest::prelude::*;
 
@@ -15,7 +17,8 @@ fn values() -> impl Strategy<Value = Vec<(String, String, bool)>> {
 }
 
 fn selector(settings: &SelectSettings) -> Selector {
-    Selector::new(settings, "2026-11-17".parse().unwrap()).unwrap()
+    let today = "2026-11-17".parse().expect("it is a date");
+    Selector::new(settings, today).expect("the settings of the test are valid")
 }
 
 proptest! {
@@ -79,7 +82,7 @@ proptest! {
         }
         let mut export = "id,title,status,created\n".to_owned();
         for (number, (status, title, day)) in rows.iter().enumerate() {
-            export += &format!("{number},{title},{status},2026-11-{day:02}\n");
+            writeln!(export, "{number},{title},{status},2026-11-{day:02}").expect("memory suffices");
         }
         // By hand, in the order of the buckets.
         let bucket = |(status, title, day): &(String, String, u32)| match () {

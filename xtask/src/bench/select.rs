@@ -83,7 +83,7 @@ fn read_plainly(path: &Utf8Path) -> Result<Duration, Stopped> {
         if read == 0 {
             break;
         }
-        lines += chunk[..read].iter().filter(|byte| **byte == b'\n').count();
+        lines += chunk[..read].split(|byte| *byte == b'\n').count() - 1;
     }
     std::hint::black_box(lines);
     Ok(begun.elapsed())

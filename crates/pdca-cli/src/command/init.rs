@@ -354,8 +354,9 @@ mod tests {
                 let name = expression.split_once(" }}").expect("an expression ends on its line").0;
                 let known = match name.split('.').collect::<Vec<_>>()[..] {
                     ["steps", step, "outputs", _] => steps.contains(&step),
-                    ["vars", "PDCA_GIT" | "PDCA_REV"] | ["runner", "os" | "arch"] => true,
-                    ["github", "ref"] => true,
+                    ["vars", "PDCA_GIT" | "PDCA_REV"]
+                    | ["runner", "os" | "arch"]
+                    | ["github", "ref"] => true,
                     _ => false,
                 };
                 assert!(known, "line {number}: {name}");

@@ -216,10 +216,10 @@ impl Work<'_> {
                 row.state = DraftState::NotWritten;
             } else {
                 match drafter.draft(record, writes) {
-                    Ok(drafted) => {
+                    Ok(made) => {
                         row.state =
                             if writes { DraftState::Written } else { DraftState::WouldWrite };
-                        (row.notes, row.swept) = (drafted.notes, drafted.swept);
+                        (row.notes, row.swept) = (made.notes, made.swept);
                     }
                     Err(why) => {
                         row.state = DraftState::NotWritten;

@@ -139,18 +139,7 @@ fn explain(
             if snapshot.state == State::Planned
                 && let Ok(site) = crate::session::site(cx)
             {
-                if !site.leaves.builder_variant.is_empty() {
-                    let attempt = snapshot.iterations + 1;
-                    let chosen = site.leaves.builder_for(snapshot.authored_brief(), attempt);
-                    say(format!("attempt {attempt} will be built by {chosen}"));
-                }
-                match pdca_driver::would_stand_on(&site, bundle) {
-                    Ok(on) if on.is_empty() => {}
-                    Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),
-                    // Reported with the dependencies of the bundle.
-                    Err(pdca_driver::BaseError::Lacks { .. }) => {}
-                    Err(error) => say(format!("its base cannot be made now: {error}")),
-                }
+                next_attempt(&site, bundle, snapshot, &mut say);
             }
             let blocked = entry.filter(|entry| !entry.blocked_by.is_empty());
             let stopped =
@@ -196,6 +185,39 @@ fn explain(
             accepted(cx, overview, id, &mut say)
         }
     };
+    history(cx, bundle, snapshot, to)?;
+    to.next = next.map(|next| cx.typed(&next));
+    Ok(())
+}
+
+/// Describes the attempt that comes next: its builder and its base.
+fn next_attempt(
+    site: &pdca_driver::WorkspaceConfig,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    say: &mut dyn FnMut(String),
+) {
+    if !site.leaves.builder_variant.is_empty() {
+        let attempt = snapshot.iterations + 1;
+        let chosen = site.leaves.builder_for(snapshot.authored_brief(), attempt);
+        say(format!("attempt {attempt} will be built by {chosen}"));
+    }
+    match pdca_driver::would_stand_on(site, bundle) {
+        Ok(on) if on.is_empty() => {}
+        Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),
+        // Reported with the dependencies of the bundle.
+        Err(pdca_driver::BaseError::Lacks { .. }) => {}
+        Err(error) => say(format!("its base cannot be made now: {error}")),
+    }
+}
+
+/// Adds what was there before: the base, the notes of the builder, the last call, leftovers.
+fn history(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    to: &mut Explanation,
+) -> Result<(), Failure> {
     if let Ok(site) = crate::session::site(cx)
         && let Some(on) = pdca_driver::stands_on(&site, bundle, snapshot.iterations)
     {
@@ -215,7 +237,7 @@ fn explain(
         let total = pdca_state::CostTotal::of(calls.iter().map(|call| &call.record));
         let cost =
             crate::cost::total(&total).map_or_else(String::new, |cost| format!(", {cost} so far"));
-        let show = cx.typed(&format!("pdca log {id}"));
+        let show = cx.typed(&format!("pdca log {}", snapshot.id));
         to.reasons.push(format!(
             "last call: {} ({}){cost}; `{show}` shows it",
             last.record.leaf, last.record.ending
@@ -224,7 +246,6 @@ fn explain(
     for name in &snapshot.leftovers {
         to.reasons.push(format!("an earlier step left {}", cx.show(&bundle.dir().join(name))));
     }
-    to.next = next.map(|next| cx.typed(&next));
     Ok(())
 }
 

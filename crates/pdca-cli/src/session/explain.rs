@@ -4,7 +4,7 @@ use pdca_driver::{
     AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
 };
 use pdca_lanes::{HydrateError, WorkbenchError};
-use pdca_state::{Artifact, Bundle};
+use pdca_state::{Artifact, Bundle, BundleId};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
@@ -102,6 +102,50 @@ fn baseless(error: &BaseError, again: String) -> (Exit, String) {
     }
 }
 
+/// Explains a checkout that could not be made or kept.
+fn no_checkout(
+    id: &BundleId,
+    error: CheckoutError,
+    told: impl Fn(Exit) -> Failure,
+    again: String,
+) -> Failure {
+    match error {
+        CheckoutError::Target { source, .. } => {
+            let known = "`pdca doctor` looks at every target; [[targets]] in pdca.toml names them";
+            told(Exit::Usage).hint(source.feature().map_or(known, |feature| feature.remedy()))
+        }
+        CheckoutError::Base { .. } => told(Exit::Usage)
+            .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
+        CheckoutError::Workbench(WorkbenchError::Claim { .. }) => told(Exit::Usage)
+            .hint("[lanes] root in pdca.toml names another place, outside every repository"),
+        CheckoutError::Workbench(WorkbenchError::Names { .. }) => told(Exit::Usage)
+            .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
+        CheckoutError::Workbench(WorkbenchError::Hydrate { source, .. }) => {
+            let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
+            if let HydrateError::Command { log, last_lines, .. } = *source {
+                last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
+            } else {
+                told
+            }
+        }
+        CheckoutError::Last(_) => told(Exit::Unexpected)
+            .hint("`iterate_from = \"base\"` in [driver] of pdca.toml starts the builder from the base"),
+        CheckoutError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
+            "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
+        )),
+        CheckoutError::Workbench(
+            WorkbenchError::Lane(_) | WorkbenchError::Watch(_) | WorkbenchError::Record(_),
+        )
+        | CheckoutError::Lane(_)
+        | CheckoutError::Objects(_)
+        | CheckoutError::Ref(_)
+        | CheckoutError::Unconfigured { .. }
+        | CheckoutError::NoCommit { .. }
+        | CheckoutError::Conflicted(_)
+        | CheckoutError::Record(_) => told(Exit::Unexpected).hint(again),
+    }
+}
+
 /// Explains the error of a bundle.
 pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
     let id = bundle.id();
@@ -125,41 +169,7 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
             .at(Place::file(bundle.path(Artifact::Brief)))
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
-        BeatError::Checkout(error) => match error {
-            CheckoutError::Target { source, .. } => {
-                let known = "`pdca doctor` looks at every target; [[targets]] in pdca.toml names them";
-                told(Exit::Usage).hint(source.feature().map_or(known, |feature| feature.remedy()))
-            }
-            CheckoutError::Base { .. } => told(Exit::Usage)
-                .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
-            CheckoutError::Workbench(WorkbenchError::Claim { .. }) => told(Exit::Usage)
-                .hint("[lanes] root in pdca.toml names another place, outside every repository"),
-            CheckoutError::Workbench(WorkbenchError::Names { .. }) => told(Exit::Usage)
-                .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
-            CheckoutError::Workbench(WorkbenchError::Hydrate { source, .. }) => {
-                let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
-                if let HydrateError::Command { log, last_lines, .. } = *source {
-                    last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
-                } else {
-                    told
-                }
-            }
-            CheckoutError::Last(_) => told(Exit::Unexpected)
-                .hint("`iterate_from = \"base\"` in [driver] of pdca.toml starts the builder from the base"),
-            CheckoutError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
-                "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
-            )),
-            CheckoutError::Workbench(
-                WorkbenchError::Lane(_) | WorkbenchError::Watch(_) | WorkbenchError::Record(_),
-            )
-            | CheckoutError::Lane(_)
-            | CheckoutError::Objects(_)
-            | CheckoutError::Ref(_)
-            | CheckoutError::Unconfigured { .. }
-            | CheckoutError::NoCommit { .. }
-            | CheckoutError::Conflicted(_)
-            | CheckoutError::Record(_) => told(Exit::Unexpected).hint(again),
-        },
+        BeatError::Checkout(error) => no_checkout(id, error, told, again),
         BeatError::Base(error) => {
             let (exit, hint) = baseless(&error, again);
             told(exit).hint(hint)

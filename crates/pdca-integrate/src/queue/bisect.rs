@@ -405,52 +405,9 @@ impl Bisection<'_, '_> {
                 ));
             }
             Decision::Explained { place, partners, rows, recalled } => {
-                let mut guilty = partners.clone();
-                guilty.push(*place);
-                let mut red = self.red_of(&guilty)?;
-                let partners = if *recalled {
-                    // The earlier integration that gated it has stored the output of the rows.
-                    let sealed = self.places.entry(*place).sealed().record().head.to_string();
-                    let known = HeldBack::load(self.integration.cx.workspace);
-                    if let Some(known) = known.of(&self.places.id(*place), Some(&sealed)) {
-                        red.evidence.clone_from(&known.evidence);
-                        red.logs.clone_from(&known.logs);
-                        red.by_row.clone_from(&known.red);
-                    }
-                    self.recalled_partners(*place, partners)
-                } else {
-                    self.learn(*place, partners, rows)?;
-                    self.places.ids(partners)
-                };
-                red.rows.clone_from(rows);
-                let name = self.places.id(*place);
-                if let Some(found) = self.integration.round.iter_mut().find(|held| held.id == name)
-                {
-                    found.partners = partners;
-                    red.put_into(found);
-                    let (sentence, fact) = (found.sentence(), found.fact());
-                    self.integration.cx.emit(sentence, fact);
-                }
+                self.explain(*place, partners, rows, *recalled)?;
             }
-            Decision::Flake { places: red, rows } => {
-                self.integration.done.flakes += 1;
-                let tree = match self.build(red)? {
-                    Built::Candidate(candidate) => candidate.tree().to_string(),
-                    Built::Unfit { .. } | Built::Failed { .. } => String::new(),
-                };
-                let now = (self.integration.request.clock)().wall.to_string();
-                for row in rows {
-                    self.integration.verdicts.rules.ledger.flaked(row, &tree, &now);
-                    *self.integration.tally.flakes.entry(row.clone()).or_default() += 1;
-                }
-                let bundles = self.places.ids(red);
-                let names = list(&bundles);
-                let flaky = IntegrationStep::Flaky { bundles, rows: rows.clone() };
-                let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
-                self.integration
-                    .cx
-                    .emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
-            }
+            Decision::Flake { places, rows } => self.count_flake(places, rows)?,
             Decision::Mended { red, green } => {
                 let (red, green) = (self.places.ids(red), self.places.ids(green));
                 let text = format!("{} is red, and {} mends it", list(&red), list(&green));
@@ -474,6 +431,63 @@ impl Bisection<'_, '_> {
             }
         }
         Ok(Round::Done)
+    }
+
+    /// Adds to a held change who it is red with, and the evidence.
+    fn explain(
+        &mut self,
+        place: usize,
+        partners: &[usize],
+        rows: &[String],
+        recalled: bool,
+    ) -> Result<(), IntegrateError> {
+        let mut guilty = partners.to_vec();
+        guilty.push(place);
+        let mut red = self.red_of(&guilty)?;
+        let partners = if recalled {
+            // The earlier integration that gated it has stored the output of the rows.
+            let sealed = self.places.entry(place).sealed().record().head.to_string();
+            let known = HeldBack::load(self.integration.cx.workspace);
+            if let Some(known) = known.of(&self.places.id(place), Some(&sealed)) {
+                red.evidence.clone_from(&known.evidence);
+                red.logs.clone_from(&known.logs);
+                red.by_row.clone_from(&known.red);
+            }
+            self.recalled_partners(place, partners)
+        } else {
+            self.learn(place, partners, rows)?;
+            self.places.ids(partners)
+        };
+        red.rows = rows.to_vec();
+        let name = self.places.id(place);
+        if let Some(found) = self.integration.round.iter_mut().find(|held| held.id == name) {
+            found.partners = partners;
+            red.put_into(found);
+            let (sentence, fact) = (found.sentence(), found.fact());
+            self.integration.cx.emit(sentence, fact);
+        }
+        Ok(())
+    }
+
+    fn count_flake(&mut self, red: &[usize], rows: &[String]) -> Result<(), IntegrateError> {
+        self.integration.done.flakes += 1;
+        let tree = match self.build(red)? {
+            Built::Candidate(candidate) => candidate.tree().to_string(),
+            Built::Unfit { .. } | Built::Failed { .. } => String::new(),
+        };
+        let now = (self.integration.request.clock)().wall.to_string();
+        for row in rows {
+            self.integration.verdicts.rules.ledger.flaked(row, &tree, &now);
+            *self.integration.tally.flakes.entry(row.clone()).or_default() += 1;
+        }
+        let bundles = self.places.ids(red);
+        let names = list(&bundles);
+        let flaky = IntegrationStep::Flaky { bundles, rows: rows.to_vec() };
+        let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
+        self.integration
+            .cx
+            .emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
+        Ok(())
     }
 
     /// Returns the gate results about the smallest combination with these changes; empty if it was not gated.

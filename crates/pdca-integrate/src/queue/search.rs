@@ -283,7 +283,7 @@ impl Search {
         match unfit {
             // It may build on a suspect that turns out to be innocent, so it is parked and not held.
             Some(place) if line.contains(&place) && is_open => {
-                self.batch.fates[place] = Fate::Parked
+                self.batch.fates[place] = Fate::Parked;
             }
             Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.

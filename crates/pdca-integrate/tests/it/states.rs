@@ -1,5 +1,7 @@
 //! The states of accepted changes in random histories, against the answers of git itself.
 
+use std::fmt::Write as _;
+
 use pdca_integrate::{
     ChangeState, ObjectId, QueueWorkspace, Sealed, TargetBranches, TargetSpec, WorkspaceDirs,
     contains, descends_from, staging_branch,
@@ -201,10 +203,10 @@ proptest! {
             let parents = [first, second].map(|place| commits[place % commits.len()]);
             let mut text = format!("tree {}\nparent {}\n", scene.tree(scene.base), parents[0]);
             if parents[0] != parents[1] {
-                text.push_str(&format!("parent {}\n", parents[1]));
+                writeln!(text, "parent {}", parents[1]).unwrap();
             }
             let who = format!("Ada <ada@example.com> {} +0000", 1_000_000_000 + ahead * 100_000);
-            text.push_str(&format!("author {who}\ncommitter {who}\n\n{}\n", commits.len()));
+            writeln!(text, "author {who}\ncommitter {who}\n\n{}", commits.len()).unwrap();
             let file = scene.room("commit");
             fs_err::write(&file, text).unwrap();
             let made = scene.repo.git(&["hash-object", "-t", "commit", "-w", file.as_str()]);

@@ -144,7 +144,7 @@ impl Transition<'_> {
             Record::Planned { target, base, order } => self.plan(target, base, order),
             Record::Combined { target, tree, gate_digest: _, verdict, members } => {
                 self.state.require_run(&[RunPhase::Integrating])?;
-                let judged = (tree.clone(), members.clone(), *verdict);
+                let judged = (*tree, members.clone(), *verdict);
                 self.state.integration(target)?.judged.push(judged);
                 if *verdict == crate::record::GateVerdict::Pass {
                     self.state.tally.succeeded(None, Phase::Validate);

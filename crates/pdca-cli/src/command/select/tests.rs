@@ -266,7 +266,8 @@ fn buckets_are_those_of_the_configuration() {
 #[test]
 fn more_than_fifty_drafts_are_not_written_unasked() {
     let desk = desk();
-    let rows: String = (1..=60).map(|id| format!("{id},a\n")).collect();
+    let rows: Vec<String> = (1..=60).map(|id| format!("{id},a\n")).collect();
+    let rows = rows.concat();
     desk.workspace.write("export.csv", format!("id,title\n{rows}"));
     let run = select(&desk, &[]);
     assert_eq!(run.exit, Exit::Usage, "{run}");
