@@ -126,7 +126,7 @@ impl Cycle {
                 .copied()
                 .map(GateCost::of)
                 .fold(GateCost::default(), GateCost::plus),
-            cost: bundle.cost().unwrap_or_else(|error| {
+            cost: bundle.calls().cost().unwrap_or_else(|error| {
                 problems.push(error.to_string());
                 CostTotal::default()
             }),

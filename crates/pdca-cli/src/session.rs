@@ -33,7 +33,7 @@ pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
 pub(crate) use programs::tell_changes;
 
 /// Builds the driver's configuration from a workspace.
-pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
+pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     let fixed_date = match cx.ambient.clock {
         ambient::Clock::System => None,
         ambient::Clock::Fixed(seconds) => Some(seconds),
@@ -65,7 +65,7 @@ fn read_workspace(
 ) -> Result<WorkspaceSnapshot, Failure> {
     let workspace = cx.workspace()?;
     // An invalid configuration leaves out what only the driver's configuration leads to.
-    let config = site(cx).ok();
+    let config = driver_config(cx).ok();
     let awaits = workspace.config.schedule.dependants.into();
     Ok(read(Source { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
 }

@@ -4,12 +4,12 @@ use pdca_events::WarningCode;
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
 use crate::base::stands_on;
-use crate::event::What;
 use crate::integrate::{forecast_of, resolved};
 use crate::protected::protected_paths;
 use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 use crate::step::Step;
+use pdca_events::EventKind;
 
 pub(crate) fn assemble_summary(
     cx: &Driver<'_>,
@@ -53,7 +53,7 @@ pub(crate) fn assemble_summary(
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
     let recorded = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
     let products = recorded.product_sentences(snapshot.iterations + 1);
-    let cost = bundle.cost()?.words();
+    let cost = bundle.calls().cost()?.words();
     let inputs = SummaryInputs {
         cost: cost.as_deref(),
         protected: &protected,
@@ -95,7 +95,7 @@ fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String
         // A failed forecast must not block the summary.
         Err(error) => {
             let text = format!("no forecast: {}", pdca_state::chain(&error));
-            cx.tell(bundle, What::integration(text));
+            cx.tell(bundle, EventKind::integration(text));
             Vec::new()
         }
     }

@@ -13,7 +13,6 @@ use crate::attempt_notes::Resumption;
 use crate::check::tell_of_primary;
 use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
 use crate::commits::{harvest_commits, message_for};
-use crate::event::What;
 use crate::gate_lines::gate_lines;
 use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
@@ -22,6 +21,7 @@ use crate::products::{leave_out_products, note_products_in};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
 use crate::start::{Start, start_of};
+use pdca_events::EventKind;
 
 const LOG: &str = "builder";
 
@@ -42,7 +42,7 @@ pub(crate) fn build(
     let checkout = claim_checkout(cx, bundle, snapshot, true)?;
     if checkout.is_none() {
         let text = "no target is configured: the builder has no checkout".to_owned();
-        cx.tell(bundle, What::notice(WarningCode::NoTarget, text));
+        cx.tell(bundle, EventKind::notice(WarningCode::NoTarget, text));
     }
     let checkout = checkout.as_ref();
     let inputs = match Inputs::gather(Role::Builder, bundle) {

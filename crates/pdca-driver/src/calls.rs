@@ -19,8 +19,8 @@ use pdca_leaves::{
 use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
 
 use crate::config::WorkspaceConfig;
-use crate::event::What;
 use crate::run_bundle::Driver;
+use pdca_events::EventKind;
 
 /// A cap on cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub fn cost_of_run<'a>(
     run: &str,
     ids: impl IntoIterator<Item = &'a BundleId>,
 ) -> CostTotal {
-    let calls = ids.into_iter().filter_map(|id| config.dirs.bundles.bundle(id).calls().ok());
+    let calls = ids.into_iter().filter_map(|id| config.dirs.bundles.bundle(id).calls().all().ok());
     let of_run = |call: &pdca_state::KeptCall| call.record.run.as_deref() == Some(run);
     let sum = |calls: Vec<pdca_state::KeptCall>| {
         CostTotal::of(calls.iter().filter(|call| of_run(call)).map(|call| &call.record))
@@ -168,10 +168,10 @@ fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), Box
     let Some(trace) = Trace::load(dir)? else { return Ok(()) };
     if !trace.is_void() {
         let (record, transcript) = trace.record(cx.config.leaves.transcript_bytes());
-        let keep = || bundle.keep_call(&record, transcript.as_deref());
+        let keep = || bundle.calls().keep(&record, transcript.as_deref());
         let kept = || cx.effects.perform("call-kept", keep);
         cx.config.meter.keep(&record, kept)?;
-        cx.tell(bundle, What::LeafRecorded { facts: Box::new(facts(record)) });
+        cx.tell(bundle, EventKind::LeafRecorded { facts: Box::new(facts(record)) });
     }
     Ok(forget_call(dir)?)
 }
@@ -220,7 +220,7 @@ impl<'a> CallLog<'a> {
             return Err(Box::new(reached));
         }
         let Some(limit) = cx.config.limits.max_cost_per_issue else { return Ok(()) };
-        let spent = bundle.cost()?.cost;
+        let spent = bundle.calls().cost()?.cost;
         let reached = CostReached::of(CostCap::Issue, spent, Some(limit));
         reached.map_or(Ok(()), |reached| Err(reached.into()))
     }
@@ -230,8 +230,8 @@ impl<'a> CallLog<'a> {
         let Self { cx, bundle, request } = self;
         cx.keep_calls(bundle, request.job);
         let dir = try_dir(request.job, tried);
-        let calls = bundle.calls().unwrap_or_default();
-        let newest = bundle.newest_attempt().unwrap_or(1);
+        let calls = bundle.calls().all().unwrap_or_default();
+        let newest = bundle.attempts().newest().unwrap_or(1);
         let number = calls.iter().filter(|call| call.attempt == newest).count();
         let config = request.config;
         let role = request.inputs.role().as_str().to_owned();

@@ -11,12 +11,12 @@ use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
-use crate::event::{Proof, What, millis};
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::{Evidence, Shared, share, shared, with_quarantine};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::{EventKind, Proof, millis};
 
 /// Runs the gates and publishes the report. The caller must hold the bundle.
 pub fn gate(
@@ -100,8 +100,8 @@ pub fn judge(
         cx.tell(
             bundle,
             match warning {
-                Warning::NothingConfigured => What::notice(WarningCode::NoGate, text),
-                Warning::NothingApplies => What::warning(WarningCode::NoGate, text),
+                Warning::NothingConfigured => EventKind::notice(WarningCode::NoGate, text),
+                Warning::NothingApplies => EventKind::warning(WarningCode::NoGate, text),
             },
         );
     }
@@ -216,27 +216,29 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     cx.tell(
         bundle,
         match event {
-            GateEvent::RowStarted { rule_id, label: _, k, n } => What::GateBegan { rule_id, k, n },
+            GateEvent::RowStarted { rule_id, label: _, k, n } => {
+                EventKind::GateBegan { rule_id, k, n }
+            }
             GateEvent::Alive { rule_id, last_line } => {
                 let Some(line) = last_line else { return };
-                What::Alive { what: rule_id, line }
+                EventKind::Alive { what: rule_id, line }
             }
             GateEvent::RowSkipped { rule_id, result, why } => {
                 let text = format!("{rule_id} is not run here ({result}): {why}");
-                What::warning(WarningCode::RowSkipped, text)
+                EventKind::warning(WarningCode::RowSkipped, text)
             }
             GateEvent::RowAgain { rule_id, why } => {
                 let why = match why {
                     pdca_gates::Again::Confirm => "is red and runs once more",
                     pdca_gates::Again::Fix => "is red and its fix runs",
                 };
-                What::warning(WarningCode::RowAgain, format!("{rule_id} {why}"))
+                EventKind::warning(WarningCode::RowAgain, format!("{rule_id} {why}"))
             }
             GateEvent::Fixed { rule_id, changed } => {
                 let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();
                 let files = files.join(", ");
                 let text = format!("the fix of {rule_id} is now part of the patch: {files}");
-                What::warning(WarningCode::RowFixed, text)
+                EventKind::warning(WarningCode::RowFixed, text)
             }
             GateEvent::RowEnded {
                 rule_id,
@@ -252,7 +254,7 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
             } => {
                 let is_red = result == GateResult::Fail;
                 let log = log.filter(|_| is_red);
-                What::GateEnded {
+                EventKind::GateEnded {
                     rule_id,
                     result: result.as_str().to_owned(),
                     evidence,

@@ -20,7 +20,6 @@ use crate::base::{TargetTip, base_of};
 use crate::check::gate_sandbox;
 use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
-use crate::event::What;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
@@ -28,6 +27,7 @@ use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
 use crate::products::set_aside_products;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 /// The number of slots tried for a combination, and the distance between them.
 const SPARES: u32 = 4;
@@ -211,7 +211,7 @@ pub(crate) fn claim_checkout(
     // A single lane shares its names with nothing.
     let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
     let path = bench.lane.path().to_owned();
-    cx.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
+    cx.tell(bundle, EventKind::Checkout { path, base: attempt.base.clone() });
     let workspace = cx.config.dirs.mark();
     Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
 }
@@ -331,18 +331,18 @@ impl Observer for Observed<'_> {
     fn event(&self, event: WorkbenchEvent) {
         let what = match event {
             WorkbenchEvent::Rescued { commit } => {
-                What::Rescued { commit, checkout: self.checkout.lane.path().to_owned() }
+                EventKind::Rescued { commit, checkout: self.checkout.lane.path().to_owned() }
             }
             WorkbenchEvent::Replaced { aside, why } => {
                 let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));
                 let (why, kept) = (pdca_state::chain(&why), kept.unwrap_or_default());
                 let text = format!("the lane was replaced: {why}{kept}");
-                What::warning(WarningCode::CheckoutReplaced, text)
+                EventKind::warning(WarningCode::CheckoutReplaced, text)
             }
             WorkbenchEvent::Hydrating { phase, line } => {
-                What::Alive { what: phase.to_string(), line }
+                EventKind::Alive { what: phase.to_string(), line }
             }
-            WorkbenchEvent::Hydrated { files } => What::Hydrated { files },
+            WorkbenchEvent::Hydrated { files } => EventKind::Hydrated { files },
         };
         self.driver.tell(self.bundle, what);
     }

@@ -8,9 +8,9 @@ use pdca_state::{
 };
 
 use crate::config::WorkspaceConfig;
-use crate::event::{Proof, What};
 use crate::run_bundle::Driver;
 use crate::schedule::Drift;
+use pdca_events::{EventKind, Proof};
 
 /// The most paths that the note of a row names.
 const NAMED: usize = 20;
@@ -60,7 +60,7 @@ pub(crate) fn with_drift(
     let Some(row) = row(brief, patch, cx.config.schedule.drift) else { return outcome };
     cx.tell(
         bundle,
-        What::GateEnded {
+        EventKind::GateEnded {
             rule_id: row.rule_id.clone(),
             result: row.result.as_str().to_owned(),
             evidence: row.path_line.clone(),
@@ -82,7 +82,7 @@ fn tell_outside(cx: &Driver<'_>, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
             // Sending fails only after the pool has ended.
             drop(drifts.send((bundle.id().clone(), outside.clone())));
         }
-        cx.tell(bundle, What::Drifted { outside });
+        cx.tell(bundle, EventKind::Drifted { outside });
     }
 }
 

@@ -25,9 +25,9 @@ use pdca_integrate::{Notice, QueueContext, integrate};
 use pdca_state::{Bundle, BundleRoot};
 
 use crate::config::WorkspaceConfig;
-use crate::event::{Scope, What};
 use crate::run::{RunStatus, integrations};
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::{EventKind, Scope};
 
 use gate::QueueGate;
 pub(crate) use gate::{Combination, gate_rows, with_quarantine};
@@ -118,8 +118,10 @@ impl Driver<'_> {
         let driver = Driver { scope: Some(&scope), ..*self };
         let notify = |notice| match notice {
             Notice::Begun { run, dir } => driver.events.record(&run, &dir),
-            Notice::Progress { text, step } => driver.tell(&all, What::Integration { text, step }),
-            Notice::Warning { code, text } => driver.tell(&all, What::warning(code, text)),
+            Notice::Progress { text, step } => {
+                driver.tell(&all, EventKind::Integration { text, step })
+            }
+            Notice::Warning { code, text } => driver.tell(&all, EventKind::warning(code, text)),
         };
         let cx = QueueContext {
             workspace: &workspace,

@@ -13,11 +13,11 @@ use crate::attempt::forget_lost_checkout;
 use crate::attempt_notes::{SessionNote, agent_of};
 use crate::calls::{CallLog, CostReached};
 use crate::checkout::{Checkout, CheckoutError};
-use crate::event::{What, millis};
 use crate::guard::{relieve_guard, stand_guard};
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::{EventKind, millis};
 
 /// The answer of a leaf, with the files that were planted in the bundle meanwhile.
 pub(crate) struct Guarded {
@@ -121,7 +121,7 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     note_session(cx, bundle, &request, &outcome);
     if !outcome.guard.is_enforced() {
         let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
-        cx.tell(bundle, What::notice(WarningCode::Unconfined, text));
+        cx.tell(bundle, EventKind::notice(WarningCode::Unconfined, text));
     }
     Ok(outcome)
 }
@@ -140,7 +140,7 @@ fn note_session(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>, outcome: &
     let notes = cx.config.attempt_notes(bundle.id());
     if let Err(error) = cx.effects.perform("session", || notes.note_session(note)) {
         let text = format!("the session of the {role} cannot be recorded: {error}");
-        cx.tell(bundle, What::notice(WarningCode::NotStored, text));
+        cx.tell(bundle, EventKind::notice(WarningCode::NotStored, text));
     }
 }
 
@@ -168,21 +168,24 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
     cx.tell(
         bundle,
         match event {
-            LeafEvent::Attempt { n, of: _ } => What::LeafBegan { role, attempt: n },
+            LeafEvent::Attempt { n, of: _ } => EventKind::LeafBegan { role, attempt: n },
             LeafEvent::Started { .. } => return,
             LeafEvent::Output { bytes: _, last_line } => {
-                What::Alive { what: role, line: last_line }
+                EventKind::Alive { what: role, line: last_line }
             }
-            LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait_ms: millis(wait) },
-            LeafEvent::Diagnosed { class, evidence } => {
-                What::notice(WarningCode::AgentDiagnosed, format!("{role}: {class}: {evidence}"))
+            LeafEvent::Throttled { wait } => {
+                EventKind::LeafThrottled { role, wait_ms: millis(wait) }
             }
+            LeafEvent::Diagnosed { class, evidence } => EventKind::notice(
+                WarningCode::AgentDiagnosed,
+                format!("{role}: {class}: {evidence}"),
+            ),
             LeafEvent::NotResumed { session } => {
                 let text =
                     format!("{role}: session {session} could not be resumed; a new one begins");
-                What::warning(WarningCode::SessionNotResumed, text)
+                EventKind::warning(WarningCode::SessionNotResumed, text)
             }
-            LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
+            LeafEvent::Ended { attempt: _, ending, held, reused } => EventKind::LeafEnded {
                 role,
                 ending: ending.to_string(),
                 guard: held.to_string(),

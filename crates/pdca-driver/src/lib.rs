@@ -24,7 +24,6 @@
 //! - It writes a bundle only while it holds the bundle's lock, and derives no state from files
 //!   that a child may have written into the bundle.
 
-mod event;
 mod start;
 mod step;
 

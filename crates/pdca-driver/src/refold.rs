@@ -25,8 +25,8 @@ use crate::check::require_patch;
 use crate::checkout::{CheckoutError, claim_checkout};
 use crate::commits::{commit_id, keep_ref};
 use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 /// The outcome of folding a stale result.
 enum Refolded {
@@ -80,12 +80,12 @@ pub(crate) fn mend(
             keep_ref(cx, &store, bundle.id(), commits)?;
             let note = || attempts.store(bundle.id(), &next);
             cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-            cx.tell(bundle, What::integration(format!("stale: {said}; refolded")));
+            cx.tell(bundle, EventKind::integration(format!("stale: {said}; refolded")));
             put_away_stale(cx, bundle, &said)?;
         }
         Refolded::Conflict(why) => {
             let said = format!("{said}; {why}");
-            cx.tell(bundle, What::integration(format!("stale: {said}")));
+            cx.tell(bundle, EventKind::integration(format!("stale: {said}")));
             put_away_stale(cx, bundle, &said)?;
         }
     }

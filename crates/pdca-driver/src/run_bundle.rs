@@ -33,7 +33,6 @@ use crate::check::gate;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
 use crate::drift::{Drifted, is_drift_outdated, tell_drift};
-use crate::event::{Scope, Stream, What, millis};
 use crate::failures::BeatFailures;
 use crate::guard::relieve_guard;
 use crate::lane_env::LaneEnv;
@@ -43,6 +42,7 @@ use crate::refold::mend;
 use crate::review::review;
 use crate::run::{RecordError, Run};
 use crate::step::{Position, Reviewed, Step, step};
+use pdca_events::{EventKind, Scope, Stream, millis};
 
 /// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
 ///
@@ -197,13 +197,13 @@ impl Driver<'_> {
                     && let Err(error) = self.config.pace().store(bundle.id(), begun.elapsed())
                 {
                     let text = format!("its duration cannot be recorded: {error}");
-                    self.tell(bundle, What::notice(WarningCode::NotStored, text));
+                    self.tell(bundle, EventKind::notice(WarningCode::NotStored, text));
                 }
                 if let Err(error) = BeatFailures::of(self.config).forget(bundle.id()) {
                     let text = format!("the record of earlier failures cannot be removed: {error}");
-                    self.tell(bundle, What::notice(WarningCode::NotStored, text));
+                    self.tell(bundle, EventKind::notice(WarningCode::NotStored, text));
                 }
-                self.tell(bundle, What::Halted { halt: drive.halt });
+                self.tell(bundle, EventKind::Halted { halt: drive.halt });
             }
             Err(BeatError::Interrupted) => {}
             Err(error) => {
@@ -215,7 +215,7 @@ impl Driver<'_> {
                         format!("the failure cannot be recorded: {error}"),
                     );
                 }
-                self.tell(bundle, What::Failed { error: chain(error) });
+                self.tell(bundle, EventKind::Failed { error: chain(error) });
             }
         }
         driven
@@ -308,7 +308,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    pub(crate) fn tell(&self, bundle: &Bundle, what: What) {
+    pub(crate) fn tell(&self, bundle: &Bundle, what: EventKind) {
         let scope = self.scope.cloned().unwrap_or_else(|| Scope::Bundle(bundle.id().clone()));
         self.events.emit(scope, self.slot(), what);
     }
@@ -319,7 +319,7 @@ impl Driver<'_> {
     }
 
     pub(crate) fn warn(&self, bundle: &Bundle, code: WarningCode, text: impl Into<String>) {
-        self.tell(bundle, What::warning(code, text));
+        self.tell(bundle, EventKind::warning(code, text));
     }
 }
 
@@ -360,7 +360,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         if cx.cancel.is_cancelled() {
             return Err(BeatError::Interrupted);
         }
-        cx.tell(bundle, What::Began { step: next, from: snapshot.state });
+        cx.tell(bundle, EventKind::Began { step: next, from: snapshot.state });
         let begun = Instant::now();
         carry_out(cx, next, bundle, &snapshot)?;
         snapshot = bundle.load()?;
@@ -372,7 +372,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         position = now;
         steps += 1;
         let duration_ms = millis(begun.elapsed());
-        cx.tell(bundle, What::Finished { step: next, to: snapshot.state, duration_ms });
+        cx.tell(bundle, EventKind::Finished { step: next, to: snapshot.state, duration_ms });
     }
 }
 

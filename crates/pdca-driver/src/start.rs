@@ -7,8 +7,8 @@ use pdca_state::{Bundle, Reentry};
 
 use crate::checkout::{Checkout, CheckoutError};
 use crate::commits::commit_id;
-use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 /// The base with the last patch applied.
 ///
@@ -65,7 +65,7 @@ pub(crate) fn start_of(
                 last.number,
                 pdca_state::chain(&error)
             );
-            cx.tell(bundle, What::notice(WarningCode::AttemptNotUsed, text));
+            cx.tell(bundle, EventKind::notice(WarningCode::AttemptNotUsed, text));
             Ok(None)
         }
     }

@@ -11,9 +11,9 @@ use pdca_testkit::Workspace;
 
 use crate::authorship::Dates;
 use crate::config::WorkspaceConfig;
-use crate::event::Stream;
 use crate::run::{Begun, Run};
 use crate::run_bundle::Driver;
+use pdca_events::Stream;
 use pdca_journal::{Effects, Moment, Point, When};
 
 /// A clock that is one millisecond later at each call, so that later runs have later names.

@@ -36,7 +36,9 @@ const USUAL: &[&str] = &[
     "target/",
     "*.class",
     "*.o",
-    ".aider*",
+    // Not `.aider*`: `.aider.conf.yml` and `.aiderignore` are configuration, which a change may be about.
+    ".aider.*.history*",
+    ".aider.tags.cache*/",
     "*.orig",
     "*.rej",
     "*.sw[op]",

@@ -126,7 +126,7 @@ impl Trace {
         let (cost, cost_basis) =
             self.cost().map_or((None, None), |(cost, basis)| (Some(cost), Some(basis)));
         let ending = verdict.as_ref().map(|verdict| &verdict.ending);
-        let name = Bundle::transcript_name(header.number, &header.leaf);
+        let name = CallRecord::transcript_name(header.number, &header.leaf);
         let record = CallRecord {
             call: header.call.clone(),
             number: header.number,

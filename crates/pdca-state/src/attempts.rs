@@ -1,5 +1,7 @@
 //! The archived attempts of a bundle, for reading.
 
+use camino::Utf8PathBuf;
+
 use crate::archive;
 use crate::artifact::Artifact;
 use crate::bundle::Bundle;
@@ -20,6 +22,18 @@ impl<'b> Attempts<'b> {
     /// Returns the numbers of the archived attempts, oldest first.
     pub(crate) fn numbers(&self) -> Result<Vec<u32>, LoadError> {
         Ok(self.bundle.contents()?.iterations)
+    }
+
+    /// Returns the number of the present attempt, from 1.
+    pub fn newest(&self) -> Result<u32, LoadError> {
+        Ok(self.numbers()?.last().map_or(1, |last| last.saturating_add(1)))
+    }
+
+    /// Returns the directory of an attempt: an archive, or the bundle's own for the present one.
+    pub fn dir(&self, number: u32) -> Result<Utf8PathBuf, LoadError> {
+        let is_archived = self.numbers()?.contains(&number);
+        let archived = || self.bundle.dir().join(archive::dir_of(number));
+        Ok(if is_archived { archived() } else { self.bundle.dir().to_owned() })
     }
 
     /// Reads an artifact of the attempt `number`; `None` if it is absent.

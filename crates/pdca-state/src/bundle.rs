@@ -10,6 +10,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::archive;
 use crate::artifact::Artifact;
 use crate::attempts::Attempts;
+use crate::calls::BundleCalls;
 use crate::contents::{Contents, LoadError, SET_ASIDE};
 use crate::files;
 use crate::id::{BundleId, IdError};
@@ -130,6 +131,11 @@ impl Bundle {
     /// The archived attempts.
     pub fn attempts(&self) -> Attempts<'_> {
         Attempts::of(self)
+    }
+
+    /// Returns the calls of its leaves.
+    pub fn calls(&self) -> BundleCalls<'_> {
+        BundleCalls::of(self)
     }
 
     /// The path of an artifact, which need not exist.

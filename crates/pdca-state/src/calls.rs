@@ -226,7 +226,7 @@ pub struct LastSession {
 
 /// Returns the newest session of a role, from the newest call that named one, in any attempt.
 pub fn last_session(bundle: &Bundle, role: &str) -> Result<Option<LastSession>, LoadError> {
-    let calls = bundle.calls()?;
+    let calls = bundle.calls().all()?;
     let newest = calls.into_iter().rev().filter(|call| call.record.role == role);
     let mut found = newest.filter_map(|call| {
         let CallRecord { session, agent, model, .. } = call.record;
@@ -235,11 +235,38 @@ pub fn last_session(bundle: &Bundle, role: &str) -> Result<Option<LastSession>, 
     Ok(found.next())
 }
 
-impl Bundle {
-    /// The records of all calls, oldest attempt first, each attempt in the order of its calls. A call that is recorded
+impl KeptCall {
+    /// Returns the path of the transcript, relative to the bundle.
+    pub fn transcript_path(&self) -> Option<Utf8PathBuf> {
+        let name = self.record.transcript.as_deref()?;
+        // The record could name anything.
+        let is_plain = !name.contains('/') && !name.starts_with('.');
+        is_plain.then(|| self.dir.join(name))
+    }
+}
+
+impl CallRecord {
+    /// Returns the name of a transcript: `03-builder.log`.
+    pub fn transcript_name(number: u32, leaf: &str) -> String {
+        format!("{number:02}-{}.log", crate::artifact::tame(leaf))
+    }
+}
+
+/// The calls of a bundle's leaves, over all its attempts. A record is only ever added.
+#[derive(Debug)]
+pub struct BundleCalls<'b> {
+    bundle: &'b Bundle,
+}
+
+impl<'b> BundleCalls<'b> {
+    pub(crate) fn of(bundle: &'b Bundle) -> Self {
+        Self { bundle }
+    }
+
+    /// Returns the records, oldest attempt first, each attempt in the order of its calls. A call that is recorded
     /// twice counts once.
-    pub fn calls(&self) -> Result<Vec<KeptCall>, LoadError> {
-        let contents = self.contents()?;
+    pub fn all(&self) -> Result<Vec<KeptCall>, LoadError> {
+        let contents = self.bundle.contents()?;
         let newest = contents.iterations.last().map_or(1, |last| last.saturating_add(1));
         let archived = contents
             .iterations
@@ -258,69 +285,40 @@ impl Bundle {
         Ok(kept)
     }
 
-    /// The number of the present attempt, from 1.
-    pub fn newest_attempt(&self) -> Result<u32, LoadError> {
-        Ok(self.contents()?.iterations.last().map_or(1, |last| last.saturating_add(1)))
-    }
-
-    /// The directory of an attempt: an archive, or the bundle's own for the present one.
-    pub fn attempt_dir(&self, attempt: u32) -> Result<Utf8PathBuf, LoadError> {
-        let is_archived = self.contents()?.iterations.contains(&attempt);
-        let archived = || self.dir().join(archive::dir_of(attempt));
-        Ok(if is_archived { archived() } else { self.dir().to_owned() })
-    }
-
-    /// What all calls cost, as far as it is known.
+    /// Returns what all calls cost, as far as it is known.
     pub fn cost(&self) -> Result<CostTotal, LoadError> {
-        let calls = self.calls()?;
+        let calls = self.all()?;
         Ok(CostTotal::of(calls.iter().map(|call| &call.record)))
-    }
-
-    /// The path of a transcript, relative to the bundle.
-    pub fn transcript_path(call: &KeptCall) -> Option<Utf8PathBuf> {
-        let name = call.record.transcript.as_deref()?;
-        // The record could name anything.
-        let is_plain = !name.contains('/') && !name.starts_with('.');
-        is_plain.then(|| call.dir.join(name))
     }
 
     /// Reads the transcript of a call; `None` if there is none.
     pub fn read_transcript(&self, call: &KeptCall) -> Result<Option<Vec<u8>>, LoadError> {
-        let Some(path) = Self::transcript_path(call) else { return Ok(None) };
-        Ok(files::read_within(self.dir(), &path, TRANSCRIPT_MAX)?)
-    }
-
-    /// The name of a transcript: `03-builder.log`.
-    pub fn transcript_name(number: u32, leaf: &str) -> String {
-        format!("{number:02}-{}.log", crate::artifact::tame(leaf))
+        let Some(path) = call.transcript_path() else { return Ok(None) };
+        Ok(files::read_within(self.bundle.dir(), &path, TRANSCRIPT_MAX)?)
     }
 
     /// Keeps a transcript under the name in its record, and then the record, durably. Does nothing and returns
     /// false if the call is on record already.
-    pub fn keep_call(
-        &self,
-        record: &CallRecord,
-        transcript: Option<&[u8]>,
-    ) -> Result<bool, WriteError> {
+    pub fn keep(&self, record: &CallRecord, transcript: Option<&[u8]>) -> Result<bool, WriteError> {
         let logs = Utf8Path::new(Artifact::Logs.file_name());
         let ledger = logs.join(LEDGER);
-        let known = self
-            .calls()
-            .map_err(|error| WriteError::io(&self.dir().join(&ledger), io::Error::other(error)))?;
+        let known = self.all().map_err(|error| {
+            WriteError::io(&self.bundle.dir().join(&ledger), io::Error::other(error))
+        })?;
         if known.iter().any(|known| known.record.call == record.call) {
             return Ok(false);
         }
         if let (Some(name), Some(bytes)) = (&record.transcript, transcript) {
-            self.publish_derived_file(&logs.join(name), bytes)?;
+            self.bundle.publish_derived_file(&logs.join(name), bytes)?;
         }
-        let path = self.place().make_way(&ledger)?;
+        let path = self.bundle.place().make_way(&ledger)?;
         append(&path, record).map_err(|source| WriteError::io(&path, source))?;
         Ok(true)
     }
 
     /// Reads the records in a directory of logs. A line that is no record was torn by a crash.
     fn ledger(&self, dir: &Utf8Path) -> Result<Vec<CallRecord>, LoadError> {
-        let bytes = match files::read_within(self.dir(), &dir.join(LEDGER), LEDGER_MAX) {
+        let bytes = match files::read_within(self.bundle.dir(), &dir.join(LEDGER), LEDGER_MAX) {
             Ok(bytes) => bytes.unwrap_or_default(),
             // An archived attempt may have had something else of that name.
             Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {

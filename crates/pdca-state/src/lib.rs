@@ -82,7 +82,9 @@ pub use brief::{
     Awaits, Brief, Field, Label, OntoBranch, RepoTarget, TRIAGE_VERDICT, Widening, WideningError,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
-pub use calls::{CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session};
+pub use calls::{
+    BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
+};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};

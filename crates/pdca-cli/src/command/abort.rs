@@ -65,7 +65,7 @@ struct Kept {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let seen = run_statuses(&site)?;
     let Some(sighting) = seen.first() else {
         let nothing = Nothing::to_do("no run is active", err);

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let named = if args.ids.is_empty() { None } else { Some(cx.require_bundles(&args.ids)?) };
     drive_all(&site, named.as_deref(), &args.drive, cx, err)
 }

@@ -89,7 +89,7 @@ pub(super) struct CleanupReport {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let dry_run = cx.globals.dry_run;
     let effects = crate::faults::effects(cx)?;
     let effects: &dyn Effects = effects.as_ref();

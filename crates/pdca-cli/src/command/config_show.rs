@@ -180,7 +180,7 @@ mod tests {
         driver.max_auto_iters = 0  # default
         driver.max_duration_secs = 14400  # default
         driver.min_free_gb = 1  # default
-        driver.products = ["__pycache__/", "*.py[co]", "*.egg-info/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", ".coverage", "node_modules/", ".nyc_output/", ".gradle/", "target/", "*.class", "*.o", ".aider*", "*.orig", "*.rej", "*.sw[op]", "*~", ".#*", ".DS_Store", "core.[0-9]*"]  # default
+        driver.products = ["__pycache__/", "*.py[co]", "*.egg-info/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", ".coverage", "node_modules/", ".nyc_output/", ".gradle/", "target/", "*.class", "*.o", ".aider.*.history*", ".aider.tags.cache*/", "*.orig", "*.rej", "*.sw[op]", "*~", ".#*", ".DS_Store", "core.[0-9]*"]  # default
         gates.checks[0].at_publish = false  # default
         gates.checks[0].cmd = "true"  # pdca.toml:7
         gates.checks[0].confirm = false  # default

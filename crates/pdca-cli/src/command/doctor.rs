@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
                 "config",
                 workspace.file.as_ref().map_or("PDCA_BUNDLE_ROOT only", |file| file.as_str()),
             ));
-            let site = session::site(cx)?;
+            let site = session::driver_config(cx)?;
             rows.extend(of_workspace(workspace, &site, cx));
             if args.probe {
                 rows.extend(probe::rows(workspace, &site, cx));

@@ -80,7 +80,7 @@ struct Pair<'a> {
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let branches = pdca_driver::integrate::forecast(&site, &only)
         .map_err(|error| super::integrate::unknown(&error))?;
     Ok(Response::done(Forecast { branches }))

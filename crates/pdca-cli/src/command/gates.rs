@@ -255,7 +255,7 @@ fn over_tree(
 
 /// Returns the configuration with all rows, or with the requested one.
 fn site(cx: &Context<'_>, row: Option<&str>) -> Result<WorkspaceConfig, Failure> {
-    let mut site = session::site(cx)?;
+    let mut site = session::driver_config(cx)?;
     if let Some(wanted) = row {
         let rows = site.rows.only(|row| row.id == wanted);
         if rows.is_empty() {

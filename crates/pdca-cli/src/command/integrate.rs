@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     cx.workspace()?.require_all_distinct()?;
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
-    let building = session::site(cx)?;
+    let building = session::driver_config(cx)?;
     // A batch may run meanwhile: it moves no branch, and has its own lanes and children.
     let site = building.clone().for_integration();
     let dry_run = cx.globals.dry_run;

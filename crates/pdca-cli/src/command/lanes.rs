@@ -146,12 +146,12 @@ impl<'a> Place<'a> {
 
 /// Locks drivers out while lanes are changed, or reports the running one.
 pub(super) fn without_driver(cx: &Context<'_>) -> Result<(Held, Held), Failure> {
-    session::site(cx)?.locks().admit_alone().map_err(|error| session::refused(&error))
+    session::driver_config(cx)?.locks().admit_alone().map_err(|error| session::refused(&error))
 }
 
 /// Returns an error while a driver is running, which creates and claims lanes itself.
 fn refuse_driver(cx: &Context<'_>) -> Result<(), Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let at_work = site
         .locks()
         .driver_at_work()

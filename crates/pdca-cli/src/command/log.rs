@@ -164,14 +164,14 @@ fn entries(protocol: Protocol, raw: bool, bytes: &[u8]) -> Vec<EntryRow> {
 
 impl LogReport {
     fn kept(bundle: &Bundle, call: KeptCall, raw: bool) -> Result<Self, Failure> {
-        let bytes = bundle.read_transcript(&call)?.unwrap_or_default();
+        let bytes = bundle.calls().read_transcript(&call)?.unwrap_or_default();
         let protocol = Protocol::named(&call.record.protocol).unwrap_or_default();
         Ok(Self {
             id: bundle.id().to_string(),
             what: call.record.leaf.clone(),
             attempt: call.attempt,
             running: false,
-            path: Bundle::transcript_path(&call).map(|path| bundle.dir().join(path).into_string()),
+            path: call.transcript_path().map(|path| bundle.dir().join(path).into_string()),
             entries: entries(protocol, raw, &bytes),
             notes: notes(bundle, &call)?,
             call: Some(call.record),
@@ -185,7 +185,7 @@ impl LogReport {
         Ok(Self {
             id: bundle.id().to_string(),
             what: live.leaf.clone(),
-            attempt: bundle.newest_attempt()?,
+            attempt: bundle.attempts().newest()?,
             running: true,
             path: Some(live.log.to_string()),
             call: None,
@@ -263,7 +263,7 @@ fn ended(record: &CallRecord) -> String {
 
 /// Returns the notes of a builder that changed nothing: those of an attempt without a patch.
 fn notes(bundle: &Bundle, call: &KeptCall) -> Result<Option<String>, Failure> {
-    let is_newest = call.attempt == bundle.newest_attempt()?;
+    let is_newest = call.attempt == bundle.attempts().newest()?;
     if call.record.role != "builder" || !is_newest || bundle.load()?.state != State::Planned {
         return Ok(None);
     }

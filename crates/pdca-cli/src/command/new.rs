@@ -194,7 +194,7 @@ fn plan(
     carried: bool,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let planned = session::work(cx, &site, None, err, |driver| pdca_driver::plan(driver, bundle))?;
     let is_planned = planned.map_err(|error| session::explain(bundle, error))?;

@@ -76,7 +76,7 @@ const LANES: std::ops::RangeInclusive<usize> = 1..=16;
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     cx.workspace()?.require_all_distinct()?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let batch = load(args, cx, &site)?;
     let planned = if args.join_dependencies { batch.plan_joined() } else { batch.plan() };
     // Report all problems at once, including those of the file.

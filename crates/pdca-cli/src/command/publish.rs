@@ -58,7 +58,7 @@ enum Came {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let settings = &cx.workspace()?.config.publish;
     let request = PublishRequest { settings, ready: args.ready };
     let events = args.events.path(cx);

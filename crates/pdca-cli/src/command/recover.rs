@@ -66,7 +66,7 @@ struct Recovery {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let seen = run_statuses_in_lanes(&site)?;
     let mut runs = Vec::new();
     for sighting in &seen {

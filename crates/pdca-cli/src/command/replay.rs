@@ -73,7 +73,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let config = session::site(cx)?;
+    let config = session::driver_config(cx)?;
     let Some((runs, id)) = find(&args.run, &config)? else {
         return Nothing::to_do("no run is recorded", err);
     };

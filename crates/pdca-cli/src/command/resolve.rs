@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     session::require_leaf(cx, Role::Resolver)?;
     let named: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     require_program(cx, &site)?;
     let settings = cx.workspace()?.config.integrate.clone();
     let now = TargetBranches::load(&site.queue())?;

@@ -60,7 +60,7 @@ pub(crate) struct DriveArgs {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     drive_all(&site, Some(&bundles), &args.drive, cx, err)
 }
 

@@ -7,10 +7,10 @@
 mod batch;
 mod draft;
 mod explain;
+pub(super) mod output;
 mod source;
 #[cfg(test)]
 mod tests;
-pub(super) mod told;
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -22,8 +22,8 @@ use pdca_state::{BundleId, RootError};
 
 use self::batch::Batch;
 use self::draft::Drafter;
+use self::output::{BatchRef, Draft, DraftState, OutlookRow, SelectReport};
 use self::source::Source;
-use self::told::{BatchRef, Draft, DraftState, OutlookRow, SelectReport};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};

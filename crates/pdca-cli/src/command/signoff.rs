@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Held, Failure> {
     let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
     let patience = if is_due { PATIENCE } else { Duration::ZERO };
-    let taken = session::site(cx)?.locks().take_within(bundle.id(), patience);
+    let taken = session::driver_config(cx)?.locks().take_within(bundle.id(), patience);
     taken.map_err(|error| session::refused(&error))
 }
 
@@ -237,7 +237,7 @@ impl Case<'_> {
         let Case { args, cx, bundle, snapshot } = *self;
         require_awaiting(bundle, snapshot)?;
         session::require_leaf(cx, Role::Signoff)?;
-        let site = session::site(cx)?;
+        let site = session::driver_config(cx)?;
         let proposed =
             session::work(cx, &site, None, err, |driver| pdca_driver::propose(driver, bundle))?;
         let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
@@ -264,7 +264,7 @@ impl Case<'_> {
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
         let Case { cx, bundle, snapshot, .. } = *self;
-        let site = session::site(cx)?;
+        let site = session::driver_config(cx)?;
         let hand = Hand { summary: signed };
         let sealed = pdca_driver::integrate::seal(&site, bundle, snapshot, hand, effects)
             .map_err(|error| super::integrate::unsealable(&error, bundle))?;

@@ -343,7 +343,7 @@ fn overview_cost(entry: &Entry) -> Option<CostTotal> {
     if !is_archived && !entry.dir.join(Artifact::Logs.file_name()).is_dir() {
         return None;
     }
-    Bundle::at(&entry.dir).ok()?.cost().ok()
+    Bundle::at(&entry.dir).ok()?.calls().cost().ok()
 }
 
 /// Returns the cost of all bundles.

@@ -58,7 +58,7 @@ pub(super) struct UnblockReport {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let id = args.id.as_ref().map(IdArg::parse).transpose()?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     if let Some(id) = &id
         && let Some(done) = unblock_conflict(id, args.note.as_deref(), cx, &site)?
     {

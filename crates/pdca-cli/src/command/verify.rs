@@ -80,7 +80,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let verified = verified.map_err(|error| broken(&error, &path))?;
     let same_gates = match &args.repo {
         Some(_) => None,
-        None => Some(session::site(cx)?.gate_set() == verified.certificate.verdict.key.oracle),
+        None => {
+            Some(session::driver_config(cx)?.gate_set() == verified.certificate.verdict.key.oracle)
+        }
     };
     Ok(Response::done(Verification { path, repository, verified, same_gates }))
 }
@@ -90,7 +92,7 @@ fn among_targets(
     cx: &Context<'_>,
     text: &[u8],
 ) -> Result<(Utf8PathBuf, Result<Verified, VerifyError>), Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let settings = &cx.workspace()?.config.integrate;
     let mut answer = None;
     for target in &site.targets {

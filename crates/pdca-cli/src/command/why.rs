@@ -137,13 +137,14 @@ fn explain(
                 say(sentence.clone());
             }
             if snapshot.state == State::Planned
-                && let Ok(site) = crate::session::site(cx)
+                && let Ok(site) = crate::session::driver_config(cx)
             {
                 next_attempt(&site, bundle, snapshot, &mut say);
             }
             let blocked = entry.filter(|entry| !entry.blocked_by.is_empty());
-            let stopped =
-                crate::session::site(cx).ok().and_then(|site| blocked_bundles(&site).remove(id));
+            let stopped = crate::session::driver_config(cx)
+                .ok()
+                .and_then(|site| blocked_bundles(&site).remove(id));
             let next = if let Some((name, evidence)) = stopped {
                 say(format!("{name}: {evidence}"));
                 say("it is not started until a person unblocks it".to_owned());
@@ -218,7 +219,7 @@ fn history(
     snapshot: &Snapshot,
     to: &mut Explanation,
 ) -> Result<(), Failure> {
-    if let Ok(site) = crate::session::site(cx)
+    if let Ok(site) = crate::session::driver_config(cx)
         && let Some(on) = pdca_driver::stands_on(&site, bundle, snapshot.iterations)
     {
         to.reasons.push(format!("it stands on {on}"));
@@ -232,7 +233,7 @@ fn history(
         let lines = notes.lines().filter(|line| !line.trim().is_empty()).take(NOTES);
         to.reasons.extend(lines.map(|line| format!("  {line}")));
     }
-    let calls = bundle.calls()?;
+    let calls = bundle.calls().all()?;
     if let Some(last) = calls.last() {
         let total = pdca_state::CostTotal::of(calls.iter().map(|call| &call.record));
         let cost =
@@ -258,7 +259,8 @@ fn accepted(
 ) -> Option<String> {
     let Some(mark) = overview.landing.mark(id) else {
         // With nothing sealed, the branches were not read.
-        let site = crate::session::site(cx).ok().filter(|site| !site.targets.is_empty())?;
+        let site =
+            crate::session::driver_config(cx).ok().filter(|site| !site.targets.is_empty())?;
         let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
         let is_open = overview.get(id).and_then(Entry::state) == Some(State::Complete);
@@ -272,7 +274,7 @@ fn accepted(
     if mark.word != "blocked_conflict" {
         return mark.next.clone();
     }
-    if let Ok(site) = crate::session::site(cx) {
+    if let Ok(site) = crate::session::driver_config(cx) {
         for failure in blocked_conflicts(&site.queue(), id).iter().flat_map(|case| &case.failures) {
             let (attempt, what) = (failure.attempt, &failure.what);
             say(format!("attempt {attempt}: {what}; see {}", cx.show(&failure.log)));

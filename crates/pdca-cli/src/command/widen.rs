@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             .hint("say in a few words why the work reaches further than planned"));
     }
     let by = super::signoff::signer(args.by.as_deref(), cx)?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let mut snapshot = bundle.load()?;
     require_open(&bundle, &snapshot)?;

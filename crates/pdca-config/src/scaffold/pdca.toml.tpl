@@ -40,7 +40,7 @@ name = {name}
 #iterate_from = "last"
 # Names of files and directories (with a `/`) that are left out of a change unless git has them, the builder adds them to git
 # or `Touches` names them. The default is a list of what tools usually leave.
-#products = ["__pycache__/", "*.py[co]", "node_modules/", "target/", ".aider*"]
+#products = ["__pycache__/", "*.py[co]", "node_modules/", "target/", ".aider.*.history*"]
 # How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
 #min_free_gb = 1
 # How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
@@ -257,7 +257,7 @@ name = {name}
 #agent = "reviewer"                         # "claude", "codex", "gemini", "opencode" or "aider" alone is a whole leaf
 #model_args = ["--model", "{model}"]        # follows on argv where there is a model
 #effort_args = ["--effort", "{effort}"]     # the same for an effort
-#protocol = "text"                          # what it prints: "claude", "codex", "gemini", "opencode" are read
+#protocol = "codex"                         # what it prints: "claude", "codex", "gemini", "opencode" are read; default: "text"
 # Another builder for some briefs, or from some attempt on; what it does not say is as in [leaves.builder]. The first that
 # applies is called.
 #[[leaves.builder_variant]]

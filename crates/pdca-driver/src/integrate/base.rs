@@ -24,10 +24,10 @@ use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
-use crate::event::{Scope, What};
 use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
+use pdca_events::{EventKind, Scope};
 
 use super::gate::gate_combination;
 use super::stand_in;
@@ -182,17 +182,17 @@ fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, B
     let told = stand_in(&cx.config.dirs.bundles, BASE_SCOPE);
     let what = match base.verdict {
         BaseVerdict::Green if base.gate_runs == 0 => {
-            What::integration(format!("{at} is known to be green"))
+            EventKind::integration(format!("{at} is known to be green"))
         }
-        BaseVerdict::Green => What::integration(format!("{at} is green by itself")),
+        BaseVerdict::Green => EventKind::integration(format!("{at} is green by itself")),
         BaseVerdict::Red => {
             let text = format!("{at} is red by itself: {}", base.rows.join(", "));
-            What::warning(WarningCode::BaseRed, text)
+            EventKind::warning(WarningCode::BaseRed, text)
         }
         BaseVerdict::Undecided => {
             let evidence = base.evidence.join("; ");
             let text = format!("the gates over {at} alone came to no verdict: {evidence}");
-            What::warning(WarningCode::BaseNotGated, text)
+            EventKind::warning(WarningCode::BaseNotGated, text)
         }
     };
     driver.tell(&told, what);
@@ -227,7 +227,7 @@ fn ask_about_base(
         let (target, branch) = (&base.target, &base.branch);
         let again = if reds > 0 { " once more" } else { "" };
         let text = format!("gating {target} {branch} by itself{again} ({:.12})", base.commit);
-        cx.tell(&told, What::integration(text));
+        cx.tell(&told, EventKind::integration(text));
         // A directory per round, or the confirming round would find the verdicts of the first.
         let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
         let (commit, tree) = (candidate.commit(), candidate.tree());
@@ -237,7 +237,7 @@ fn ask_about_base(
         let quarantined = pardon(&mut ruling, &rules);
         for row in &quarantined {
             let text = format!("{row} is red over {} and {}", base.branch, excuse(row, &rules));
-            cx.tell(&told, What::warning(WarningCode::FlakyRow, text));
+            cx.tell(&told, EventKind::warning(WarningCode::FlakyRow, text));
         }
         base.gate_runs += 1;
         (base.rows, base.evidence, base.logs) = (ruling.rows, ruling.evidence, ruling.logs);

@@ -20,10 +20,10 @@ use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::event::What;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
 use crate::run_bundle::{BeatError, Driver, unexpected_outcome};
+use pdca_events::EventKind;
 
 use super::reproduce::reproduce;
 use super::{SCOPE, stand_in};
@@ -239,7 +239,10 @@ pub(crate) fn with_quarantine(
     let mut report = outcome.report;
     for row in red {
         let why = excuse(&row, &rules);
-        cx.tell(bundle, What::warning(WarningCode::FlakyRow, format!("{row} is red and {why}")));
+        cx.tell(
+            bundle,
+            EventKind::warning(WarningCode::FlakyRow, format!("{row} is red and {why}")),
+        );
         report = report.with_pardon(&row, &why);
     }
     GatesOutcome { report, ..outcome }

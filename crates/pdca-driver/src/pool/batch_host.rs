@@ -16,7 +16,6 @@ use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::calls::{CostCap, CostReached, cost_of_run};
 use crate::drift::Drifted;
-use crate::event::{Hold, Scope, What};
 use crate::integrate::{Base, GateBase, gate_bases, leave_red_bases};
 use crate::landed::landed_of;
 use crate::lane_owner::LaneOwners;
@@ -24,6 +23,7 @@ use crate::preflight::{Short, short};
 use crate::run::Salvage;
 use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
+use pdca_events::{EventKind, Hold, Scope};
 use pdca_exec::BandEnd;
 
 /// The result of a batch.
@@ -172,7 +172,7 @@ fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> 
         cx.keep_left_calls(bundle);
         jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
     }
-    cx.tell(bundle, What::Halted { halt });
+    cx.tell(bundle, EventKind::Halted { halt });
     Ok(Some(BandEnd { halt, steps: 0, red }))
 }
 
@@ -332,7 +332,7 @@ impl BatchHost<'_> {
             .is_some_and(|item| item.declares_as(&Batch::item_of(self.driver.config, bundle)));
         if same {
             self.results.remove(bundle.id());
-            self.driver.tell(bundle, What::Reopened);
+            self.driver.tell(bundle, EventKind::Reopened);
         } else {
             let text = "it was sent back with other declarations: the next batch takes it up";
             self.driver.warn(bundle, WarningCode::DeclarationsChanged, text);
@@ -400,7 +400,7 @@ impl BatchHost<'_> {
             match run.abort(driver.config, why) {
                 Ok(kept) => {
                     for Salvage { bundle, slot, checkout, commit, .. } in kept {
-                        self.tell(&bundle, Some(slot), What::Rescued { commit, checkout });
+                        self.tell(&bundle, Some(slot), EventKind::Rescued { commit, checkout });
                     }
                 }
                 Err(error) => self.stopped = Some(Stop::Record { error: chain(&error) }),
@@ -448,7 +448,7 @@ impl BatchHost<'_> {
                 }
                 (Some(_), None) => {
                     let text = "enough disk space is free again".to_owned();
-                    self.driver.tell(bundle, What::notice(WarningCode::RoomAgain, text));
+                    self.driver.tell(bundle, EventKind::notice(WarningCode::RoomAgain, text));
                 }
                 (None, None) | (Some(_), Some(_)) => {}
             }
@@ -456,7 +456,7 @@ impl BatchHost<'_> {
         self.short = short;
     }
 
-    fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
+    fn tell(&self, id: &BundleId, lane: Option<u32>, what: EventKind) {
         self.driver.events.emit(Scope::Bundle(id.clone()), lane, what);
     }
 }
@@ -468,15 +468,15 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
 
     fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {
         let chain = self.chains.get(id).copied().unwrap_or(1);
-        self.tell(id, lane, What::Dispatched { chain, resumed });
+        self.tell(id, lane, EventKind::Dispatched { chain, resumed });
     }
 
     fn held(&mut self, id: &BundleId, by: &[ClaimHolder]) {
-        self.tell(id, None, What::Held { by: by.iter().map(hold).collect() });
+        self.tell(id, None, EventKind::Held { by: by.iter().map(hold).collect() });
     }
 
     fn freed(&mut self, id: &BundleId, by: &BundleId) {
-        self.tell(id, None, What::Freed { by: by.clone() });
+        self.tell(id, None, EventKind::Freed { by: by.clone() });
     }
 
     fn met(&mut self, id: &BundleId, rivals: &[ClaimHolder]) {
@@ -485,14 +485,14 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
                 "it now writes paths of {}, which is in flight ({}): the two may conflict",
                 rival.id, rival.why
             );
-            self.tell(id, None, What::warning(WarningCode::RivalMet, text));
+            self.tell(id, None, EventKind::warning(WarningCode::RivalMet, text));
         }
     }
 
     fn short_of_lanes(&mut self, lanes: usize) {
         let text = format!("the system refuses more threads: continuing with {lanes} lanes");
         if let Some(bundle) = self.batch.bundles.first() {
-            self.driver.tell(bundle, What::notice(WarningCode::FewerLanes, text));
+            self.driver.tell(bundle, EventKind::notice(WarningCode::FewerLanes, text));
         }
     }
 
@@ -502,7 +502,11 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         result: Result<Result<BandEnd, BeatError>, Panicked>,
     ) -> Completion {
         let result = result.unwrap_or_else(|Panicked(said)| {
-            self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });
+            self.tell(
+                id,
+                None,
+                EventKind::Failed { error: format!("the driver panicked: {said}") },
+            );
             Err(BeatError::Panicked { said })
         });
         if let Some(run) = self.driver.run

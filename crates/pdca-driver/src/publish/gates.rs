@@ -7,10 +7,10 @@ use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
 use crate::check::{run_rows, tell_of_checkout};
 use crate::config::WorkspaceConfig;
-use crate::event::What;
 use crate::integrate::FIRST_SLOT;
 use crate::integrate::gate::{Combination, CombinationTree, common_scene};
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 use super::PublishError;
 use super::inputs::PublishInputs;
@@ -115,7 +115,7 @@ fn require_green(
     }
     for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
         let text = format!("{} is red and does not block", shown(row));
-        cx.tell(bundle, What::warning(WarningCode::RedAdvisory, text));
+        cx.tell(bundle, EventKind::warning(WarningCode::RedAdvisory, text));
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ fn planned(scene: &Scene) -> Bundle {
 }
 
 fn names(bundle: &Bundle) -> Vec<(u32, String)> {
-    bundle.calls().unwrap().into_iter().map(|call| (call.attempt, call.record.call)).collect()
+    bundle.calls().all().unwrap().into_iter().map(|call| (call.attempt, call.record.call)).collect()
 }
 
 #[test]
@@ -41,11 +41,14 @@ fn a_call_is_kept_once_however_often_it_is_told() {
     let scene = Scene::new();
     let bundle = planned(&scene);
     let one = record("a", Some(5));
-    assert!(bundle.keep_call(&one, Some(b"said")).unwrap());
-    assert!(!bundle.keep_call(&one, Some(b"said")).unwrap());
+    assert!(bundle.calls().keep(&one, Some(b"said")).unwrap());
+    assert!(!bundle.calls().keep(&one, Some(b"said")).unwrap());
     assert_eq!(names(&bundle), [(1, "a".to_owned())]);
-    let calls = bundle.calls().unwrap();
-    assert_eq!(bundle.read_transcript(&calls[0]).unwrap().as_deref(), Some(b"said".as_slice()));
+    let calls = bundle.calls().all().unwrap();
+    assert_eq!(
+        bundle.calls().read_transcript(&calls[0]).unwrap().as_deref(),
+        Some(b"said".as_slice())
+    );
 }
 
 #[test]
@@ -53,16 +56,19 @@ fn calls_are_archived_with_their_attempt_and_stay_in_the_sum() {
     let scene = Scene::new();
     let bundle = planned(&scene);
     bundle.publish(Artifact::Patch, b"patch").unwrap();
-    bundle.keep_call(&record("a", Some(5)), Some(b"first")).unwrap();
+    bundle.calls().keep(&record("a", Some(5)), Some(b"first")).unwrap();
     archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
     assert!(!bundle.path(Artifact::Logs).exists());
     // A driver that died after the archive tells it again.
-    assert!(!bundle.keep_call(&record("a", Some(5)), Some(b"first")).unwrap());
-    bundle.keep_call(&record("b", Some(7)), Some(b"second")).unwrap();
+    assert!(!bundle.calls().keep(&record("a", Some(5)), Some(b"first")).unwrap());
+    bundle.calls().keep(&record("b", Some(7)), Some(b"second")).unwrap();
     assert_eq!(names(&bundle), [(1, "a".to_owned()), (2, "b".to_owned())]);
-    assert_eq!(bundle.cost().unwrap().cost, Money::from_micros(12));
-    let calls = bundle.calls().unwrap();
-    assert_eq!(bundle.read_transcript(&calls[0]).unwrap().as_deref(), Some(b"first".as_slice()));
+    assert_eq!(bundle.calls().cost().unwrap().cost, Money::from_micros(12));
+    let calls = bundle.calls().all().unwrap();
+    assert_eq!(
+        bundle.calls().read_transcript(&calls[0]).unwrap().as_deref(),
+        Some(b"first".as_slice())
+    );
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn logs_change_no_state_and_no_digest() {
         let scene = Scene::new();
         let bundle = scene.bundle("72", files);
         let before = (bundle.load().unwrap().state, bundle.digest().unwrap());
-        bundle.keep_call(&record("a", None), Some(b"said")).unwrap();
+        bundle.calls().keep(&record("a", None), Some(b"said")).unwrap();
         assert_eq!((bundle.load().unwrap().state, bundle.digest().unwrap()), before, "{files:?}");
     }
 }
@@ -80,13 +86,13 @@ fn logs_change_no_state_and_no_digest() {
 fn a_line_that_a_crash_tore_is_not_counted_and_tears_no_other() {
     let scene = Scene::new();
     let bundle = planned(&scene);
-    bundle.keep_call(&record("a", Some(1)), None).unwrap();
+    bundle.calls().keep(&record("a", Some(1)), None).unwrap();
     let ledger = bundle.path(Artifact::Logs).join(LEDGER);
     let mut text = fs_err::read_to_string(&ledger).unwrap();
     text.push_str(&text.clone()[..20]);
     fs_err::write(&ledger, text).unwrap();
     assert_eq!(names(&bundle), [(1, "a".to_owned())]);
-    bundle.keep_call(&record("b", Some(2)), None).unwrap();
+    bundle.calls().keep(&record("b", Some(2)), None).unwrap();
     assert_eq!(names(&bundle), [(1, "a".to_owned()), (1, "b".to_owned())]);
 }
 
@@ -95,8 +101,8 @@ fn a_record_that_names_a_file_elsewhere_shows_none() {
     let scene = Scene::new();
     let bundle = planned(&scene);
     let away = CallRecord { transcript: Some("../brief.md".to_owned()), ..record("a", None) };
-    bundle.keep_call(&away, None).unwrap();
-    assert_eq!(bundle.read_transcript(&bundle.calls().unwrap()[0]).unwrap(), None);
+    bundle.calls().keep(&away, None).unwrap();
+    assert_eq!(bundle.calls().read_transcript(&bundle.calls().all().unwrap()[0]).unwrap(), None);
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn the_last_session_of_a_role_is_found_over_the_archive() {
         [("a", "builder", session("s1")), ("b", "reviewer", session("r1")), ("c", "builder", None)]
     {
         let one = CallRecord { role: role.to_owned(), session: name, ..record(call, None) };
-        bundle.keep_call(&one, None).unwrap();
+        bundle.calls().keep(&one, None).unwrap();
     }
     archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap();
     assert_eq!(bundle.load().unwrap().state, State::Planned);
@@ -141,13 +147,13 @@ proptest! {
         for (call, archives) in told {
             let micros = u64::from(call) * 1_000 + 1;
             calls.insert(call, micros);
-            bundle.keep_call(&record(&call.to_string(), Some(micros)), None).unwrap();
+            bundle.calls().keep(&record(&call.to_string(), Some(micros)), None).unwrap();
             if archives {
                 bundle.publish(Artifact::Patch, b"patch").unwrap();
                 archive_auto(&bundle, &[]).unwrap().apply().unwrap();
             }
         }
-        let total = bundle.cost().unwrap();
+        let total = bundle.calls().cost().unwrap();
         prop_assert_eq!(total.cost.micros(), calls.values().sum::<u64>());
         prop_assert_eq!(total.calls, calls.len() as u64);
     }

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
     let started = log::entry(workspace, &index, &date);
     let cycles: Vec<BundleId> = index.cycles.iter().map(|cycle| cycle.id.clone()).collect();
-    let draft = session::site(cx)?.dirs.private().join("act-entry.md");
+    let draft = session::driver_config(cx)?.dirs.private().join("act-entry.md");
     let kept = if args.fresh { None } else { kept(&draft, &cycles)? };
     let reused = kept.is_some();
     if !reused {
@@ -126,7 +126,7 @@ fn written(
     let files = view(index, started, &log)?;
     let count = counted(index.cycles.len(), "cycle", "cycles");
     cx.note(err, &format!("act leaf reviews {count}"))?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let review = |driver: &pdca_driver::Driver<'_>| pdca_driver::review_cycles(driver, files);
     let written = session::work(cx, &site, None, err, review)?.map_err(|error| {
         Failure::from_error(Exit::Unexpected, &error)

@@ -24,7 +24,7 @@ pub(in crate::command) struct StatsReport {
 
 /// Shows the statistics of everything, or of one target or branch.
 pub(super) fn run(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
-    let mut records = Tally::all(&session::site(cx)?.queue());
+    let mut records = Tally::all(&session::driver_config(cx)?.queue());
     if let Some(wanted) = target {
         let is_it = |record: &Tally| {
             record.target == wanted || format!("{}@{}", record.target, record.branch) == wanted

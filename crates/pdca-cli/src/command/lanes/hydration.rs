@@ -45,7 +45,7 @@ pub(super) fn hydrate(
     let mut how = Hydrate::new(target, &config.hydrate);
     how.env =
         private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let hold = site.locks().children();
     fs_err::create_dir_all(site.dirs.private())?;
     how.hold = Some(&hold);

@@ -91,7 +91,7 @@ struct Missing {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let count = session::driver_lanes(cx, &site, args.lanes, err)?;
     let count = session::told_fit(cx, &pdca_driver::fit_ports(&site, count), err)?.get();
     let kind = args.kind.map_or(place.workspace.config.lanes.kind, LaneKind::from);

@@ -50,7 +50,7 @@ pub(super) fn find(
     attempt: Option<u32>,
 ) -> Result<Found, Failure> {
     let id = bundle.id();
-    let newest = bundle.newest_attempt()?;
+    let newest = bundle.attempts().newest()?;
     if let Some(attempt) = attempt.filter(|attempt| !(1..=newest).contains(attempt)) {
         let hint = cx.typed(&format!("pdca log {id} --attempt {newest}"));
         return Err(Failure::usage(format!("{id} has no attempt {attempt}"))
@@ -69,7 +69,7 @@ pub(super) fn find(
             return Ok(Found::Live(live));
         }
     }
-    let calls = bundle.calls()?;
+    let calls = bundle.calls().all()?;
     let is_it = |call: &&KeptCall| {
         attempt.is_none_or(|attempt| call.attempt == attempt)
             && wanted.is_none_or(|wanted| call.record.leaf == wanted || call.record.role == wanted)
@@ -100,7 +100,7 @@ fn gates(
     }
     let attempts = attempt.map_or_else(|| (1..=newest).rev().collect(), |attempt| vec![attempt]);
     for attempt in attempts {
-        let dir = bundle.attempt_dir(attempt)?.join(Artifact::GateLogs.file_name());
+        let dir = bundle.attempts().dir(attempt)?.join(Artifact::GateLogs.file_name());
         let Ok(entries) = dir.read_dir_utf8() else { continue };
         let paths = entries.flatten().map(camino::Utf8DirEntry::into_path);
         let named = paths.filter_map(|path| {
@@ -118,7 +118,7 @@ fn gates(
 
 /// Returns the children of a bundle that have not ended, newest first; none if no driver works on it.
 fn live(cx: &Context<'_>, bundle: &Bundle) -> Result<Vec<Live>, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let mut found = Vec::new();
     if site.locks().at_work_on(bundle.id()).is_ok_and(|holder| holder.is_some()) {
         look(&site.jobs().of(bundle.id()), DEEP, &mut found);

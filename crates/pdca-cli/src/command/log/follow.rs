@@ -26,7 +26,7 @@ pub(super) fn follow(
 ) -> Result<LogReport, Failure> {
     let mut file = &live.file;
     let mut renderer = Renderer::new(if raw { Protocol::Text } else { live.protocol });
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let locks = site.locks();
     let is_driven = || locks.at_work_on(bundle.id()).is_ok_and(|holder| holder.is_some());
     loop {
@@ -50,7 +50,7 @@ pub(super) fn follow(
     }
     // The driver makes the record when it has seen the end.
     let record = |bundle: &Bundle| {
-        let calls = bundle.calls().ok()?;
+        let calls = bundle.calls().all().ok()?;
         calls.into_iter().find(|call| Some(&call.record.call) == live.call.as_ref())
     };
     let mut kept = record(bundle);
@@ -69,7 +69,7 @@ pub(super) fn follow(
         None => LogReport {
             id: bundle.id().to_string(),
             what: live.leaf.clone(),
-            attempt: bundle.newest_attempt()?,
+            attempt: bundle.attempts().newest()?,
             running: false,
             path: None,
             call: None,

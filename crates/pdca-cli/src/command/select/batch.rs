@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use pdca_select::{BatchIndex, BatchRow, Pool, Record};
 use pdca_state::files;
 
-use super::told::age_of;
+use super::output::age_of;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};

@@ -49,7 +49,7 @@ impl<'w> Drafter<'w> {
         };
         Ok(Self {
             template: template::load(work.workspace)?,
-            site: session::site(work.cx)?,
+            site: session::driver_config(work.cx)?,
             work,
             notes,
             descriptions,

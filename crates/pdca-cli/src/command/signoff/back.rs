@@ -32,7 +32,7 @@ pub(crate) fn take_back(
     decision: &SignoffDecision,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let site = session::site(cx)?;
+    let site = session::driver_config(cx)?;
     let _kept = site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
     let withdrawal = pdca_driver::integrate::withdrawal(&site, bundle)
         .map_err(|error| explain(&error, bundle))?;

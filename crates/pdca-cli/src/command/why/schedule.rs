@@ -94,7 +94,7 @@ impl Schedule {
         id: &BundleId,
         overview: &WorkspaceSnapshot,
     ) -> Result<Self, Failure> {
-        let site = session::site(cx)?;
+        let site = session::driver_config(cx)?;
         let batch = Batch::of_all(&site)?;
         let work = Works::load(&site, &batch, id, cx);
         let driver = work.driver;

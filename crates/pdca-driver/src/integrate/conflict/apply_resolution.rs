@@ -17,9 +17,9 @@ use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded
 use crate::attempt::Attempt;
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
-use crate::event::What;
 use crate::integrate::conflict::resolve::keep_conflict;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 use super::resolve::{ResolveError, unusable};
 
@@ -82,7 +82,7 @@ pub(crate) fn take_resolution(
     let store = || cx.config.attempts().store(bundle.id(), &attempt);
     cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
     let text = format!("{}: takes the resolution", case.said);
-    cx.tell(bundle, What::integration(text));
+    cx.tell(bundle, EventKind::integration(text));
     if let Some(notes) = read(Artifact::BuildNotes)? {
         cx.publish(bundle, Artifact::BuildNotes, &notes)?;
     }

@@ -31,10 +31,10 @@ use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
 use crate::admission::AdmissionError;
 use crate::config::WorkspaceConfig;
-use crate::event::What;
 use crate::guard::relieve_guard;
 use crate::integrate::conflict::resolver::attempt_resolution;
 use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
 
 use super::resolver::{Ask, Attempted};
 
@@ -156,7 +156,7 @@ pub fn resolve(
     record.begin(&tip.to_string());
     keep_conflict(cx, &file, &record, "conflict-attempt")?;
     let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
-    cx.tell(&change.bundle, What::integration(text));
+    cx.tell(&change.bundle, EventKind::integration(text));
     let ask =
         Ask { front, bundle: &change.bundle, sides: &sides, file: &file, attempt: record.attempts };
     let attempted = if planted.is_empty() {
