@@ -119,7 +119,7 @@ impl Driver<'_> {
         let notify = |notice| match notice {
             Notice::Begun { run, dir } => driver.events.record(&run, &dir),
             Notice::Progress { text, step } => {
-                driver.tell(&all, EventKind::Integration { text, step })
+                driver.tell(&all, EventKind::Integration { text, step });
             }
             Notice::Warning { code, text } => driver.tell(&all, EventKind::warning(code, text)),
         };

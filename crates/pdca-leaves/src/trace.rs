@@ -14,7 +14,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{ChildVerdict, Ending, load_verdict, log_path, printed_path};
-use pdca_state::{Bundle, CallRecord, CostBasis, Money, files};
+use pdca_state::{CallRecord, CostBasis, Money, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{

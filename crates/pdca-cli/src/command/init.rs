@@ -7,6 +7,7 @@ use camino::Utf8PathBuf;
 use pdca_config::scaffold::{
     self, AgentPair, AgentsFiles, Chosen, Found, NewFile, parse_builder, parse_reviewer, settings,
 };
+use pdca_state::text::shell;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -48,6 +49,25 @@ pub(crate) struct Args {
     /// For which agents instruction files are written: `.claude/agents/`, `.claude/commands/pdca.md`, a section of AGENTS.md
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     agents_files: AgentsFilesArg,
+}
+
+impl Args {
+    /// Returns the options as they were typed, so that a hint repeats them.
+    fn typed(&self) -> String {
+        let mut words: Vec<(&str, &str)> = Vec::new();
+        words.extend(self.target.as_ref().map(|target| ("--target", target.as_str())));
+        let name = |chosen: Chosen| chosen.map_or("none", |preset| preset.name);
+        words.extend(self.builder.map(|builder| ("--builder", name(builder))));
+        words.extend(self.reviewer.map(|reviewer| ("--reviewer", name(reviewer))));
+        words.extend(self.guard.iter().map(|agent| ("--guard", agent.as_str())));
+        match self.agents_files {
+            AgentsFilesArg::Chosen => {}
+            AgentsFilesArg::All => words.push(("--agents-files", "all")),
+            AgentsFilesArg::None => words.push(("--agents-files", "none")),
+        }
+        let words = words.iter().map(|(option, value)| format!(" {option} {}", shell(value)));
+        words.collect::<Vec<_>>().concat()
+    }
 }
 
 /// The agents that get instruction files.
@@ -128,7 +148,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if !cx.globals.yes {
         if !cx.may_ask() {
             let failure = Failure::usage("nothing was written: there is no terminal to ask on");
-            return Ok(Response::done(report).failed(failure.hint("`pdca init --yes`")));
+            let again = cx.typed(&format!("pdca init --yes{}", args.typed()));
+            return Ok(Response::done(report).failed(failure.hint(format!("`{again}`"))));
         }
         report.proposal(cx, err)?;
         report.is_proposed = true;
@@ -398,6 +419,9 @@ mod tests {
         hint: `pdca init --yes`
         --- exit 2
         "#);
+        let run = init(&desk, &["--builder", "none", "--reviewer", "codex", "--guard", "claude"]);
+        let again = "hint: `pdca init --yes --builder none --reviewer codex --guard claude`";
+        assert!(run.err.contains(again), "{run}");
         assert_eq!(init(&desk, &["--dry-run"]).exit, Exit::Done);
         assert_eq!(dir.read_dir_utf8().unwrap().count(), 0);
     }

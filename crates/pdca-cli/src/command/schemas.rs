@@ -48,7 +48,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<resolve::output::ResolveReport>(),
         one::<run::DryRun>(),
         one::<run::RunReport>(),
-        one::<select::told::SelectReport>(),
+        one::<select::output::SelectReport>(),
         either::<signoff::Decided, signoff::back::TakenBack>(),
         one::<signoff::checklist::Checklist>(),
         one::<signoff::checklist::ClearReport>(),
