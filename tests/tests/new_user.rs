@@ -109,7 +109,7 @@ fn a_probe_calls_each_leaf_once_and_says_what_came_back() {
     assert_eq!(probed.len(), 2, "builder and reviewer");
     let answer = &probed[0]["probe"];
     assert_eq!(answer["class"], "done");
-    assert_eq!((&answer["said"], &answer["cost_usd"]), (&"ready".into(), &0.25.into()));
+    assert_eq!((&answer["said"], &answer["cost_usd_micros"]), (&"ready".into(), &250_000.into()));
     assert_eq!((&answer["input_tokens"], &answer["output_tokens"]), (&7.into(), &3.into()));
     let plain = start.pdca(&["doctor", "--json"]).expect(0).json();
     assert!(!plain["rows"].as_array().unwrap().iter().any(|row| row["probe"].is_object()));

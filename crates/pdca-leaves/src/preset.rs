@@ -211,8 +211,9 @@ mod tests {
     #[test]
     fn aider_is_not_asked_for_a_file_outside_its_checkout() {
         for role in aider::PRESET.roles {
-            let prompt = leaf(&aider::PRESET, *role).prompt.unwrap();
-            assert!(!prompt.contains("{output}") && prompt.contains("{brief}"), "{prompt}");
+            let prompt = crate::prompt::built_in(*role, leaf(&aider::PRESET, *role).protocol);
+            assert!(!prompt.contains("{output}"), "{prompt}");
+            assert!(prompt.contains("an edit of any other file voids all of them"), "{prompt}");
         }
     }
 

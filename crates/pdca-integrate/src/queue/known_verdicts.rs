@@ -273,9 +273,12 @@ mod tests {
         }
 
         fn ask<T>(&self, ask: impl FnOnce(&mut KnownVerdicts<'_>) -> T) -> T {
-            self.with("run1", "gates", false, ask)
+            self.with(FIRST, "gates", false, ask)
         }
     }
+
+    const FIRST: &str = "01M7KBME0Z8H4CPVPCVYPTSCV1";
+    const SECOND: &str = "01M7KBME0Z8H4CPVPCVYPTSCV2";
 
     fn tree() -> ObjectId {
         ObjectId::from_hex("a".repeat(40).as_bytes()).unwrap()
@@ -290,7 +293,7 @@ mod tests {
     fn a_verdict_counts_for_exactly_the_gates_that_gave_it() {
         let scene = Scene::new();
         scene.ask(|verdicts| verdicts.keep(tree(), Light::Green, Vec::new()).unwrap());
-        let of = |digest: &str| scene.with("run2", digest, false, |it| it.of(tree()).unwrap());
+        let of = |digest: &str| scene.with(SECOND, digest, false, |it| it.of(tree()).unwrap());
         assert_eq!(of("gates"), Some(Light::Green));
         assert_eq!(of("other gates"), None);
     }
@@ -300,8 +303,8 @@ mod tests {
         let scene = Scene::new();
         scene.ask(|verdicts| verdicts.keep(tree(), Light::Green, Vec::new()).unwrap());
         let of = |run: &str| scene.with(run, "gates", true, |it| it.of(tree()).unwrap());
-        assert_eq!(of("run2"), None);
-        assert_eq!(of("run1"), Some(Light::Green), "it was resumed");
+        assert_eq!(of(SECOND), None);
+        assert_eq!(of(FIRST), Some(Light::Green), "it was resumed");
     }
 
     #[test]
@@ -341,7 +344,7 @@ mod tests {
     fn a_remembered_culprit_does_not_count_where_earlier_results_do_not() {
         let scene = Scene::new();
         let is_current =
-            |fresh| scene.with("run2", "gates", fresh, |it| it.is_current(&known(None)).unwrap());
+            |fresh| scene.with(SECOND, "gates", fresh, |it| it.is_current(&known(None)).unwrap());
         assert!(is_current(false));
         assert!(!is_current(true));
     }
