@@ -243,7 +243,7 @@ mod tests {
     fn a_crate_that_carries_an_invariant_has_named_users() {
         assert_eq!(
             findings(&[("pdca-driver", "gix", None), ("pdca-driver", "gix", Some(Kind::Dev))]),
-            ["pdca-driver uses gix, which only pdca-lanes, pdca-integrate, xtask may"]
+            ["pdca-driver uses gix, which only pdca-act, pdca-lanes, pdca-integrate, xtask may"]
         );
     }
 
