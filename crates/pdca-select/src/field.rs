@@ -19,7 +19,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field, in the order of a [`Row`].
+    /// Every field, in the order of a row.
     pub const ALL: [Field; 10] = [
         Self::Id,
         Self::Title,
