@@ -149,6 +149,9 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 6] = [
             "input is too long",
             "input token count",
             "maximum number of tokens",
+            // aider, whose own list of remedies ends with the address.
+            "has hit a token limit",
+            "troubleshooting/token-limits",
         ],
         &["413"],
     ),
@@ -389,6 +392,7 @@ mod tests {
             ("API Error: 400 You have reached your specified API usage limits.", Throttled),
             ("Prompt is too long", ContextTooLong),
             ("litellm.ContextWindowExceededError: too long", ContextTooLong),
+            ("Model fake has hit a token limit!", ContextTooLong),
             ("Your input exceeds the context window of this model.", ContextTooLong),
             ("This request violates our usage policy", Refused),
             ("stream disconnected before completion: error sending request for url", Host),

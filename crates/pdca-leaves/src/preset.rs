@@ -196,7 +196,7 @@ mod tests {
             }
         }
         assert_snapshot!(text, @r#"
-        builder: aider --message-file {prompt_file} --read {brief} --yes-always --no-gitignore --no-auto-commits --no-dirty-commits --no-check-update --no-show-release-notes --no-show-model-warnings --no-suggest-shell-commands --analytics-disable --no-pretty --no-stream --map-tokens 0 --chat-history-file {bundle}/.aider.chat.history.md --input-history-file {bundle}/.aider.input.history LITELLM_LOCAL_MODEL_COST_MAP=True
+        builder: aider --message-file {prompt_file} --read {brief} --yes-always --no-gitignore --no-auto-commits --no-dirty-commits --no-check-update --no-show-release-notes --no-show-model-warnings --no-suggest-shell-commands --analytics-disable --no-pretty --no-stream --map-tokens 0 --chat-history-file {bundle}/.aider.chat.history.md --input-history-file {bundle}/.aider.input.history COLUMNS=1000 LITELLM_LOCAL_MODEL_COST_MAP=True
         builder: claude -p --permission-mode bypassPermissions --output-format stream-json --verbose --settings {{"hooks":{{"PreToolUse":[{{"matcher":"Bash|Write|Edit|MultiEdit|NotebookEdit","hooks":[{{"type":"command","command":"{pdca} guard builder --agent claude || exit 2"}}]}}]}}}} CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 IS_SANDBOX=1
         reviewer: claude -p --permission-mode bypassPermissions --output-format stream-json --verbose --setting-sources user --strict-mcp-config CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 IS_SANDBOX=1
         builder: codex exec --dangerously-bypass-approvals-and-sandbox --skip-git-repo-check --json --dangerously-bypass-hook-trust -c hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="{pdca} guard builder --agent codex || exit 2"}}]}}]

@@ -42,9 +42,12 @@ pub(super) static PRESET: Preset = Preset {
     effort_args: &["--reasoning-effort", "{effort}"],
     resume_args: &[],
     prompt_via: PromptVia::File,
-    // An edit outside the checkout, such as notes in the view, voids all others.
-    // Without it, it waits for a price table from the network before it starts.
-    env: &[("LITELLM_LOCAL_MODEL_COST_MAP", "True")],
+    env: &[
+        // Without it, it waits for a price table from the network before it starts.
+        ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
+        // It breaks long lines, also without a terminal, and a class is read from whole sentences.
+        ("COLUMNS", "1000"),
+    ],
     guard_env: &[],
     independent_env: &[],
 };
