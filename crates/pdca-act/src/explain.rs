@@ -16,7 +16,7 @@ use crate::versions::Versions;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartDiff {
     pub file: String,
-    /// The unified diff; absent if the text at the review was not committed, or is not UTF-8.
+    /// The unified diff; absent if the text at the review is not in the git history, or is not UTF-8.
     pub diff: Option<String>,
     /// True if the present text is not committed yet.
     pub uncommitted: bool,

@@ -153,7 +153,7 @@ fn show_part(cx: &Context<'_>, part: &PartDiff, out: &mut dyn Write) -> Result<(
     let Some(diff) = &part.diff else {
         writeln!(
             out,
-            "  its text at the review was never committed, so only the digests are known"
+            "  its text at the review is not in the git history, so only the digests are known"
         )?;
         return Ok(());
     };
@@ -289,7 +289,7 @@ mod tests {
         desk.run(&["act", "log", "--record"]);
         desk.workspace.write("process/rules.md", "be kind\n");
         let run = desk.run(&["act", "diff"]);
-        let part = "\nprocess/rules.md\n  its text at the review was never committed";
+        let part = "\nprocess/rules.md\n  its text at the review is not in the git history";
         assert!(run.out.contains(part), "{run}");
     }
 
