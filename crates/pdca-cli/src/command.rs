@@ -54,10 +54,10 @@ use std::io::Write;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pdca_events::WarningCode;
 
-use crate::ambient::{Ambient, Stream};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env::{ProcessEnv, Stream};
 use crate::report::{Format, Response};
 use crate::style::{ColorWhen, Palette};
 
@@ -159,39 +159,39 @@ pub(crate) enum Parsed {
 
 pub(crate) fn parse(
     args: &[OsString],
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Parsed {
-    if let Some(answer) = completions::answer(args, ambient, out) {
+    if let Some(answer) = completions::answer(args, env, out) {
         return Parsed::Answered(answer);
     }
-    let mut cli = tree(ambient);
+    let mut cli = tree(env);
     let parsed =
         cli.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
         Ok(Cli { globals, command }) => Parsed::Line(Box::new(Line { globals, command })),
-        Err(error) => Parsed::Answered(explain(&error, args, ambient, out, err)),
+        Err(error) => Parsed::Answered(explain(&error, args, env, out, err)),
     }
 }
 
 /// Returns clap's commands, as wide as the terminal.
-fn tree(ambient: &Ambient) -> clap::Command {
+fn tree(env: &ProcessEnv) -> clap::Command {
     Cli::command()
-        .term_width(ambient.terminal.width.map_or(100, |width| usize::from(width).clamp(40, 120)))
+        .term_width(env.terminal.width.map_or(100, |width| usize::from(width).clamp(40, 120)))
 }
 
 /// Prints clap's answer: help on `out` with exit code 0, a usage error on `err` with 2.
 fn explain(
     error: &clap::Error,
     args: &[OsString],
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let (stream, exit) =
         if error.use_stderr() { (Stream::Err, Exit::Usage) } else { (Stream::Out, Exit::Done) };
-    let palette = Palette::decide(ColorWhen::Auto, ambient, stream);
+    let palette = Palette::decide(ColorWhen::Auto, env, stream);
     let text = error.render();
     let plain = text.to_string();
     let text = if palette.has_colours() { text.ansi().to_string() } else { plain.clone() };
@@ -380,7 +380,7 @@ fn tell_warnings(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     for warning in &cx.workspace()?.warnings {
         let place = warning.place.as_ref().map_or_else(String::new, |place| {
             let line = crate::failure::Place { column: None, ..place.clone() };
-            format!("{}: ", line.show(&cx.ambient.cwd))
+            format!("{}: ", line.show(&cx.env.cwd))
         });
         let text = crate::style::printable(&warning.what);
         cx.warn(err, WarningCode::ConfigIgnored, format_args!("{place}{text}"))?;

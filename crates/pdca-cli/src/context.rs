@@ -12,8 +12,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_state::{Bundle, BundleId};
 
-use crate::ambient::{Ambient, Stream};
 use crate::failure::Failure;
+use crate::process_env::{ProcessEnv, Stream};
 use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
 use crate::workspace::{self, LoadOptions, Workspace};
@@ -85,19 +85,19 @@ impl Globals {
     }
 
     /// Returns the directory to work in: the current one, or `-C DIR`.
-    pub fn start_dir(&self, ambient: &Ambient) -> Result<Utf8PathBuf, Failure> {
-        Ok(workspace::start_dir(self.directory.as_deref(), &ambient.cwd)?)
+    pub fn start_dir(&self, env: &ProcessEnv) -> Result<Utf8PathBuf, Failure> {
+        Ok(workspace::start_dir(self.directory.as_deref(), &env.cwd)?)
     }
 
     /// Loads the workspace around that directory.
-    pub fn load_workspace(&self, ambient: &Ambient) -> Result<Workspace, Failure> {
+    pub fn load_workspace(&self, env: &ProcessEnv) -> Result<Workspace, Failure> {
         let options = LoadOptions {
             directory: self.directory.as_deref(),
             compat: self.compat,
             trust_user_config: self.trust_user_config,
             flags: &self.config,
         };
-        Ok(Workspace::load(options, ambient.environment())?)
+        Ok(Workspace::load(options, env.environment())?)
     }
 }
 
@@ -133,7 +133,7 @@ impl IdArg {
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Environment, directory, terminal, clock.
-    pub ambient: &'a Ambient,
+    pub env: &'a ProcessEnv,
     pub globals: Globals,
     /// Colours of standard output.
     pub out: Palette,
@@ -143,11 +143,11 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(ambient: &'a Ambient, globals: Globals) -> Self {
+    pub fn new(env: &'a ProcessEnv, globals: Globals) -> Self {
         Context {
-            out: Palette::decide(globals.color, ambient, Stream::Out),
-            err: Palette::decide(globals.color, ambient, Stream::Err),
-            ambient,
+            out: Palette::decide(globals.color, env, Stream::Out),
+            err: Palette::decide(globals.color, env, Stream::Err),
+            env,
             globals,
             workspace: OnceCell::new(),
         }
@@ -155,7 +155,7 @@ impl<'a> Context<'a> {
 
     /// Returns the workspace around the current directory, loaded on first use.
     pub fn workspace(&self) -> Result<&Workspace, Failure> {
-        let loaded = self.workspace.get_or_init(|| self.globals.load_workspace(self.ambient));
+        let loaded = self.workspace.get_or_init(|| self.globals.load_workspace(self.env));
         loaded.as_ref().map_err(Clone::clone)
     }
 
@@ -179,7 +179,7 @@ impl<'a> Context<'a> {
 
     /// Shows a path relative to the current directory if it is below.
     pub fn show<'p>(&self, path: &'p Utf8Path) -> &'p str {
-        match path.strip_prefix(&self.ambient.cwd) {
+        match path.strip_prefix(&self.env.cwd) {
             Ok(below) if below.as_str().is_empty() => ".",
             Ok(below) => below.as_str(),
             Err(_) => path.as_str(),
@@ -198,12 +198,12 @@ impl<'a> Context<'a> {
 
     /// Returns the width of the terminal, or 100 without one.
     pub fn width(&self) -> usize {
-        self.ambient.terminal.width.map_or(100, |width| usize::from(width).max(40))
+        self.env.terminal.width.map_or(100, |width| usize::from(width).max(40))
     }
 
     /// Returns whether a person can be asked on the terminal.
     pub fn may_ask(&self) -> bool {
-        self.ambient.terminal.stdin && self.ambient.terminal.stderr
+        self.env.terminal.stdin && self.env.terminal.stderr
     }
 
     /// Asks a yes-or-no question on the terminal; a bare Enter is yes.

@@ -63,7 +63,7 @@ fn kill() {
 /// shell happens to export never stops the driver of a user.
 pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
     let from_environment = |(name, befall): (&'static str, fn())| {
-        cx.ambient.env_text(name).map(|text| (name, text, befall))
+        cx.env.var_text(name).map(|text| (name, text, befall))
     };
     let asked: Option<(&str, &str, fn())> = match &cx.globals.crash_at {
         Some(text) => Some(("--crash-at", text, kill)),

@@ -4,12 +4,12 @@
 //! how the tests run it:
 //!
 //! ```
-//! use pdca_cli::{Ambient, Exit, run};
+//! use pdca_cli::{ProcessEnv, Exit, run};
 //!
-//! let ambient = Ambient::read().expect("the current directory exists");
+//! let env = ProcessEnv::read().expect("the current directory exists");
 //! let (mut out, mut err) = (Vec::new(), Vec::new());
 //! let args = ["pdca", "--version"].into_iter().map(Into::into);
-//! assert_eq!(run(args, &ambient, &mut out, &mut err), Exit::Done);
+//! assert_eq!(run(args, &env, &mut out, &mut err), Exit::Done);
 //! assert!(String::from_utf8_lossy(&out).starts_with("pdca "));
 //! ```
 //!
@@ -18,7 +18,6 @@
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
-pub mod ambient;
 mod command;
 pub mod context;
 mod cost;
@@ -27,6 +26,7 @@ pub mod failure;
 mod faults;
 pub mod json;
 mod log;
+pub mod process_env;
 mod progress;
 pub mod report;
 mod session;
@@ -39,9 +39,9 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-pub use ambient::Ambient;
 pub use exit::Exit;
 pub use pdca_config::{self as config, workspace};
+pub use process_env::ProcessEnv;
 
 use context::Context;
 use failure::Failure;
@@ -59,12 +59,11 @@ pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let mut err = io::stderr();
     let args: Vec<OsString> = args.collect();
-    match Ambient::read() {
-        Ok(ambient) => {
-            let log = |line: &command::Line, err: &mut dyn Write| {
-                log::install(&line.globals, &ambient, err)
-            };
-            understand(&args, &ambient, &mut out, &mut err, log).into()
+    match ProcessEnv::read() {
+        Ok(env) => {
+            let log =
+                |line: &command::Line, err: &mut dyn Write| log::install(&line.globals, &env, err);
+            understand(&args, &env, &mut out, &mut err, log).into()
         }
         Err(failure) => {
             let format = command::format_of(&args);
@@ -76,38 +75,38 @@ pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
 /// Runs one command line, the program's name first.
 pub fn run(
     args: impl Iterator<Item = OsString>,
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
     let args: Vec<OsString> = args.collect();
-    understand(&args, ambient, out, err, |_, _| Ok(()))
+    understand(&args, env, out, err, |_, _| Ok(()))
 }
 
 /// Reads a command line and carries it out, `first` doing its part in between.
 fn understand(
     args: &[OsString],
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
     first: impl FnOnce(&command::Line, &mut dyn Write) -> Result<(), Failure>,
 ) -> Exit {
-    let palette = Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err);
-    match command::parse(args, ambient, out, err) {
+    let palette = Palette::decide(ColorWhen::Auto, env, process_env::Stream::Err);
+    match command::parse(args, env, out, err) {
         command::Parsed::Line(line) => {
             if let Err(failure) = first(&line, err) {
                 let format = line.globals.format();
-                return finish(Err(failure), format, palette, &ambient.cwd, out, err);
+                return finish(Err(failure), format, palette, &env.cwd, out, err);
             }
             // A command that changes something must finish even if its output is no longer read.
             if line.works() {
-                answer(&line, ambient, &mut Unheard(out), &mut Unheard(err))
+                answer(&line, env, &mut Unheard(out), &mut Unheard(err))
             } else {
-                answer(&line, ambient, out, err)
+                answer(&line, env, out, err)
             }
         }
         command::Parsed::Answered(result) => {
-            finish(result, command::format_of(args), palette, &ambient.cwd, out, err)
+            finish(result, command::format_of(args), palette, &env.cwd, out, err)
         }
     }
 }
@@ -115,11 +114,11 @@ fn understand(
 /// Runs a command and renders its report.
 fn answer(
     line: &command::Line,
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
-    let cx = Context::new(ambient, line.globals.clone());
+    let cx = Context::new(env, line.globals.clone());
     let (result, format) = match command::dispatch(line, &cx, out, err) {
         Ok(response) => match report::render(&response, &cx, out) {
             // The report already contains the failure.
@@ -128,7 +127,7 @@ fn answer(
         },
         Err(failure) => (Err(failure), cx.globals.format()),
     };
-    finish(result, format, cx.err, &ambient.cwd, out, err)
+    finish(result, format, cx.err, &env.cwd, out, err)
 }
 
 /// A writer that ignores a closed pipe.

@@ -17,10 +17,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::ambient::Ambient;
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
 use crate::workspace;
 
 /// The variable that holds the filter.
@@ -32,11 +32,11 @@ const KEPT: usize = 20;
 /// Installs the subscriber that was asked for, for the life of the process.
 pub(crate) fn install(
     globals: &Globals,
-    ambient: &Ambient,
+    env: &ProcessEnv,
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let filter = ambient.env_text(VARIABLE).map(parse).transpose()?;
-    let file = if globals.verbose > 1 { open(globals, ambient, err)? } else { None };
+    let filter = env.var_text(VARIABLE).map(parse).transpose()?;
+    let file = if globals.verbose > 1 { open(globals, env, err)? } else { None };
     if filter.is_none() && file.is_none() {
         return Ok(());
     }
@@ -75,12 +75,8 @@ fn parse(text: &str) -> Result<Targets, Failure> {
 }
 
 /// Opens a file for this command in the workspace, and says where it is.
-fn open(
-    globals: &Globals,
-    ambient: &Ambient,
-    err: &mut dyn Write,
-) -> Result<Option<File>, Failure> {
-    let Some(found) = workspace::find(&globals.start_dir(ambient)?) else {
+fn open(globals: &Globals, env: &ProcessEnv, err: &mut dyn Write) -> Result<Option<File>, Failure> {
+    let Some(found) = workspace::find(&globals.start_dir(env)?) else {
         writeln!(
             err,
             "note: no log is written: there is no workspace here; `{VARIABLE}=debug` prints it"
@@ -90,7 +86,7 @@ fn open(
     let dir = found.root.join(".pdca/log");
     fs_err::create_dir_all(&dir)?;
     prune(&dir)?;
-    let time = jiff::Timestamp::from_second(ambient.now()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let time = jiff::Timestamp::from_second(env.now()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let name = format!("{}-{}.log", time.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
     let path = dir.join(name);
     let file = fs_err::OpenOptions::new().append(true).create(true).open(&path)?;

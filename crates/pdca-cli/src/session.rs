@@ -23,10 +23,10 @@ use signal_hook::iterator::Signals;
 use pdca_snapshot::{Source, WorkspaceSnapshot};
 use pdca_state::{BundleId, RootError};
 
-use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::progress::{self, Detail, Progress};
 
 pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
@@ -34,19 +34,19 @@ pub(crate) use programs::tell_changes;
 
 /// Builds the driver's configuration from a workspace.
 pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
-    let fixed_date = match cx.ambient.clock {
-        ambient::Clock::System => None,
-        ambient::Clock::Fixed(seconds) => Some(seconds),
+    let fixed_date = match cx.env.clock {
+        process_env::Clock::System => None,
+        process_env::Clock::Fixed(seconds) => Some(seconds),
     };
     let machine = pdca_config::Machine {
         pid: std::process::id(),
-        program: cx.ambient.program.clone(),
-        now: cx.ambient.now(),
-        clock: || ambient::moment().wall.as_second(),
+        program: cx.env.program.clone(),
+        now: cx.env.now(),
+        clock: || process_env::moment().wall.as_second(),
         fixed_date,
-        utc_offset: ambient::utc_offset,
+        utc_offset: process_env::utc_offset,
     };
-    Ok(pdca_config::driver_config(cx.workspace()?, cx.ambient.environment(), machine)?)
+    Ok(pdca_config::driver_config(cx.workspace()?, cx.env.environment(), machine)?)
 }
 
 /// Reads every bundle of the workspace.
@@ -72,23 +72,23 @@ fn read_workspace(
 
 /// Refuses to start if the program of a gate or a leaf is missing.
 pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
-    Ok(pdca_config::require_programs(cx.workspace()?, site, cx.ambient.environment())?)
+    Ok(pdca_config::require_programs(cx.workspace()?, site, cx.env.environment())?)
 }
 
 /// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
 pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
-    pdca_config::has_program(cx.ambient.environment(), workspace, program)
+    pdca_config::has_program(cx.env.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name.
 pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
-    Ok(pdca_config::require_leaf(cx.workspace()?, role, cx.ambient.environment())?)
+    Ok(pdca_config::require_leaf(cx.workspace()?, role, cx.env.environment())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.
 pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     let Ok(place) = pdca_journal::HostScope::here() else { return BTreeMap::new() };
-    let now = pdca_journal::Now { at: ambient::moment(), boot: &place.boot };
+    let now = pdca_journal::Now { at: process_env::moment(), boot: &place.boot };
     let seen = pdca_driver::run_statuses(site).unwrap_or_default();
     let states = seen.iter().filter_map(|sighting| sighting.state.as_ref().ok());
     states.flat_map(|state| pdca_driver::pauses(state, now)).collect()
@@ -115,7 +115,7 @@ pub(crate) fn run_bundles(
     let lanes = fitting(cx, site, lanes, err)?;
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
-        Run::begin(site, &ids, lanes.get(), ambient::moment).map_err(|error| no_run(&error))?;
+        Run::begin(site, &ids, lanes.get(), process_env::moment).map_err(|error| no_run(&error))?;
     tell_torn(&begun, cx, err)?;
     let site = WorkspaceConfig { run: begun.run.id().to_string(), ..site.clone() };
     work(cx, &site, events, err, |driver| {
@@ -149,7 +149,7 @@ pub(crate) fn lanes(
         let place = cx.workspace()?.sources.place(key);
         let wherefrom = match (flag, place) {
             (Some(_), _) => "--lanes 0".to_owned(),
-            (None, Some(place)) => format!("{}: `{key}` is 0", place.show(&cx.ambient.cwd)),
+            (None, Some(place)) => format!("{}: `{key}` is 0", place.show(&cx.env.cwd)),
             (None, None) => format!("`{key}` is 0"),
         };
         let text = format!("{wherefrom}: there is no work without a lane, so 1 is taken");
@@ -224,13 +224,14 @@ pub(crate) fn work<T: Send>(
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
     // Lines of the log would tear a line that is drawn again and again.
-    let live = cx.ambient.terminal.stderr && cx.ambient.env_text(crate::log::VARIABLE).is_none();
+    let live = cx.env.terminal.stderr && cx.env.var_text(crate::log::VARIABLE).is_none();
     let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
     let done = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
             // The work continues even if the terminal is gone.
-            let events = Stream::new(|| ambient::moment().wall, move |event| drop(to.send(event)));
+            let events =
+                Stream::new(|| process_env::moment().wall, move |event| drop(to.send(event)));
             let effects = effects.as_ref();
             job(&Driver { effects, ..Driver::new(site, &events, cancel) })
         });
@@ -321,6 +322,6 @@ pub(crate) struct EventsArg {
 impl EventsArg {
     /// Returns the file, relative to the working directory.
     pub(crate) fn path(&self, cx: &Context<'_>) -> Option<Utf8PathBuf> {
-        self.events.as_ref().map(|path| cx.ambient.cwd.join(path))
+        self.events.as_ref().map(|path| cx.env.cwd.join(path))
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use anstyle::{AnsiColor, Style};
 pub use pdca_state::text::{one_line, printable, shell};
 
-use crate::ambient::{Ambient, Stream};
+use crate::process_env::{ProcessEnv, Stream};
 
 /// When to use colours, as asked for by `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -29,22 +29,22 @@ impl Palette {
     pub const PLAIN: Palette = Palette { colours: false };
 
     /// Decides for one stream: the flag wins, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether it is a terminal.
-    pub fn decide(when: ColorWhen, ambient: &Ambient, stream: Stream) -> Self {
-        let set = |name| ambient.env(name).is_some_and(|value| !value.is_empty());
+    pub fn decide(when: ColorWhen, env: &ProcessEnv, stream: Stream) -> Self {
+        let set = |name| env.var(name).is_some_and(|value| !value.is_empty());
         let colours = match when {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
             ColorWhen::Auto if set("NO_COLOR") => false,
             ColorWhen::Auto
-                if ambient
-                    .env("CLICOLOR_FORCE")
+                if env
+                    .var("CLICOLOR_FORCE")
                     .is_some_and(|value| !value.is_empty() && value != "0") =>
             {
                 true
             }
             ColorWhen::Auto => {
-                ambient.terminal.is_terminal(stream)
-                    && ambient.env("TERM").is_none_or(|term| term != "dumb")
+                env.terminal.is_terminal(stream)
+                    && env.var("TERM").is_none_or(|term| term != "dumb")
             }
         };
         Palette { colours }
@@ -107,10 +107,10 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ambient::Ambient;
+    use crate::process_env::ProcessEnv;
 
     fn decided(env: &[(&str, &str)], when: ColorWhen) -> bool {
-        Palette::decide(when, &Ambient::for_tests("/", env), Stream::Out).has_colours()
+        Palette::decide(when, &ProcessEnv::for_tests("/", env), Stream::Out).has_colours()
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use pdca_testkit::{Workspace, assert_follows_schema};
 
-use crate::ambient::Ambient;
 use crate::exit::Exit;
+use crate::process_env::ProcessEnv;
 
 /// A workspace, with a person who types in it.
 pub(crate) struct Desk {
     pub(crate) workspace: Workspace,
-    pub(crate) ambient: Ambient,
+    pub(crate) env: ProcessEnv,
 }
 
 /// Output and exit code of a command line.
@@ -28,12 +28,12 @@ impl Desk {
     /// An empty workspace with a user named Ada and no terminal.
     pub(crate) fn new() -> Self {
         let workspace = Workspace::new();
-        let ambient = Ambient::for_tests(workspace.path().as_str(), &[("USER", "ada")]);
-        Desk { workspace, ambient }
+        let env = ProcessEnv::for_tests(workspace.path().as_str(), &[("USER", "ada")]);
+        Desk { workspace, env }
     }
 
     pub(crate) fn with_env(mut self, name: &str, value: &str) -> Self {
-        self.ambient.env.insert(name.into(), value.into());
+        self.env.vars.insert(name.into(), value.into());
         self
     }
 
@@ -47,7 +47,7 @@ impl Desk {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let is_json = args.iter().any(|word| word == "--json");
         let args = std::iter::once(OsString::from("pdca")).chain(args.iter().cloned());
-        let exit = crate::run(args, &self.ambient, &mut out, &mut err);
+        let exit = crate::run(args, &self.env, &mut out, &mut err);
         if is_json {
             let document = serde_json::from_slice(&out).expect("`--json` prints one document");
             assert_follows_schema(&document);
@@ -102,7 +102,7 @@ impl Desk {
         let mut file = File::create(&path).expect("a file can be made");
         file.try_lock().expect("nobody else holds it");
         file.write_all(holder.as_bytes()).expect("a file can be written");
-        let now = u64::try_from(self.ambient.now()).expect("the clock is set");
+        let now = u64::try_from(self.env.now()).expect("the clock is set");
         let since = UNIX_EPOCH + Duration::from_secs(now - 60 * minutes);
         file.set_modified(since).expect("a file's time can be set");
         file

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::lanes::sh_word;
 use super::recover::{take_up, unexpected, unfinished};
-use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::process_env;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 
@@ -143,7 +143,7 @@ pub(super) fn ask(
     sighting: &RunStatus,
     request: &Request,
 ) -> Result<RunId, Failure> {
-    let name = RunId::generate(ambient::moment().wall)?;
+    let name = RunId::generate(process_env::moment().wall)?;
     let inbox = Inbox::new(&site.dirs.runs(), &sighting.id);
     inbox.drop_request(&name, request).map_err(|error| unexpected(&error))?;
     Ok(name)

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use super::lanes::{self, Place, TargetArg, explain, remove};
 use super::recover::{take_up, unexpected};
-use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::report::{Report, Response};
 use crate::session;
 
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     steps.extend(ended);
     let keep = Duration::from_secs(args.keep_days.saturating_mul(DAY));
     steps.extend(left::anchors(cx, &site, keep, &ending, watched)?);
-    for one in to_prune(&site, ambient::moment(), keep)? {
+    for one in to_prune(&site, process_env::moment(), keep)? {
         // A run that ends only now is left to the next call, as `-n` announces it.
         if one.run.as_ref().is_none_or(|(run, _)| !ending.contains(run)) {
             steps.push(record(&one, args.keep_days, watched));

@@ -13,10 +13,10 @@ use clap_complete::env::Shells;
 
 use pdca_lanes::Lanes;
 
-use crate::ambient::Ambient;
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
 use crate::report::{Page, Response};
 use crate::workspace::Workspace;
 
@@ -54,25 +54,25 @@ fn unknown(shell: &str) -> Failure {
 /// Answers a call of the script, if this is one.
 pub(crate) fn answer(
     args: &[OsString],
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
 ) -> Option<Result<Exit, Failure>> {
-    let shell = ambient.env_text(ASKED_BY)?;
+    let shell = env.var_text(ASKED_BY)?;
     // The script calls `pdca -- pdca run 3`: the line being typed follows the first `--`.
     let words = args.iter().skip(1).skip_while(|word| *word != "--").skip(1).cloned().collect();
-    Some(complete(shell, words, ambient, out))
+    Some(complete(shell, words, env, out))
 }
 
 fn complete(
     shell: &str,
     words: Vec<OsString>,
-    ambient: &Ambient,
+    env: &ProcessEnv,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let shells = Shells::builtins();
     let shell = shells.completer(shell).ok_or_else(|| unknown(shell))?;
-    let mut tree = with_ids(super::tree(ambient), &Ids::new(&words, ambient));
-    shell.write_complete(&mut tree, words, Some(ambient.cwd.as_std_path()), out)?;
+    let mut tree = with_ids(super::tree(env), &Ids::new(&words, env));
+    shell.write_complete(&mut tree, words, Some(env.cwd.as_std_path()), out)?;
     Ok(Exit::Done)
 }
 
@@ -100,21 +100,21 @@ fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
 /// The place to look for ids: the environment, and the `-C` typed so far.
 #[derive(Clone)]
 struct Ids {
-    ambient: Ambient,
+    env: ProcessEnv,
     directory: Option<Utf8PathBuf>,
 }
 
 impl Ids {
-    fn new(words: &[OsString], ambient: &Ambient) -> Self {
+    fn new(words: &[OsString], env: &ProcessEnv) -> Self {
         let after = words.windows(2).find(|pair| pair[0] == "-C").and_then(|pair| pair[1].to_str());
-        Ids { ambient: ambient.clone(), directory: after.map(Utf8PathBuf::from) }
+        Ids { env: env.clone(), directory: after.map(Utf8PathBuf::from) }
     }
 
     /// Loads the workspace. Errors are not reported here, because Tab has no place for them.
     fn workspace(&self) -> Option<Workspace> {
         let globals =
             Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
-        globals.load_workspace(&self.ambient).ok()
+        globals.load_workspace(&self.env).ok()
     }
 
     fn slots(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -171,7 +171,7 @@ mod tests {
             desk.workspace.brief(id, &[]);
         }
         let ids = |typed: &str| {
-            let ids = Ids::new(&[], &desk.ambient);
+            let ids = Ids::new(&[], &desk.env);
             let found = ids.candidates(OsStr::new(typed));
             found
                 .iter()

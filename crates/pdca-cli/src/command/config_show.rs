@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         .map(|(key, value)| {
             let Origin { layer, place } = workspace.sources.of(&key);
             let place = place
-                .map(|place| crate::failure::Place { column: None, ..place }.show(&cx.ambient.cwd));
+                .map(|place| crate::failure::Place { column: None, ..place }.show(&cx.env.cwd));
             Entry { key, value, source: layer, place }
         })
         .collect();

@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, wall_support};
 use serde::Serialize;
 
-use crate::Ambient;
+use crate::ProcessEnv;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
@@ -61,7 +61,7 @@ pub(crate) fn run(
         None => Some(tempfile::Builder::new().prefix("pdca-demo-").tempdir()?),
     };
     let dir = match (&args.keep, &temporary) {
-        (Some(keep), _) => fresh(&cx.ambient.cwd.join(keep))?,
+        (Some(keep), _) => fresh(&cx.env.cwd.join(keep))?,
         (None, Some(dir)) => Utf8PathBuf::try_from(dir.path().to_owned()).map_err(|_| {
             Failure::usage("the temporary directory is not UTF-8").hint("set TMPDIR to one that is")
         })?,
@@ -70,11 +70,11 @@ pub(crate) fn run(
     let dir = dir.canonicalize_utf8()?;
     let workspace = dir.join("workspace");
     fixture::lay_out(&workspace)?;
-    let ambient = Ambient { cwd: workspace.clone(), ..cx.ambient.clone() };
+    let env = ProcessEnv { cwd: workspace.clone(), ..cx.env.clone() };
     // The story is printed as it happens; with JSON only the document is.
     let untold = &mut std::io::sink();
     let out = if cx.globals.format() == Format::Json { untold } else { out };
-    let mut stage = Stage { ambient, cx, out, err, commands: Vec::new() };
+    let mut stage = Stage { env, cx, out, err, commands: Vec::new() };
     play(&mut stage, args.crash)?;
     let kept = args.keep.as_ref().map(|_| &workspace);
     farewell(kept, &mut stage)?;
@@ -238,7 +238,7 @@ fn farewell(kept: Option<&Utf8PathBuf>, stage: &mut Stage<'_>) -> Result<(), Fai
 
 /// Runs commands in-process, as if typed in the workspace.
 struct Stage<'a> {
-    ambient: Ambient,
+    env: ProcessEnv,
     cx: &'a Context<'a>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
@@ -265,7 +265,7 @@ impl Stage<'_> {
         let typed: Vec<String> = typed.collect();
         self.line(&format!("{} pdca {}", self.cx.out.accent("$"), typed.join(" ")))?;
         let args = std::iter::once("pdca").chain(words.iter().copied()).map(Into::into);
-        let exit = crate::run(args, &self.ambient, self.out, self.err);
+        let exit = crate::run(args, &self.env, self.out, self.err);
         if exit == expected {
             let command = format!("pdca {}", typed.join(" "));
             self.commands.push(Typed { command, exit: exit.code() });
@@ -278,13 +278,13 @@ impl Stage<'_> {
     /// Shows the lines of a file that contain a word.
     fn look(&mut self, file: &str, word: &str) -> Result<(), Failure> {
         self.line(&format!("{} grep {word} {file}", self.cx.out.accent("$")))?;
-        let text = fs_err::read_to_string(self.ambient.cwd.join(file))?;
+        let text = fs_err::read_to_string(self.env.cwd.join(file))?;
         text.lines().filter(|line| line.contains(word)).try_for_each(|line| self.line(line))
     }
 
     /// Runs a command as a separate process that kills itself on the way.
     fn crash(&mut self, words: &[&str], at: &str) -> Result<(), Failure> {
-        let Some(program) = self.ambient.program.clone() else {
+        let Some(program) = self.env.program.clone() else {
             return Err(Failure::unexpected(
                 "it is not known where this program is, so it cannot be started again",
             ));
@@ -295,9 +295,9 @@ impl Stage<'_> {
             words.join(" "),
             self.cx.out.faint("# kill -9 on the way")
         ))?;
-        let job = self.ambient.cwd.join("crash");
+        let job = self.env.cwd.join("crash");
         let typed = [program.as_str(), "--crash-at", at].into_iter().chain(words.iter().copied());
-        let mut spec = Spec::new(typed, &self.ambient.cwd, &job);
+        let mut spec = Spec::new(typed, &self.env.cwd, &job);
         spec.timeout = Some(Duration::from_secs(120));
         let verdict = pdca_process::run(&spec, &Cancel::new(), &mut |_| {});
         let verdict = verdict.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
@@ -331,7 +331,7 @@ impl Stage<'_> {
     /// Merges the result of the integration, as a user would.
     fn merge(&mut self) -> Result<(), Failure> {
         let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/pdca/"];
-        let branch = fixture::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();
+        let branch = fixture::git(&self.env.cwd.join("greeter"), &list)?.trim().to_owned();
         let said = self.git(&["merge", "--ff-only", &branch])?;
         let end = said.lines().last().unwrap_or_default().to_owned();
         self.line(&end)
@@ -340,6 +340,6 @@ impl Stage<'_> {
     /// Types a git command in the user's checkout.
     fn git(&mut self, words: &[&str]) -> Result<String, Failure> {
         self.line(&format!("{} git -C greeter {}", self.cx.out.accent("$"), words.join(" ")))?;
-        fixture::git(&self.ambient.cwd.join("greeter"), words)
+        fixture::git(&self.env.cwd.join("greeter"), words)
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             let place = problem
                 .place
                 .as_ref()
-                .map_or(String::new(), |place| format!("{}: ", place.show(&cx.ambient.cwd)));
+                .map_or(String::new(), |place| format!("{}: ", place.show(&cx.env.cwd)));
             let remedy = problem.hint.clone().unwrap_or_else(|| "mend the file".to_owned());
             Row::broken("config", format!("{place}{}", problem.what), remedy)
         })),
@@ -145,7 +145,7 @@ impl Report for Examination {
 
 /// Checks the machine.
 fn host(cx: &Context<'_>) -> Vec<Row> {
-    vec![git(), sandbox(), supervision(&cx.ambient.cwd)]
+    vec![git(), sandbox(), supervision(&cx.env.cwd)]
 }
 
 fn git() -> Row {
@@ -232,7 +232,7 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
     }
     for target in &workspace.targets {
         if let Ok(opened) = Target::open(&target.name, &target.path) {
-            rows.extend(stale::rows(&opened, cx.ambient.now()));
+            rows.extend(stale::rows(&opened, cx.env.now()));
         }
     }
     rows.push(room(site));

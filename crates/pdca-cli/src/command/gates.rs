@@ -152,7 +152,7 @@ fn over_bundle(
 /// the target's own.
 fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
     let workspace = cx.workspace()?;
-    let here = Toplevel::around(&cx.globals.start_dir(cx.ambient)?);
+    let here = Toplevel::around(&cx.globals.start_dir(cx.env)?);
     let targets = &workspace.targets;
     let wanted = |target: &&Target| named.is_none_or(|name| name == target.name);
     if let Some(name) = named

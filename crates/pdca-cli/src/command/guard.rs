@@ -77,7 +77,7 @@ impl AgentName {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let env: BTreeMap<String, String> = cx
-        .ambient
+        .env
         .env
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             }
             Ok(call) => {
                 let answer =
-                    judged(|| call.judge(&scope, &|name| aliases::find(name, &scope, cx.ambient)));
+                    judged(|| call.judge(&scope, &|name| aliases::find(name, &scope, cx.env)));
                 let said = |refusal: &Refusal| decision(call.agent, refusal);
                 judgement.decision = answer.refusal.as_ref().and_then(said);
                 answer.refusal
@@ -208,7 +208,7 @@ fn explain(
     let scope = here.or_else(|| {
         // Simulates a builder whose checkout is this directory.
         env.retain(|name, _| !name.starts_with("PDCA_"));
-        env.insert("PDCA_WORKTREE".to_owned(), cx.ambient.cwd.to_string());
+        env.insert("PDCA_WORKTREE".to_owned(), cx.env.cwd.to_string());
         GuardScope::from_env(env)
     });
     let Some(scope) = scope else {
@@ -217,7 +217,7 @@ fn explain(
         );
     };
     let answer = judged(|| {
-        judge_shell(line, &scope, &cx.ambient.cwd, &|name| aliases::find(name, &scope, cx.ambient))
+        judge_shell(line, &scope, &cx.env.cwd, &|name| aliases::find(name, &scope, cx.env))
     });
     let unseen = answer.unseen.iter().map(|unseen| unseen.replace('\u{FFFC}', "…")).collect();
     let refusal = answer.refusal.map(Into::into);

@@ -45,7 +45,7 @@ In a lane also its private names, which `pdca lanes env <slot>` prints:
 ";
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let mut tree = super::tree(cx.ambient);
+    let mut tree = super::tree(cx.env);
     tree.build();
     let text = match args.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["exit-codes"] => {

@@ -98,17 +98,17 @@ fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let dir = cx.globals.start_dir(cx.ambient)?;
+    let dir = cx.globals.start_dir(cx.env)?;
     let found = match &args.target {
         Some(target) => {
-            let path = scaffold::target_path(&dir, target, &cx.ambient.cwd)?;
-            let of_target = scaffold::detect(&dir.join(&path), cx.ambient.environment());
+            let path = scaffold::target_path(&dir, target, &cx.env.cwd)?;
+            let of_target = scaffold::detect(&dir.join(&path), cx.env.environment());
             Found { repository: Some(path), ..of_target }
         }
-        None => scaffold::detect(&dir, cx.ambient.environment()),
+        None => scaffold::detect(&dir, cx.env.environment()),
     };
     let pair = AgentPair::choose(&found.agents, args.builder, args.reviewer);
-    let mut notes = pair.notes(cx.ambient.environment());
+    let mut notes = pair.notes(cx.env.environment());
     let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
     let guarded: BTreeSet<&str> =
         guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
@@ -265,8 +265,8 @@ impl Report for InitReport {
 mod tests {
     use camino::Utf8PathBuf;
 
-    use crate::ambient::Ambient;
     use crate::exit::Exit;
+    use crate::process_env::ProcessEnv;
     use crate::testing::{Desk, Run};
 
     /// An empty directory beside the workspace of a desk.
@@ -279,7 +279,7 @@ mod tests {
             fs_err::write(path, text).unwrap();
         }
         fs_err::create_dir_all(&dir).unwrap();
-        desk.ambient = Ambient::for_tests(dir.as_str(), &[]);
+        desk.env = ProcessEnv::for_tests(dir.as_str(), &[]);
         (desk, dir)
     }
 
@@ -466,7 +466,7 @@ mod tests {
             let mode = std::fs::Permissions::from_mode(0o755);
             fs_err::set_permissions(bin.join(name), mode).unwrap();
         }
-        desk.ambient.env.insert("PATH".into(), bin.as_str().into());
+        desk.env.vars.insert("PATH".into(), bin.as_str().into());
         (desk, dir)
     }
 

@@ -23,10 +23,10 @@ use pdca_state::BundleId;
 
 use super::resolve::{self, Resolving};
 use super::signoff::{ReturnedRow, return_culprits};
-use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::report::Response;
 use crate::session;
 
@@ -253,7 +253,7 @@ impl Asked<'_> {
                 elsewhere: &elsewhere,
                 lanes,
                 certificates,
-                clock: ambient::moment,
+                clock: process_env::moment,
                 fresh: args.fresh,
             };
             if waits(front, only, settings.land) {
@@ -365,7 +365,7 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
     for (sighting, follows) in pdca_driver::integrate::unfinished_integrations(site, &fronts)? {
         if follows == NextAction::End {
             let id = &sighting.id;
-            end_integration(&site.queue(), id, &fronts, ambient::moment)
+            end_integration(&site.queue(), id, &fronts, process_env::moment)
                 .map_err(|error| ending(&error))?;
             cx.note(
                 err,

@@ -71,8 +71,8 @@ pub(crate) fn run(
     };
     if !args.follow
         && cx.globals.format() != Format::Json
-        && cx.ambient.terminal.stdout
-        && let Some(pager) = cx.ambient.env("PAGER").filter(|pager| !pager.is_empty())
+        && cx.env.terminal.stdout
+        && let Some(pager) = cx.env.var("PAGER").filter(|pager| !pager.is_empty())
     {
         let mut page = Vec::new();
         report.text(cx, &mut page)?;

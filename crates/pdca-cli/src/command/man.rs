@@ -20,12 +20,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let tree = super::tree(cx.ambient);
+    let tree = super::tree(cx.env);
     let Some(dir) = &args.dir else {
         let page = Page::of(|out| clap_mangen::Man::new(tree).render(out));
         return Ok(Response::done(page?));
     };
-    let dir = cx.ambient.cwd.join(dir);
+    let dir = cx.env.cwd.join(dir);
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
             .at(Place::file(&*dir))

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             }));
     }
     let mut brief = if let Some(path) = &args.from_brief {
-        let path = cx.ambient.cwd.join(path);
+        let path = cx.env.cwd.join(path);
         template::text_of(&path)?.ok_or_else(|| {
             Failure::usage("there is no such file").at(Place::file(path)).hint("name a brief")
         })?

@@ -14,7 +14,7 @@ pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
 
 /// Chooses the most useful command, to be typed here.
 pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
-    let next = next_of_workspace(overview, &cx.ambient.cwd);
+    let next = next_of_workspace(overview, &cx.env.cwd);
     Next { command: cx.typed(&next.command), ..next }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn of_bundle(
     overview: &WorkspaceSnapshot,
     entry: &Entry,
 ) -> Option<String> {
-    Some(cx.typed(&next_of_bundle(overview, entry, &cx.ambient.cwd)?))
+    Some(cx.typed(&next_of_bundle(overview, entry, &cx.env.cwd)?))
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn outside_of_a_workspace_it_says_how_to_make_one() {
         let mut desk = Desk::new();
-        desk.ambient.cwd = desk.workspace.around();
+        desk.env.cwd = desk.workspace.around();
         insta::assert_snapshot!(desk.run(&[]), @"
         --- stderr
         error: no pdca.toml in [TMP] or in a directory above it

@@ -192,7 +192,7 @@ fn a_mistake_in_the_words_is_one_document() {
 #[test]
 fn without_a_workspace_the_error_is_one_document() {
     let mut desk = Desk::new();
-    desk.ambient.cwd = desk.workspace.around();
+    desk.env.cwd = desk.workspace.around();
     for line in lines() {
         document(&desk, &line);
     }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     })?;
     for one in &ended {
         if let Came::Failed(failure) = &one.came {
-            failure.render(cx.err, &cx.ambient.cwd, err)?;
+            failure.render(cx.err, &cx.env.cwd, err)?;
         }
     }
     let exit = exit_of(&ended);

@@ -9,11 +9,11 @@ use pdca_journal::{Liveness, RecoveryAction, RunState};
 use pdca_snapshot::{FoundRow, RunRow};
 use serde::Serialize;
 
-use crate::ambient;
 use crate::command::runs::{found_line, run_lines};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::report::{Report, Response};
 use crate::session;
 
@@ -135,7 +135,7 @@ impl Recovery {
     ) -> Result<(), Failure> {
         // Wait for children that a dead driver's supervisors are still killing, before any lock is taken.
         let (begun, _admitted) = if self.action == "take-over" {
-            let begun = Run::take_over(site, &sighting.id, ambient::moment)
+            let begun = Run::take_over(site, &sighting.id, process_env::moment)
                 .map_err(|error| session::not_taken_over(&error))?;
             (begun, site.locks().admit().map_err(|error| session::refused(&error))?)
         } else {
@@ -194,7 +194,7 @@ pub(super) fn take_up(
 ) -> Result<(Begun, pdca_driver::Held), Failure> {
     site.locks().wait_for_children().map_err(|error| session::refused(&error))?;
     let admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
-    let begun = Run::resume(site, &sighting.id, ambient::moment)
+    let begun = Run::resume(site, &sighting.id, process_env::moment)
         .map_err(|error| session::no_run(&error))?;
     Ok((begun, admitted))
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let by = signoff::signer(args.by.as_deref(), cx)?;
-    let date = cx.ambient.today();
+    let date = cx.env.today();
     let decision = pdca_state::SignoffDecision {
         action: SignoffAction::IterateDo,
         by,

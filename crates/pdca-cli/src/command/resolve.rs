@@ -20,10 +20,10 @@ pub(super) use output::{Row, lines, rows};
 use super::integrate::unknown;
 use super::plan::rejected;
 use super::run;
-use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
+use crate::process_env;
 use crate::report::Response;
 use crate::session;
 
@@ -166,7 +166,7 @@ pub(super) struct Work<'a> {
 
 impl Work<'_> {
     fn task(&self) -> ResolveRequest<'_> {
-        ResolveRequest { settings: self.settings, open: &self.now.open, clock: ambient::moment }
+        ResolveRequest { settings: self.settings, open: &self.now.open, clock: process_env::moment }
     }
 
     /// Returns the branch of each bundle.

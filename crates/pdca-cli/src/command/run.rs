@@ -183,7 +183,7 @@ impl LeftAlone {
         }
         for problem in plan.left_alone() {
             let told = explained(problem, cx);
-            let at = told.place.as_ref().map(|at| at.show(&cx.ambient.cwd)).unwrap_or_default();
+            let at = told.place.as_ref().map(|at| at.show(&cx.env.cwd)).unwrap_or_default();
             let why = format!("{} ({at})", told.what);
             let on = problem.on().cloned();
             match all.last_mut().filter(|last| last.id == *problem.id()) {

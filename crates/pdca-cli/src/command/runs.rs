@@ -18,7 +18,7 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
     let p = cx.out;
     let long = run.at.map(|at| {
         let begun = UNIX_EPOCH + Duration::from_secs(at.wall.as_second().try_into().unwrap_or(0));
-        words::duration(ago(begun, cx.ambient.now()).max(Duration::from_secs(1)))
+        words::duration(ago(begun, cx.env.now()).max(Duration::from_secs(1)))
     });
     let long = long.map_or_else(String::new, |long| format!(" for {long}"));
     let phase = if run.block.is_some() || run.error.is_some() {
@@ -42,7 +42,7 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
     });
     let name = if run.kind == "integration" { "integration" } else { "run" };
     let doing = run.doing.as_ref().map(|doing| {
-        let long = Duration::from_secs(doing.seconds(cx.ambient.now()).max(1));
+        let long = Duration::from_secs(doing.seconds(cx.env.now()).max(1));
         let text = format!("{} for {}", printable(&doing.what), words::duration(long));
         format!(": {}", p.good(text))
     });

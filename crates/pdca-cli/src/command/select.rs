@@ -112,7 +112,7 @@ impl CharacterArg {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
-    let today: jiff::civil::Date = cx.ambient.today().parse().map_err(|error: jiff::Error| {
+    let today: jiff::civil::Date = cx.env.today().parse().map_err(|error: jiff::Error| {
         Failure::unexpected("the clock gives no date").cause(&error)
     })?;
     let ids = |given: &[IdArg]| given.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>();

@@ -415,7 +415,7 @@ fn overrides(args: &Args, action: SignoffAction) -> Result<Vec<Override>, Failur
 /// Returns who decides: as typed, as configured, or the user who is logged in.
 pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let config = cx.workspace()?.config.project.author.as_deref();
-    let user = cx.ambient.env_text("USER").or_else(|| cx.ambient.env_text("LOGNAME"));
+    let user = cx.env.var_text("USER").or_else(|| cx.env.var_text("LOGNAME"));
     let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
     by.map(str::to_owned).ok_or_else(|| {
         Failure::usage("no sign-off author").hint("pass `--by NAME` or set `author` in [project]")
@@ -423,7 +423,7 @@ pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failu
 }
 
 fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
-    let Some(given) = &args.date else { return Ok(cx.ambient.today()) };
+    let Some(given) = &args.date else { return Ok(cx.env.today()) };
     match given.parse::<jiff::civil::Date>() {
         Ok(date) => Ok(date.to_string()),
         Err(_) => {

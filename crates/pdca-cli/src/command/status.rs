@@ -75,7 +75,7 @@ pub(crate) fn run(
         let mut now = Vec::new();
         render(&look(args, cx)?, cx, &mut now)?;
         if now != last {
-            if cx.ambient.terminal.stdout {
+            if cx.env.terminal.stdout {
                 write!(out, "\x1b[H\x1b[2J")?;
             }
             out.write_all(&now)?;
@@ -322,8 +322,7 @@ impl Report for StatusReport {
 
     fn table(&self, cx: &Context<'_>) -> Option<Table> {
         let mut table = Table::new(&["state", "id", "slug", "remarks"]);
-        let plain =
-            Context::new(cx.ambient, Globals { color: ColorWhen::Never, ..cx.globals.clone() });
+        let plain = Context::new(cx.env, Globals { color: ColorWhen::Never, ..cx.globals.clone() });
         for entry in &self.overview.entries {
             let state = entry.state().map_or(UNREADABLE, State::as_str).to_owned();
             let (slug, remarks) = match &entry.glance {
@@ -381,7 +380,7 @@ fn show_all(
         let state = paint(cx.out, entry.state(), format!("{state:<16}"));
         match &entry.glance {
             Err(error) => {
-                let what = shorter(&chain(error), &cx.ambient.cwd);
+                let what = shorter(&chain(error), &cx.env.cwd);
                 writeln!(out, "{state}  {:<ids$}  {}", entry.id, printable(&what))?;
             }
             Ok(glance) => {
@@ -442,10 +441,10 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> Str
     let mut remarks: Vec<String> = Vec::new();
     if let Some(at) = work.on(&entry.id) {
         let place = at.lane.map_or_else(|| "in work".to_owned(), |lane| format!("lane {lane}"));
-        let long = at.since.map(|since| words::duration(ago(since, cx.ambient.now())));
+        let long = at.since.map(|since| words::duration(ago(since, cx.env.now())));
         let long = long.map_or_else(String::new, |long| format!(", {long}"));
         let doing = work.doing(&entry.id).map(|doing| {
-            let seconds = cx.ambient.now().saturating_sub(doing.since.as_second());
+            let seconds = cx.env.now().saturating_sub(doing.since.as_second());
             let long = span(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
             format!(": {} for {long}", printable(&doing.what))
         });

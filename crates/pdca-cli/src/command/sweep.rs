@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             "give `--older-than DAYS` or `--min-free-gb GB`, or set `max_age_days` or `min_free_gb` in [lanes]",
         ));
     }
-    let now = u64::try_from(cx.ambient.now()).unwrap_or(0);
+    let now = u64::try_from(cx.env.now()).unwrap_or(0);
     let policy = SweepPolicy::new(UNIX_EPOCH + Duration::from_secs(now))
         .with_min_free(floor.map(|floor| floor.saturating_mul(GIB)))
         .with_max_age(days.map(|days| Duration::from_secs(days.saturating_mul(DAY))));

@@ -97,7 +97,7 @@ fn the_short_help_names_every_command() {
 #[test]
 fn help_needs_no_workspace() {
     let mut desk = Desk::new();
-    desk.ambient.cwd = "/".into();
+    desk.env.cwd = "/".into();
     for args in [
         &["--help"][..],
         &["--version"],
@@ -137,7 +137,7 @@ fn colours_are_used_when_asked_for() {
 fn the_directory_may_be_given() {
     let mut desk = Desk::new();
     desk.workspace.brief("36", &[]);
-    desk.ambient.cwd = desk.workspace.around();
+    desk.env.cwd = desk.workspace.around();
     assert!(desk.run(&["-C", "ws", "status"]).out.starts_with("PLANNED"));
     assert_eq!(desk.run(&["-C", "nowhere", "status"]).exit, Exit::Usage);
 }

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::abort::{ask, require_known, wait};
 use super::recover::{take_up, unexpected, unfinished};
-use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             let (begun, _admitted) = take_up(sighting, &site)?;
             session::tell_torn(&begun, cx, err)?;
             for one in &chosen {
-                let name = RunId::generate(ambient::moment().wall)?;
+                let name = RunId::generate(process_env::moment().wall)?;
                 let unblocked = begun.run.unblock(&name, one.as_ref(), args.note.clone());
                 unblocked.map_err(|error| unexpected(&error))?;
                 // A bundle whose checkout was lost starts in a new one.

@@ -59,7 +59,7 @@ struct Document<'a> {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let path = match &args.certificate {
-        Some(path) => cx.ambient.cwd.join(path),
+        Some(path) => cx.env.cwd.join(path),
         None => newest(&cx.workspace()?.process_dir.join("certificates"))?,
     };
     let text = files::read_bounded(&path, LARGEST)
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             let room = tempfile::tempdir()?;
             let room = Utf8Path::from_path(room.path())
                 .ok_or_else(|| Failure::usage("the temporary directory is not UTF-8"))?;
-            let repo = cx.ambient.cwd.join(repo);
+            let repo = cx.env.cwd.join(repo);
             let store = Store::open(&repo, &room.join("git"))
                 .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
             (repo, verify(&mut Engine::new(&store, Drivers::default()), &text))

@@ -152,11 +152,11 @@ fn explain(
             } else if scheduled.has_driver() {
                 None
             } else if let Some(entry) = blocked {
-                Some(pdca_snapshot::unblocking(overview, entry, &cx.ambient.cwd))
+                Some(pdca_snapshot::unblocking(overview, entry, &cx.env.cwd))
             } else if scheduled.may_start() {
                 Some(format!("pdca run {id}"))
             } else if scheduled.is_left_alone() {
-                entry.map(|entry| pdca_snapshot::edit_brief(entry, &cx.ambient.cwd))
+                entry.map(|entry| pdca_snapshot::edit_brief(entry, &cx.env.cwd))
             } else {
                 None
             };

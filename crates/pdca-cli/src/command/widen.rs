@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut snapshot = bundle.load()?;
     require_open(&bundle, &snapshot)?;
     let text = brief_text(&bundle)?;
-    let date = cx.ambient.today();
+    let date = cx.env.today();
     let widening =
         Widening { globs: &args.globs, date: &date, by: &by, reason: args.reason.trim() };
     let wider = widened(&widening, &text, &bundle)?;

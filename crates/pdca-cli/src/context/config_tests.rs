@@ -328,7 +328,7 @@ fn the_file_may_be_in_a_dot_config_directory_and_above() {
     fs_err::remove_file(desk.workspace.path().join("pdca.toml")).unwrap();
     desk.workspace.write(".config/pdca.toml", "[project]\nname = \"dotted\"\n");
     desk.workspace.write("deep/er/x", "");
-    desk.ambient.cwd = desk.workspace.path().join("deep/er");
+    desk.env.cwd = desk.workspace.path().join("deep/er");
     let run = desk.run(&["config", "show", "project.name"]);
     assert!(run.out.starts_with("project.name = \"dotted\""), "{run}");
 }
@@ -339,7 +339,7 @@ fn under_compat_a_checkout_beside_the_workspace_is_a_target() {
     let repo = desk.workspace.target("repo");
     let globals = crate::context::Globals { compat: true, ..Default::default() };
     let names = |globals: &crate::context::Globals| {
-        let workspace = globals.load_workspace(&desk.ambient).unwrap();
+        let workspace = globals.load_workspace(&desk.env).unwrap();
         workspace
             .targets
             .iter()

@@ -42,7 +42,7 @@ pub(crate) fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), 
             .collect();
         for key in changed.iter().take(TOLD) {
             let place = workspace.sources.place(key).map_or_else(String::new, |place| {
-                format!("{}: ", Place { column: None, ..place }.show(&cx.ambient.cwd))
+                format!("{}: ", Place { column: None, ..place }.show(&cx.env.cwd))
             });
             let of = |map: &BTreeMap<String, String>| {
                 map.get(*key).map_or_else(|| "nothing".to_owned(), |text| printable(text).into())

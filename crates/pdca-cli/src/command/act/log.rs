@@ -117,7 +117,7 @@ impl Report for LogEntry {
 }
 
 pub(super) fn date(given: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
-    let Some(given) = given else { return Ok(cx.ambient.today()) };
+    let Some(given) = given else { return Ok(cx.env.today()) };
     match given.parse::<jiff::civil::Date>() {
         Ok(date) => Ok(date.to_string()),
         Err(_) => {

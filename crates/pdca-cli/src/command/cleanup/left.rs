@@ -9,10 +9,10 @@ use pdca_integrate::end_integration;
 use pdca_journal::RunId;
 
 use super::Step;
-use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::process_env;
 
 /// Ends integrations in which nothing is left to do, and returns their ids.
 pub(super) fn integrations(
@@ -30,7 +30,7 @@ pub(super) fn integrations(
         }
         let name = format!("integration {}", sighting.id);
         let step = Step::new("end-integration", name, "end", "nothing is left to do in it");
-        let end = || end_integration(&site.queue(), &sighting.id, &fronts, ambient::moment);
+        let end = || end_integration(&site.queue(), &sighting.id, &fronts, process_env::moment);
         steps.push(carried_out(step, effects, "end-integration", end));
         ending.push(sighting.id);
     }
@@ -45,12 +45,11 @@ pub(super) fn anchors(
     ending: &[RunId],
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
-    let found = pdca_driver::integrate::gc_refs(site, ambient::moment(), keep, ending).map_err(
-        |error| {
+    let found = pdca_driver::integrate::gc_refs(site, process_env::moment(), keep, ending)
+        .map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)
                 .hint("`pdca doctor` looks at the targets; nothing of an integration was removed")
-        },
-    )?;
+        })?;
     let mut steps = Vec::new();
     for anchor in found {
         let name = format!("{} of {}", anchor.name, anchor.target);
@@ -58,7 +57,7 @@ pub(super) fn anchors(
             Err(stay) => Step::new("anchor", name, "keep", stay.as_str()),
             Ok(why) => {
                 let step = Step::new("anchor", name, "remove", why.as_str());
-                let drop = || pdca_driver::integrate::drop_gc_ref(site, &anchor, cx.ambient.now());
+                let drop = || pdca_driver::integrate::drop_gc_ref(site, &anchor, cx.env.now());
                 carried_out(step, effects, "anchor", drop)
             }
         });

@@ -85,7 +85,7 @@ fn probed(
         let dir = Utf8Path::from_path(dir.path()).ok_or("the temporary directory is not UTF-8")?;
         let dir = dir.canonicalize_utf8()?;
         checkout(&dir.join("checkout"))?;
-        let program = cx.ambient.program.as_deref().map(Utf8Path::as_str);
+        let program = cx.env.program.as_deref().map(Utf8Path::as_str);
         let facts = CallFacts { program, ..CallFacts::default() };
         pdca_leaves::probe(leaf, role, &dir, facts, &Cancel::new())
     };

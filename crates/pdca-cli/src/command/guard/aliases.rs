@@ -6,27 +6,27 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_guard::GuardScope;
 
-use crate::ambient::Ambient;
+use crate::process_env::ProcessEnv;
 
 /// Returns the expansion of the alias `name`, from the checkout's configuration or the user's.
-pub(super) fn find(name: &str, scope: &GuardScope, ambient: &Ambient) -> Option<String> {
-    files(scope, ambient).into_iter().find_map(|file| {
+pub(super) fn find(name: &str, scope: &GuardScope, env: &ProcessEnv) -> Option<String> {
+    files(scope, env).into_iter().find_map(|file| {
         let text = fs_err::read_to_string(file).ok()?;
         alias(&text, name)
     })
 }
 
 /// Returns the files, in order of precedence.
-fn files(scope: &GuardScope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
+fn files(scope: &GuardScope, env: &ProcessEnv) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> =
         git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
-    if let Some(global) = ambient.env_text("GIT_CONFIG_GLOBAL") {
+    if let Some(global) = env.var_text("GIT_CONFIG_GLOBAL") {
         files.push(global.into());
         return files;
     }
-    let home = ambient.env_text("HOME").map(Utf8PathBuf::from);
+    let home = env.var_text("HOME").map(Utf8PathBuf::from);
     files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
-    let config = ambient.env_text("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+    let config = env.var_text("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
     files.extend(
         config.or_else(|| home.map(|home| home.join(".config"))).map(|dir| dir.join("git/config")),
     );

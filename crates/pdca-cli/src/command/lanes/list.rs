@@ -160,7 +160,7 @@ fn facts(row: &Row, cx: &Context<'_>) -> Vec<String> {
         facts.push("linked worktree".to_owned());
     }
     facts.push(size(row.size));
-    let now = u64::try_from(cx.ambient.now()).unwrap_or(0);
+    let now = u64::try_from(cx.env.now()).unwrap_or(0);
     if let Some(age) = row.used.and_then(|used| now.checked_sub(used)) {
         facts.push(format!("used {} ago", span(age)));
     }

@@ -209,7 +209,7 @@ fn show(
 ) -> Result<(), Failure> {
     /// Clears the live line on a terminal.
     const CLEAR: &str = "\r\u{1b}[K";
-    let live = cx.ambient.terminal.stderr && !cx.globals.quiet;
+    let live = cx.env.terminal.stderr && !cx.globals.quiet;
     if live {
         write!(err, "{CLEAR}")?;
     }

@@ -2,8 +2,8 @@ use pdca_lanes::{Lanes, Target};
 use pdca_testkit::Repo;
 use serde_json::Value;
 
-use crate::ambient::Clock;
 use crate::exit::Exit;
+use crate::process_env::Clock;
 use crate::testing::{Desk, Run};
 
 /// A workspace with one target, `app`, which has one commit.
@@ -78,7 +78,7 @@ fn lanes_are_made_and_listed() {
     every lane is there
     --- exit 4
     ");
-    desk.ambient.clock = after(&desk, 7200);
+    desk.env.clock = after(&desk, 7200);
     insta::assert_snapshot!(without_sizes(&desk.run(&["lanes", "list"])), @"
     lane 0   app              [TMP]/ws.lanes/lane-0/app
              clean, at 7b92703f6b51, [SIZE], used 2 h ago
@@ -304,7 +304,7 @@ fn a_sweep_says_what_it_does_and_does_what_it_said() {
     desk.run(&["lanes", "provision", "--lanes", "2"]);
     let kept = desk.run(&["sweep"]);
     assert_eq!(kept.exit, Exit::NothingToDo, "{kept}");
-    desk.ambient.clock = after(&desk, 15 * 24 * 3600);
+    desk.env.clock = after(&desk, 15 * 24 * 3600);
     let plan = |run: &Run| -> Vec<(Value, Value, Value)> {
         let document = json(run);
         let rows = document["lanes"].as_array().unwrap().clone();

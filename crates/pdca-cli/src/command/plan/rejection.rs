@@ -23,7 +23,7 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
     let told = match problem {
         Problem::Cycle { edges, tangled } => {
             let facts = edges.iter().take(SHOWN).map(|edge| {
-                let at = place(&edge.place, cx).show(&cx.ambient.cwd);
+                let at = place(&edge.place, cx).show(&cx.env.cwd);
                 format!("{} depends on {}  ({at})", edge.dependant, edge.prerequisite)
             });
             let mut told = facts.fold(told, failure::Problem::detail);
@@ -38,7 +38,7 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
             told
         }
         Problem::DuplicateId { first, .. } => {
-            told.detail(format!("and in {}", place(first, cx).show(&cx.ambient.cwd)))
+            told.detail(format!("and in {}", place(first, cx).show(&cx.env.cwd)))
         }
         Problem::DependsOnItself { .. }
         | Problem::NoSuchPrerequisite { .. }

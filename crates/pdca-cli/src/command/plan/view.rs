@@ -166,7 +166,7 @@ impl Page<'_> {
         }
         self.section("dependencies", "", out)?;
         let said = edges.iter().map(|edge| {
-            let at = place(&edge.place, self.cx).show(&self.cx.ambient.cwd);
+            let at = place(&edge.place, self.cx).show(&self.cx.env.cwd);
             let until = match edge.awaits {
                 Awaits::Built => " is green",
                 Awaits::Accepted => "",
@@ -256,7 +256,7 @@ impl Page<'_> {
         self.section("left alone", "the rest starts without them", out)?;
         for problem in left {
             let told = super::rejection::explained(problem, self.cx);
-            let at = place(problem.place(), self.cx).show(&self.cx.ambient.cwd);
+            let at = place(problem.place(), self.cx).show(&self.cx.env.cwd);
             let said = format!("{}  ({at})", told.what);
             writeln!(out, "  {}", printable(&said))?;
             if let Some(hint) = &told.hint {
@@ -290,10 +290,10 @@ impl Page<'_> {
             if let Some(near) = near.first() {
                 text = format!("{text}; did you mean {near}?");
             }
-            others.push((text, place(at, self.cx).show(&self.cx.ambient.cwd)));
+            others.push((text, place(at, self.cx).show(&self.cx.env.cwd)));
         }
         for remark in &self.shown.batch.remarks {
-            let at = place(&remark.place, self.cx).show(&self.cx.ambient.cwd);
+            let at = place(&remark.place, self.cx).show(&self.cx.env.cwd);
             others.push((remark.text.clone(), at));
         }
         if undeclared.is_empty() && others.is_empty() {

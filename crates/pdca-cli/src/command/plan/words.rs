@@ -36,7 +36,7 @@ pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
 pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
     match rivalry {
         Rivalry::Conflict { place: at } => {
-            format!("declared in {}", place(at, cx).show(&cx.ambient.cwd))
+            format!("declared in {}", place(at, cx).show(&cx.env.cwd))
         }
         Rivalry::Overlap { globs: (a, b), .. } if a == b => format!("`{a}` in both"),
         Rivalry::Overlap { globs: (a, b), .. } => format!("`{a}` meets `{b}`"),
@@ -45,7 +45,7 @@ pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
 
 /// Describes a dependency, with its position.
 pub(crate) fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
-    let at = place(&edge.place, cx).show(&cx.ambient.cwd);
+    let at = place(&edge.place, cx).show(&cx.env.cwd);
     format!("{} depends on {} ({at})", edge.dependant, edge.prerequisite)
 }
 

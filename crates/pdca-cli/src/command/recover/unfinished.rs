@@ -10,10 +10,10 @@ use pdca_snapshot::RunRow;
 use pdca_state::BundleId;
 
 use super::Recovery;
-use crate::ambient;
 use crate::command::integrate::ending;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::process_env;
 use crate::session;
 use crate::style::printable;
 
@@ -38,7 +38,7 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
             let integrating = site.clone().for_integration();
             let _admitted =
                 integrating.locks().admit().map_err(|error| session::refused(&error))?;
-            let ended = end_integration(&site.queue(), &sighting.id, &fronts, ambient::moment);
+            let ended = end_integration(&site.queue(), &sighting.id, &fronts, process_env::moment);
             ended.map_err(|error| ending(&error))?;
             (recovery.done, recovery.over) = (true, true);
         }

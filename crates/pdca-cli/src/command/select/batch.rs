@@ -23,7 +23,7 @@ pub(super) struct Batch {
 
 /// Returns the name of the batch: the given one, which becomes a file name, or today's date.
 pub(super) fn name(given: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
-    let Some(given) = given else { return Ok(cx.ambient.today()) };
+    let Some(given) = given else { return Ok(cx.env.today()) };
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_name = (1..=80).contains(&given.len())
         && !given.starts_with(['.', '-'])

@@ -48,7 +48,7 @@ impl Source {
                 let file = spool(&mut io::stdin().lock())?;
                 return Ok(Self::Csv { place: name.clone().into(), name, file, separator });
             }
-            let place = cx.ambient.cwd.join(path);
+            let place = cx.env.cwd.join(path);
             let failed = |error: &io::Error| {
                 Failure::from_error(Exit::Usage, error)
                     .at(Place::file(&*place))

@@ -165,7 +165,7 @@ pub(crate) fn return_culprits<'h>(
             cx.note(err, &text)?;
             continue;
         }
-        let date = cx.ambient.today();
+        let date = cx.env.today();
         let how = Return {
             reentry: Reentry::Do,
             by: BY_ITSELF,

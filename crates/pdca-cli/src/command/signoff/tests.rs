@@ -226,7 +226,7 @@ fn what_does_not_wait_for_sign_off_cannot_be_signed() {
 #[test]
 fn somebody_must_sign() {
     let mut desk = Desk::new();
-    desk.ambient.env.clear();
+    desk.env.vars.clear();
     desk.awaiting("36", &[], "pass");
     assert_eq!(desk.run(&["signoff", "36", "accept"]).exit, Exit::Usage);
     desk.workspace.config("[project]\nauthor = \"Config Person\"\n");

@@ -212,7 +212,7 @@ fn heading(
         writeln!(out, "  closes     {}", one_line(text, 80))?;
     }
     if let Some(at) = overview.work.on(&snapshot.id) {
-        let long = at.since.map(|since| words::duration(ago(since, cx.ambient.now())));
+        let long = at.since.map(|since| words::duration(ago(since, cx.env.now())));
         let long = long.map_or_else(String::new, |long| format!(" for {long}"));
         writeln!(out, "  in work    {}{long}", printable(&at.holder))?;
     }

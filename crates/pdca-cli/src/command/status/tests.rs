@@ -232,7 +232,7 @@ fn watching_shows_once_and_ends_when_nobody_reads() {
     let desk = desk();
     let args = ["pdca", "status", "--watch"].into_iter().map(Into::into);
     let (mut out, mut err) = (Closes(0), Vec::new());
-    assert_eq!(crate::run(args, &desk.ambient, &mut out, &mut err), Exit::Done);
+    assert_eq!(crate::run(args, &desk.env, &mut out, &mut err), Exit::Done);
     assert_eq!(out.0, 1);
 }
 

@@ -114,7 +114,7 @@ impl Schedule {
         schedule.at_work = work.at.get(id).map(Worker::of);
         let item = batch.items.iter().find(|item| item.id == *id);
         for declared in item.into_iter().flat_map(|item| &item.depends_on) {
-            let at = place(&declared.place, cx).show(&cx.ambient.cwd);
+            let at = place(&declared.place, cx).show(&cx.env.cwd);
             schedule.places.insert(declared.id.clone(), format!(" ({at})"));
             if let Some(at) = work.at.get(&declared.id) {
                 let now = format!(" and in work{}", work.worker(at));
@@ -187,7 +187,7 @@ impl Schedule {
 /// Renders a problem with its position.
 fn sentence(problem: &Problem, cx: &Context<'_>) -> String {
     let told = explained(problem, cx);
-    let at = told.place.map_or_else(String::new, |at| at.show(&cx.ambient.cwd));
+    let at = told.place.map_or_else(String::new, |at| at.show(&cx.env.cwd));
     format!("{} ({at})", told.what)
 }
 
@@ -327,7 +327,7 @@ impl<'a> Works<'a> {
         let worker = self.at.get(&holder.id).map_or_else(String::new, |at| self.worker(at));
         let why = match &holder.rivalry {
             Rivalry::Conflict { place: at } => {
-                format!("they conflict ({})", place(at, self.cx).show(&self.cx.ambient.cwd))
+                format!("they conflict ({})", place(at, self.cx).show(&self.cx.env.cwd))
             }
             Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),
         };
@@ -346,7 +346,7 @@ impl<'a> Works<'a> {
     /// Renders ` in lane 2 for 3 min (process 12)`.
     fn worker(&self, at: &AtWork) -> String {
         let lane = at.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
-        let now = self.cx.ambient.now();
+        let now = self.cx.env.now();
         let long = at.since.map(|since| format!(" for {}", words::duration(ago(since, now))));
         let holder = at.holder.split(',').next().unwrap_or(&at.holder);
         format!("{lane}{} ({holder})", long.unwrap_or_default())

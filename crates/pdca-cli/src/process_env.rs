@@ -68,8 +68,8 @@ pub fn utc_offset() -> i32 {
 
 /// Environment, current directory, terminal and clock.
 #[derive(Debug, Clone)]
-pub struct Ambient {
-    pub env: BTreeMap<OsString, OsString>,
+pub struct ProcessEnv {
+    pub vars: BTreeMap<OsString, OsString>,
     /// Absolute.
     pub cwd: Utf8PathBuf,
     pub terminal: Terminal,
@@ -78,7 +78,7 @@ pub struct Ambient {
     pub program: Option<Utf8PathBuf>,
 }
 
-impl Ambient {
+impl ProcessEnv {
     /// Reads everything from the process.
     #[expect(
         clippy::disallowed_methods,
@@ -103,8 +103,8 @@ impl Ambient {
             stderr: std::io::stderr().is_terminal(),
             width: terminal_size::terminal_size().map(|(width, _)| width.0),
         };
-        Ok(Ambient {
-            env: std::env::vars_os().collect(),
+        Ok(ProcessEnv {
+            vars: std::env::vars_os().collect(),
             cwd,
             terminal,
             clock: Clock::System,
@@ -114,18 +114,18 @@ impl Ambient {
         })
     }
 
-    pub fn env(&self, name: &str) -> Option<&OsStr> {
+    pub fn var(&self, name: &str) -> Option<&OsStr> {
         self.environment().get(name)
     }
 
     /// Returns a variable as text; empty counts as unset.
-    pub fn env_text(&self, name: &str) -> Option<&str> {
+    pub fn var_text(&self, name: &str) -> Option<&str> {
         self.environment().text(name)
     }
 
     /// Returns the part that a configuration depends on.
     pub fn environment(&self) -> pdca_config::Environment<'_> {
-        pdca_config::Environment { variables: &self.env, cwd: &self.cwd }
+        pdca_config::Environment { variables: &self.vars, cwd: &self.cwd }
     }
 
     /// Looks up a program on `PATH`.
@@ -155,9 +155,9 @@ impl Ambient {
 
     /// Makes an environment of values only: no terminal, 16 November 2026.
     #[cfg(test)]
-    pub(crate) fn for_tests(cwd: &str, env: &[(&str, &str)]) -> Self {
-        Ambient {
-            env: env
+    pub(crate) fn for_tests(cwd: &str, vars: &[(&str, &str)]) -> Self {
+        ProcessEnv {
+            vars: vars
                 .iter()
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect(),
@@ -175,6 +175,6 @@ mod tests {
 
     #[test]
     fn a_fixed_clock_says_a_fixed_date() {
-        assert_eq!(Ambient::for_tests("/", &[]).today(), "2026-11-16");
+        assert_eq!(ProcessEnv::for_tests("/", &[]).today(), "2026-11-16");
     }
 }
