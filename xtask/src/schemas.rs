@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut kinds = BTreeSet::from(["event"]);
     for (kind, schema) in pdca_cli::schemas() {
         let settled =
-            settle(kind, &schema, "its report in pdca-cli", pdca_cli::json::SCHEMA, args, root)?;
+            settle(kind, &schema, "its report in pdca-cli", pdca_cli::SCHEMA, args, root)?;
         if settled == Outcome::Failed {
             outcome = Outcome::Failed;
         }

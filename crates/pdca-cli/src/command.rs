@@ -44,7 +44,7 @@ mod one_document;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::words;
+pub(crate) use crate::words;
 #[cfg(feature = "schema")]
 pub(crate) use schemas::schemas;
 
@@ -57,6 +57,7 @@ use pdca_events::WarningCode;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::globals::GlobalArgs;
 use crate::process_env::{ProcessEnv, Stream};
 use crate::report::{Format, Response};
 use crate::style::{ColorWhen, Palette};
@@ -87,7 +88,7 @@ Ids are written 36, #36, issue_36 or PROJ-12.
 )]
 struct Cli {
     #[command(flatten)]
-    globals: Globals,
+    globals: GlobalArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -170,7 +171,9 @@ pub(crate) fn parse(
     let parsed =
         cli.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
-        Ok(Cli { globals, command }) => Parsed::Line(Box::new(Line { globals, command })),
+        Ok(Cli { globals, command }) => {
+            Parsed::Line(Box::new(Line { globals: globals.into(), command }))
+        }
         Err(error) => Parsed::Answered(explain(&error, args, env, out, err)),
     }
 }

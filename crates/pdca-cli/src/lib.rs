@@ -14,23 +14,13 @@
 //! ```
 //!
 //! # Invariants
-//! - This is the only crate that prints, reads the environment and the clock, and picks exit codes.
+//! - This is the only crate that parses a command line and opens a standard stream.
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
 mod command;
-pub mod context;
-mod cost;
-pub mod exit;
-pub mod failure;
-mod faults;
-pub mod json;
+mod globals;
 mod log;
-pub mod process_env;
-mod progress;
-pub mod report;
-mod session;
-pub mod style;
 
 #[cfg(test)]
 mod testing;
@@ -39,9 +29,13 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-pub use exit::Exit;
-pub use pdca_config::{self as config, workspace};
-pub use process_env::ProcessEnv;
+pub use json::SCHEMA;
+use pdca_config as config;
+pub use pdca_front::{Exit, ProcessEnv, workspace};
+use pdca_front::{
+    context, cost, exit, explain, failure, faults, json, process_env, progress, report, session,
+    style, words,
+};
 
 use context::Context;
 use failure::Failure;

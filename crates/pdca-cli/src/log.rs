@@ -20,11 +20,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
+use crate::process_env::{LOG_VARIABLE as VARIABLE, ProcessEnv};
 use crate::workspace;
-
-/// The variable that holds the filter.
-pub(crate) const VARIABLE: &str = "PDCA_LOG";
 
 /// How many files of `-vv` are kept.
 const KEPT: usize = 20;

@@ -28,7 +28,7 @@ impl Desk {
     /// An empty workspace with a user named Ada and no terminal.
     pub(crate) fn new() -> Self {
         let workspace = Workspace::new();
-        let env = ProcessEnv::for_tests(workspace.path().as_str(), &[("USER", "ada")]);
+        let env = ProcessEnv::of_values(workspace.path().as_str(), &[("USER", "ada")]);
         Desk { workspace, env }
     }
 

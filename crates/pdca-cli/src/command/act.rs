@@ -11,12 +11,11 @@ pub(super) mod review;
 use std::io::Write;
 
 use camino::Utf8Path;
-use pdca_act::{Baseline, RecordsError, Source};
+use pdca_act::{Baseline, Source};
 use pdca_state::{Bundle, BundleId, RootError};
 
 use crate::context::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::Failure;
 use crate::report::Response;
 use crate::workspace::{FILE, Workspace};
 
@@ -133,16 +132,4 @@ fn ids(ids: &[BundleId]) -> String {
 
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
-}
-
-impl From<RecordsError> for Failure {
-    fn from(error: RecordsError) -> Self {
-        match error {
-            RecordsError::Read(error) => error.into(),
-            RecordsError::Ledger { ref path, .. } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**path))
-                .hint("mend the file, or move it away: then a new one is begun"),
-            RecordsError::Write(_) => Failure::from_error(Exit::Unexpected, &error),
-        }
-    }
 }

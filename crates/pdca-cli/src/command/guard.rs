@@ -78,7 +78,7 @@ impl AgentName {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let env: BTreeMap<String, String> = cx
         .env
-        .env
+        .vars
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
         .collect();

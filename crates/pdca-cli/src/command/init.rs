@@ -279,7 +279,7 @@ mod tests {
             fs_err::write(path, text).unwrap();
         }
         fs_err::create_dir_all(&dir).unwrap();
-        desk.env = ProcessEnv::for_tests(dir.as_str(), &[]);
+        desk.env = ProcessEnv::of_values(dir.as_str(), &[]);
         (desk, dir)
     }
 

@@ -1,6 +1,5 @@
 //! `pdca integrate`: gates accepted changes together, and lands them.
 
-mod explain;
 mod order;
 pub(super) mod output;
 pub(super) mod stats;
@@ -11,9 +10,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::integrate::{
-    ChangeState, Hand, Held, HeldReason, IntegrateError, Integrated, IntegrationRequest,
-    JournalError, Land, NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch,
-    TargetBranches, Unplaceable,
+    ChangeState, Hand, Held, HeldReason, IntegrateError, Integrated, IntegrationRequest, Land,
+    NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch, TargetBranches, Unplaceable,
 };
 use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
 use pdca_events::WarningCode;
@@ -25,12 +23,13 @@ use super::resolve::{self, Resolving};
 use super::signoff::{ReturnedRow, return_culprits};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
+use crate::explain::integrate as explain;
 use crate::failure::Failure;
 use crate::process_env;
 use crate::report::Response;
 use crate::session;
 
-pub(crate) use explain::{standing as unknown, unsealable};
+pub(crate) use explain::{ending, standing as unknown, unsealable};
 use order::{Unlanded, arranged};
 use output::{BranchReport, IntegrateReport};
 
@@ -90,7 +89,7 @@ pub(crate) struct Args {
     no_resolve: bool,
 
     #[command(flatten)]
-    events: session::EventsArg,
+    events: crate::globals::EventsArg,
 }
 
 /// The landing mode.
@@ -376,12 +375,6 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Explains why an interrupted integration could not be ended.
-pub(crate) fn ending(error: &JournalError) -> Failure {
-    Failure::from_error(Exit::RecoveryBlocked, error)
-        .hint("`pdca doctor` says more; nothing was landed or lost")
-}
-
 /// Runs the resolver on conflicts, if one is configured.
 fn resolve_conflicts(
     args: &Args,
@@ -542,35 +535,4 @@ fn seal_old(
         }
     }
     Ok(ended)
-}
-
-/// Returns the exit code of an error.
-fn word(error: &IntegrateError) -> Exit {
-    match error {
-        IntegrateError::Interrupted => Exit::Interrupted,
-        IntegrateError::NoGate
-        | IntegrateError::NotLocal { .. }
-        | IntegrateError::StagingForeign { .. }
-        | IntegrateError::RemoteLacks { .. } => Exit::Usage,
-        IntegrateError::BaseRed { .. } => Exit::GateRed,
-        IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
-        IntegrateError::Stuck { .. }
-        | IntegrateError::Drifted { .. }
-        | IntegrateError::Journal(_)
-        | IntegrateError::Unreachable { .. }
-        | IntegrateError::Refused { .. }
-        | IntegrateError::Land(_)
-        | IntegrateError::NotGated(_)
-        | IntegrateError::Ref(_)
-        | IntegrateError::Push(pdca_integrate::PushError::Refused(_)) => Exit::RecoveryBlocked,
-        IntegrateError::Unfoldable { .. }
-        | IntegrateError::Plan(_)
-        | IntegrateError::Fold(_)
-        | IntegrateError::Engine(_)
-        | IntegrateError::Push(_)
-        | IntegrateError::Store(_)
-        | IntegrateError::Gates(_)
-        | IntegrateError::Io { .. }
-        | IntegrateError::Search(_) => Exit::Unexpected,
-    }
 }

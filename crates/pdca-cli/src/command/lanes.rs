@@ -2,7 +2,6 @@
 
 pub(super) mod doctor;
 pub(super) mod env;
-pub(super) mod explain;
 mod hydration;
 pub(super) mod list;
 pub(super) mod provision;
@@ -18,6 +17,7 @@ use pdca_lanes::{Lanes, PrivateNames, Target, WorkspaceId};
 
 use crate::context::Context;
 use crate::exit::Exit;
+pub(super) use crate::explain::lanes as explain;
 use crate::failure::{self, Failure, Problem};
 use crate::report::Response;
 use crate::session;

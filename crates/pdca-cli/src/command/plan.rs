@@ -2,12 +2,10 @@
 
 mod document;
 mod lanes_file;
-pub(crate) mod rejection;
 mod simulation;
 #[cfg(test)]
 mod tests;
 mod view;
-pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -22,9 +20,10 @@ use crate::failure::Failure;
 use crate::report::{Report, Response, Table};
 use crate::session;
 
+pub(crate) use crate::explain::rejection::{self, rejected};
+pub(crate) use crate::words;
 use document::Document;
 pub(crate) use lanes_file::{Currency, Kept};
-pub(crate) use rejection::rejected;
 
 /// Show the order in which bundles may be built, and why
 ///

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     ready: bool,
 
     #[command(flatten)]
-    events: session::EventsArg,
+    events: crate::globals::EventsArg,
 }
 
 /// The result of one bundle.

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     ids: Vec<IdArg>,
 
     #[command(flatten)]
-    events: session::EventsArg,
+    events: crate::globals::EventsArg,
 }
 
 /// The outcome of one conflict.

@@ -17,8 +17,9 @@ use super::plan::{Kept, rejected};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
+use crate::globals::EventsArg;
 use crate::report::{Report, Response};
-use crate::session::{self, EventsArg};
+use crate::session;
 use crate::style::printable;
 
 /// Build, gate and review bundles until a person has to decide

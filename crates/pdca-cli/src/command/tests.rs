@@ -1,3 +1,6 @@
+mod config;
+mod lanes;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 

@@ -5,11 +5,11 @@ use pdca_lanes::{
     TreeSide,
 };
 
-use crate::config::hydrate_hint;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use pdca_config::hydrate_hint;
 
-pub(crate) fn claim(error: &ClaimError) -> Failure {
+pub fn claim(error: &ClaimError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
     match error {
         ClaimError::InsideRepository { root, .. } => usage
@@ -40,7 +40,7 @@ pub(crate) fn claim(error: &ClaimError) -> Failure {
     }
 }
 
-pub(crate) fn lane(error: &LaneError) -> Failure {
+pub fn lane(error: &LaneError) -> Failure {
     let failure = |exit| Failure::from_error(exit, error);
     match error {
         LaneError::Unsupported(feature) => failure(Exit::Usage).hint(feature.remedy()),
@@ -66,7 +66,7 @@ pub(crate) fn lane(error: &LaneError) -> Failure {
     }
 }
 
-pub(crate) fn provision(error: &ProvisionError) -> Failure {
+pub fn provision(error: &ProvisionError) -> Failure {
     match error {
         ProvisionError::NoSlots => {
             Failure::from_error(Exit::Usage, error).hint("ask for one lane or more: `--lanes 1`")
@@ -76,13 +76,13 @@ pub(crate) fn provision(error: &ProvisionError) -> Failure {
     }
 }
 
-pub(crate) fn inspect(error: &InspectError) -> Failure {
+pub fn inspect(error: &InspectError) -> Failure {
     Failure::from_error(Exit::Unexpected, error)
         .at(Place::file(&*error.path))
         .hint("[lanes] root must be a readable directory; see `pdca config show lanes`")
 }
 
-pub(crate) fn private(error: &PrivateError) -> Failure {
+pub fn private(error: &PrivateError) -> Failure {
     let failure = Failure::from_error(Exit::Unexpected, error);
     match error {
         PrivateError::Ports(_) => {
@@ -94,7 +94,7 @@ pub(crate) fn private(error: &PrivateError) -> Failure {
     }
 }
 
-pub(crate) fn remove(error: &RemoveError) -> Failure {
+pub fn remove(error: &RemoveError) -> Failure {
     match error {
         RemoveError::NoSuchLane { .. } => {
             Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
@@ -110,7 +110,7 @@ pub(crate) fn remove(error: &RemoveError) -> Failure {
     }
 }
 
-pub(crate) fn hydrate(error: &HydrateError) -> Failure {
+pub fn hydrate(error: &HydrateError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
     let unexpected = Failure::from_error(Exit::Unexpected, error);
     match error {

@@ -61,7 +61,7 @@ fn kill() {
 ///
 /// The flag is how `pdca demo --crash` starts its child. The environment is read in the tests' binary alone: what a
 /// shell happens to export never stops the driver of a user.
-pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
+pub fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
     let from_environment = |(name, befall): (&'static str, fn())| {
         cx.env.var_text(name).map(|text| (name, text, befall))
     };

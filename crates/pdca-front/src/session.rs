@@ -1,16 +1,13 @@
 //! Runs a driver for a command: configuration from the workspace, cancellation from signals, lines from events.
 
-mod explain;
 mod programs;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::thread;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{Batch, Begun, Driver, Fit, LaneCount, Pause, Run, WorkspaceConfig};
@@ -29,11 +26,11 @@ use crate::failure::Failure;
 use crate::process_env;
 use crate::progress::{self, Detail, Progress};
 
-pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
-pub(crate) use programs::tell_changes;
+pub use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
+pub use programs::tell_changes;
 
 /// Builds the driver's configuration from a workspace.
-pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
+pub fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     let fixed_date = match cx.env.clock {
         process_env::Clock::System => None,
         process_env::Clock::Fixed(seconds) => Some(seconds),
@@ -50,12 +47,12 @@ pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure
 }
 
 /// Reads every bundle of the workspace.
-pub(crate) fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+pub fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
     read_workspace(cx, WorkspaceSnapshot::load)
 }
 
 /// Like [`snapshot`], with running drivers, accepted changes and blocks.
-pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+pub fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
     read_workspace(cx, WorkspaceSnapshot::load_at_work)
 }
 
@@ -71,22 +68,22 @@ fn read_workspace(
 }
 
 /// Refuses to start if the program of a gate or a leaf is missing.
-pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
+pub fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     Ok(pdca_config::require_programs(cx.workspace()?, site, cx.env.environment())?)
 }
 
 /// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
-pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
+pub fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
     pdca_config::has_program(cx.env.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name.
-pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
+pub fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
     Ok(pdca_config::require_leaf(cx.workspace()?, role, cx.env.environment())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.
-pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
+pub fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     let Ok(place) = pdca_journal::HostScope::here() else { return BTreeMap::new() };
     let now = pdca_journal::Now { at: process_env::moment(), boot: &place.boot };
     let seen = pdca_driver::run_statuses(site).unwrap_or_default();
@@ -95,16 +92,16 @@ pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
 }
 
 /// A batch to run, with its plan and lanes.
-pub(crate) struct Todo<'a> {
-    pub(crate) batch: &'a Batch,
-    pub(crate) plan: &'a Plan,
+pub struct Todo<'a> {
+    pub batch: &'a Batch,
+    pub plan: &'a Plan,
     /// The planning groups of `lanes.json`, if there is one.
-    pub(crate) groups: &'a [Vec<BundleId>],
-    pub(crate) lanes: NonZeroU32,
+    pub groups: &'a [Vec<BundleId>],
+    pub lanes: NonZeroU32,
 }
 
 /// Runs a batch in a run, with progress on `err`.
-pub(crate) fn run_bundles(
+pub fn run_bundles(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     todo: &Todo<'_>,
@@ -132,7 +129,7 @@ pub(crate) fn run_bundles(
 
 /// Returns the number of lanes: from the flag, else from the configuration under `key`. The meaning of 0 and
 /// `auto` is printed.
-pub(crate) fn lanes(
+pub fn lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     flag: Option<LaneCount>,
@@ -159,7 +156,7 @@ pub(crate) fn lanes(
 }
 
 /// Like [`lanes`], for `[driver]`.
-pub(crate) fn driver_lanes(
+pub fn driver_lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     flag: Option<LaneCount>,
@@ -169,11 +166,7 @@ pub(crate) fn driver_lanes(
 }
 
 /// Returns the number of lanes that fit, and prints the remarks. A full disk stops nothing here.
-pub(crate) fn told_fit(
-    cx: &Context<'_>,
-    fit: &Fit,
-    err: &mut dyn Write,
-) -> Result<NonZeroU32, Failure> {
+pub fn told_fit(cx: &Context<'_>, fit: &Fit, err: &mut dyn Write) -> Result<NonZeroU32, Failure> {
     for remark in &fit.remarks {
         cx.note(err, &format!("{} {remark}", cx.err.warn("warning:")))?;
     }
@@ -197,11 +190,7 @@ fn fitting(
 }
 
 /// Reports the unfinished end of a journal that was cut off.
-pub(crate) fn tell_torn(
-    begun: &Begun,
-    cx: &Context<'_>,
-    err: &mut dyn Write,
-) -> Result<(), Failure> {
+pub fn tell_torn(begun: &Begun, cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     if let Some(torn) = &begun.torn {
         let text =
             format!("the last record of the run was not finished; it is kept as {}", torn.kept);
@@ -211,7 +200,7 @@ pub(crate) fn tell_torn(
 }
 
 /// Runs `job` with a driver on a thread of its own, while this one shows the events.
-pub(crate) fn work<T: Send>(
+pub fn work<T: Send>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     events: Option<&Utf8Path>,
@@ -224,7 +213,7 @@ pub(crate) fn work<T: Send>(
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
     // Lines of the log would tear a line that is drawn again and again.
-    let live = cx.env.terminal.stderr && cx.env.var_text(crate::log::VARIABLE).is_none();
+    let live = cx.env.terminal.stderr && cx.env.var_text(process_env::LOG_VARIABLE).is_none();
     let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
     let done = thread::scope(|scope| {
         let cancel = &cancel;
@@ -247,7 +236,7 @@ pub(crate) fn work<T: Send>(
 }
 
 /// Returns the requested amount of output.
-pub(crate) fn detail(cx: &Context<'_>) -> Detail {
+pub fn detail(cx: &Context<'_>) -> Detail {
     match (cx.globals.quiet, cx.globals.verbose) {
         (true, _) => Detail::Quiet,
         (false, 0) => Detail::Usual,
@@ -256,13 +245,13 @@ pub(crate) fn detail(cx: &Context<'_>) -> Detail {
 }
 
 /// Handles signals: the first INT, TERM or HUP stops in order, the second at once.
-pub(crate) struct Interrupts {
+pub struct Interrupts {
     handle: signal_hook::iterator::Handle,
     thread: thread::JoinHandle<()>,
 }
 
 impl Interrupts {
-    pub(crate) fn listen(cancel: &Cancel) -> Result<Self, Failure> {
+    pub fn listen(cancel: &Cancel) -> Result<Self, Failure> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let cancel = cancel.clone();
@@ -278,7 +267,7 @@ impl Interrupts {
         Ok(Self { handle, thread })
     }
 
-    pub(crate) fn close(self) {
+    pub fn close(self) {
         self.handle.close();
         // The thread only forwards signals, so a panic in it changes nothing.
         drop(self.thread.join());
@@ -308,20 +297,5 @@ impl Record {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         file.write_all(&line)
-    }
-}
-
-/// `--events FILE`, for commands that run a driver.
-#[derive(clap::Args, Debug, Clone, Default)]
-pub(crate) struct EventsArg {
-    /// Append what happens to FILE, one JSON object per line
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) events: Option<Utf8PathBuf>,
-}
-
-impl EventsArg {
-    /// Returns the file, relative to the working directory.
-    pub(crate) fn path(&self, cx: &Context<'_>) -> Option<Utf8PathBuf> {
-        self.events.as_ref().map(|path| cx.env.cwd.join(path))
     }
 }

@@ -9,6 +9,9 @@ use camino::Utf8PathBuf;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+/// The variable that holds the filter of the log for maintainers.
+pub const LOG_VARIABLE: &str = "PDCA_LOG";
+
 /// One of the three standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -153,9 +156,8 @@ impl ProcessEnv {
         }
     }
 
-    /// Makes an environment of values only: no terminal, 16 November 2026.
-    #[cfg(test)]
-    pub(crate) fn for_tests(cwd: &str, vars: &[(&str, &str)]) -> Self {
+    /// Makes an environment of values only, for tests: no terminal, and the clock stands at 16 November 2026.
+    pub fn of_values(cwd: &str, vars: &[(&str, &str)]) -> Self {
         ProcessEnv {
             vars: vars
                 .iter()
@@ -175,6 +177,6 @@ mod tests {
 
     #[test]
     fn a_fixed_clock_says_a_fixed_date() {
-        assert_eq!(ProcessEnv::for_tests("/", &[]).today(), "2026-11-16");
+        assert_eq!(ProcessEnv::of_values("/", &[]).today(), "2026-11-16");
     }
 }

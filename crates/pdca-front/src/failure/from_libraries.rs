@@ -1,5 +1,6 @@
 //! Converts library errors, adding remedy and exit code.
 
+use pdca_act::RecordsError;
 use pdca_config::ConfigError;
 use pdca_config::scaffold::ScaffoldError;
 use pdca_process::{GitError, OLDEST_GIT};
@@ -43,7 +44,7 @@ impl From<GitError> for Failure {
 }
 
 /// Returns the remedy for a missing or too old git.
-pub(crate) fn install_git() -> String {
+pub fn install_git() -> String {
     format!("install git {OLDEST_GIT} or newer and put it first on PATH, then `pdca doctor`")
 }
 
@@ -131,6 +132,18 @@ impl From<ArchiveError> for Failure {
             ArchiveError::NoNumberLeft { ref dir } => Failure::from_error(Exit::Unexpected, &error)
                 .at(Place::file(&**dir))
                 .hint("an `iteration-v…` directory has an absurd number; rename it"),
+        }
+    }
+}
+
+impl From<RecordsError> for Failure {
+    fn from(error: RecordsError) -> Self {
+        match error {
+            RecordsError::Read(error) => error.into(),
+            RecordsError::Ledger { ref path, .. } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**path))
+                .hint("mend the file, or move it away: then a new one is begun"),
+            RecordsError::Write(_) => Failure::from_error(Exit::Unexpected, &error),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Adds remedies to errors of integration and sealing.
 
 use pdca_driver::integrate::{
-    IntegrateError, RedRow, SealingError, TargetBranch, TargetBranchError,
+    IntegrateError, JournalError, RedRow, SealingError, TargetBranch, TargetBranchError,
 };
 use pdca_integrate::{LandError, PushError};
 use pdca_state::{Artifact, Bundle, SignoffError};
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Place};
 use crate::style::printable;
 
 /// Explains why the state of accepted changes is unknown.
-pub(crate) fn standing(error: &TargetBranchError) -> Failure {
+pub fn standing(error: &TargetBranchError) -> Failure {
     let exit = match error {
         TargetBranchError::Target { .. }
         | TargetBranchError::NoBranch { .. }
@@ -45,8 +45,8 @@ fn explained(failure: Failure, row: &RedRow) -> Failure {
 }
 
 /// Explains the error of an integration.
-pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
-    let failure = Failure::from_error(super::word(error), error);
+pub fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
+    let failure = Failure::from_error(exit_of(error), error);
     let branch = &front.branch;
     match error {
         IntegrateError::Interrupted => failure.hint("the same command goes on from here"),
@@ -105,7 +105,7 @@ pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
 }
 
 /// Explains a refused acceptance.
-pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
+pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca signoff {id} iterate-do --note \"…\"` builds and checks it again");
     let exit = match error {
@@ -176,4 +176,41 @@ pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
         | SealingError::Load(_)
         | SealingError::Write(_) => failure.hint("nothing was recorded; accept again"),
     }
+}
+
+/// Returns the exit code of an error.
+fn exit_of(error: &IntegrateError) -> Exit {
+    match error {
+        IntegrateError::Interrupted => Exit::Interrupted,
+        IntegrateError::NoGate
+        | IntegrateError::NotLocal { .. }
+        | IntegrateError::StagingForeign { .. }
+        | IntegrateError::RemoteLacks { .. } => Exit::Usage,
+        IntegrateError::BaseRed { .. } => Exit::GateRed,
+        IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
+        IntegrateError::Stuck { .. }
+        | IntegrateError::Drifted { .. }
+        | IntegrateError::Journal(_)
+        | IntegrateError::Unreachable { .. }
+        | IntegrateError::Refused { .. }
+        | IntegrateError::Land(_)
+        | IntegrateError::NotGated(_)
+        | IntegrateError::Ref(_)
+        | IntegrateError::Push(pdca_integrate::PushError::Refused(_)) => Exit::RecoveryBlocked,
+        IntegrateError::Unfoldable { .. }
+        | IntegrateError::Plan(_)
+        | IntegrateError::Fold(_)
+        | IntegrateError::Engine(_)
+        | IntegrateError::Push(_)
+        | IntegrateError::Store(_)
+        | IntegrateError::Gates(_)
+        | IntegrateError::Io { .. }
+        | IntegrateError::Search(_) => Exit::Unexpected,
+    }
+}
+
+/// Explains why an interrupted integration could not be ended.
+pub fn ending(error: &JournalError) -> Failure {
+    Failure::from_error(Exit::RecoveryBlocked, error)
+        .hint("`pdca doctor` says more; nothing was landed or lost")
 }

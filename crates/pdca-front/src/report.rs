@@ -13,19 +13,19 @@ use crate::json::write_json;
 use crate::style::one_line;
 
 /// The output format of a report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Lines for people
+    /// Lines for people.
     #[default]
     Text,
-    /// Aligned columns that fit the terminal, where a report has rows; lines where it has none
+    /// Aligned columns that fit the terminal, where a report has rows; lines where it has none.
     Table,
-    /// One document for programs
+    /// One document for programs.
     Json,
 }
 
 /// The result of a command.
-pub(crate) trait Report: Serialize {
+pub trait Report: Serialize {
     /// The `kind` of the JSON document.
     const KIND: &'static str;
 
@@ -60,33 +60,29 @@ impl<T: Report> AnyReport for T {
 }
 
 /// A report with its exit code, and the failure that ended the command after it, if any.
-pub(crate) struct Response {
+pub struct Response {
     report: Box<dyn AnyReport>,
-    pub(crate) exit: Exit,
-    pub(crate) failure: Option<Failure>,
+    pub exit: Exit,
+    pub failure: Option<Failure>,
 }
 
 impl Response {
-    pub(crate) fn new(report: impl Report + 'static, exit: Exit) -> Self {
+    pub fn new(report: impl Report + 'static, exit: Exit) -> Self {
         Self { report: Box::new(report), exit, failure: None }
     }
 
-    pub(crate) fn done(report: impl Report + 'static) -> Self {
+    pub fn done(report: impl Report + 'static) -> Self {
         Self::new(report, Exit::Done)
     }
 
     /// Adds a failure that ended the command after the report was complete.
-    pub(crate) fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
+    pub fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
         Self { failure: failure.into(), ..self }
     }
 }
 
 /// Renders a response in the requested format.
-pub(crate) fn render(
-    response: &Response,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub fn render(response: &Response, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let report = &response.report;
     match cx.globals.format() {
         Format::Json => {
@@ -103,13 +99,13 @@ pub(crate) fn render(
 /// A report that is one text: a page of help, a script.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Page {
-    pub(crate) text: String,
+pub struct Page {
+    pub text: String,
 }
 
 impl Page {
     /// Collects the output of `write`.
-    pub(crate) fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
+    pub fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
         let mut text = Vec::new();
         write(&mut text)?;
         Ok(Self { text: String::from_utf8_lossy(&text).into_owned() })
@@ -127,13 +123,13 @@ impl Report for Page {
 /// A report that there was nothing to do; people read it on standard error.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Nothing {
-    pub(crate) message: String,
+pub struct Nothing {
+    pub message: String,
 }
 
 impl Nothing {
     /// Makes the response, with exit code 4.
-    pub(crate) fn to_do(message: &str, err: &mut dyn Write) -> Result<Response, Failure> {
+    pub fn to_do(message: &str, err: &mut dyn Write) -> Result<Response, Failure> {
         writeln!(err, "{message}")?;
         Ok(Response::new(Self { message: message.to_owned() }, Exit::NothingToDo))
     }
@@ -148,7 +144,7 @@ impl Report for Nothing {
 }
 
 /// Rows under a heading.
-pub(crate) struct Table {
+pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -160,12 +156,12 @@ const GAP: usize = 2;
 const NARROWEST: usize = 6;
 
 impl Table {
-    pub(crate) fn new(head: &[&str]) -> Self {
+    pub fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|name| name.to_uppercase()).collect(), rows: Vec::new() }
     }
 
     /// Adds a row of one cell per column.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(N, self.head.len());
         self.rows.push(cells.into());
     }

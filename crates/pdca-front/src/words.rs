@@ -6,10 +6,10 @@ use pdca_state::BundleId;
 
 use crate::context::Context;
 
-use super::rejection::place;
+use crate::explain::rejection::place;
 
 /// Returns the word of the config for a required state.
-pub(crate) fn awaits(awaits: Awaits) -> &'static str {
+pub fn awaits(awaits: Awaits) -> &'static str {
     match awaits {
         Awaits::Built => "built",
         Awaits::Accepted => "accepted",
@@ -18,14 +18,14 @@ pub(crate) fn awaits(awaits: Awaits) -> &'static str {
 }
 
 /// Renders `the builder failed 3 times, last: exit status 1`.
-pub(crate) fn failed(one: &Exhausted) -> String {
+pub fn failed(one: &Exhausted) -> String {
     let failure = &one.failure;
     let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
     format!("the {} failed {times}, last: {}", failure.beat, failure.why)
 }
 
 /// Describes why two bundles are never in flight together.
-pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
+pub fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
     match rivalry {
         Rivalry::Conflict { .. } => format!("{a} and {b} conflict"),
         Rivalry::Overlap { witness, .. } => format!("{a} and {b} both can write `{witness}`"),
@@ -33,7 +33,7 @@ pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
 }
 
 /// Describes the declarations behind a rivalry.
-pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
+pub fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
     match rivalry {
         Rivalry::Conflict { place: at } => {
             format!("declared in {}", place(at, cx).show(&cx.env.cwd))
@@ -44,13 +44,13 @@ pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
 }
 
 /// Describes a dependency, with its position.
-pub(crate) fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
+pub fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
     let at = place(&edge.place, cx).show(&cx.env.cwd);
     format!("{} depends on {} ({at})", edge.dependant, edge.prerequisite)
 }
 
 /// Formats a duration: `45 s`, `3 min`, `2 h 5 min`, `3 days`.
-pub(crate) fn duration(span: std::time::Duration) -> String {
+pub fn duration(span: std::time::Duration) -> String {
     let seconds = span.as_secs();
     match (seconds, seconds / 60, seconds / 3600) {
         (0, ..) => format!("{} ms", span.as_millis()),
@@ -65,7 +65,7 @@ pub(crate) fn duration(span: std::time::Duration) -> String {
 }
 
 /// Wraps words into lines of at most `width` columns.
-pub(crate) fn wrapped<'a>(
+pub fn wrapped<'a>(
     words: impl IntoIterator<Item = &'a str>,
     separator: &str,
     width: usize,

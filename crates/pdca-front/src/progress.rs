@@ -19,7 +19,7 @@ const REDRAW: Duration = Duration::from_millis(200);
 
 /// The requested amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub enum Detail {
     /// Failures and warnings only.
     Quiet,
     /// One line per step and gate.
@@ -30,7 +30,7 @@ pub(crate) enum Detail {
 
 /// Renders events for a person.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     palette: Palette,
     detail: Detail,
     live: Option<Screen>,
@@ -54,14 +54,14 @@ struct Live {
 
 impl Progress {
     /// `terminal` allows live lines.
-    pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
+    pub fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
         Self { palette, detail, live, width }
     }
 
     /// Shows events until all senders are gone; `record` sees each of them first.
-    pub(crate) fn follow(
+    pub fn follow(
         &mut self,
         events: &Receiver<Event>,
         err: &mut dyn Write,
@@ -130,7 +130,7 @@ impl Progress {
     }
 
     /// Returns the permanent line for an event, if it gets one.
-    pub(crate) fn line(&self, event: &Event) -> Option<String> {
+    pub fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
         if let EventKind::Notice { text, repeated, .. } = &event.kind {
             return (!repeated).then(|| format!("{} {}", p.warn("warning:"), shown(text)));
@@ -351,7 +351,7 @@ fn done_word(step: Step) -> &'static str {
 }
 
 /// Makes the event for a bundle that was taken over from a driver that ended.
-pub(crate) fn recovered(was: &str, action: RecoveryAction) -> EventKind {
+pub fn recovered(was: &str, action: RecoveryAction) -> EventKind {
     let action = serde_json::to_value(action).unwrap_or_default();
     let action = action.as_str().unwrap_or_default().to_owned();
     EventKind::Recovered { was: was.to_owned(), action }
@@ -363,7 +363,7 @@ fn known_action(name: &str) -> Option<RecoveryAction> {
 }
 
 /// Describes the action for a bundle whose driver died.
-pub(crate) fn decided(action: RecoveryAction) -> &'static str {
+pub fn decided(action: RecoveryAction) -> &'static str {
     match action {
         RecoveryAction::Noop => "nothing to do",
         RecoveryAction::Launch => "it is started",
@@ -383,7 +383,7 @@ fn took(millis: u64) -> String {
 }
 
 /// Formats a duration.
-pub(crate) fn span(duration: Duration) -> String {
+pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{} ms", duration.as_millis()),

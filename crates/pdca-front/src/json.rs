@@ -34,7 +34,7 @@ pub fn write_json<T: Serialize>(
 /// The body of a document that has `error` alone.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Empty {}
+pub struct Empty {}
 
 /// Writes the document of a command that failed before it had a report.
 pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
@@ -43,7 +43,7 @@ pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
 
 /// Returns the schema of the documents of a kind.
 #[cfg(feature = "schema")]
-pub(crate) fn schema_of<T: schemars::JsonSchema + 'static>(kind: &str) -> schemars::Schema {
+pub fn schema_of<T: schemars::JsonSchema + 'static>(kind: &str) -> schemars::Schema {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Envelope<'static, T>>();
     schema.insert("title".to_owned(), kind.into());

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 
 /// Explains a refused lock.
-pub(crate) fn refused(error: &AdmissionError) -> Failure {
+pub fn refused(error: &AdmissionError) -> Failure {
     let failure = Failure::from_error(Exit::Usage, error);
     match error {
         AdmissionError::Taken { path, .. } => failure
@@ -26,14 +26,14 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
 }
 
 /// Explains a full disk.
-pub(crate) fn no_room(short: pdca_driver::Short) -> Failure {
+pub fn no_room(short: pdca_driver::Short) -> Failure {
     Failure::new(Exit::Capped, short.to_string()).hint(
         "make room (`pdca cleanup`, `pdca sweep`) or lower `min_free_gb` in [driver]; the same command goes on",
     )
 }
 
 /// Explains a refused takeover.
-pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
+pub fn not_taken_over(error: &TakeOverError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
         TakeOverError::Run(error) => no_run(error),
@@ -50,7 +50,7 @@ pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
 }
 
 /// Explains why no run can begin.
-pub(crate) fn no_run(error: &RunError) -> Failure {
+pub fn no_run(error: &RunError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
         RunError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
@@ -147,7 +147,7 @@ fn no_checkout(
 }
 
 /// Explains the error of a bundle.
-pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
+pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca run {id}` goes on from here");
     let mut plain = Failure::from_error(Exit::Unexpected, &error);

@@ -12,13 +12,13 @@ use crate::failure::{self, Failure};
 const SHOWN: usize = 40;
 
 /// Returns everything that keeps a batch from being carried out. Nothing was built or written.
-pub(crate) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
+pub fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
     let problems = rejection.problems.iter().map(|problem| explained(problem, cx)).collect();
     Failure::of(Exit::Usage, problems)
 }
 
 /// Adds the remedy to one problem.
-pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
+pub fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
     let told = failure::Problem::new(headline(problem)).at(place(problem.place(), cx));
     let told = match problem {
         Problem::Cycle { edges, tangled } => {
@@ -52,7 +52,7 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
 }
 
 /// Converts the position of a declaration.
-pub(crate) fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::Place {
+pub fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::Place {
     // Positions are relative to the workspace, which is loaded if there is one.
     let file = match cx.workspace() {
         Ok(workspace) => workspace.root.join(&place.file),
@@ -123,7 +123,7 @@ fn did_you_mean(near: &[BundleId]) -> Option<String> {
 }
 
 /// Returns the remedy for an invalid glob.
-pub(crate) fn bad_glob(flaw: PatternFlaw) -> &'static str {
+pub fn bad_glob(flaw: PatternFlaw) -> &'static str {
     match flaw {
         PatternFlaw::LeavesTree => "paths are relative to the root of the repository",
         PatternFlaw::Empty => "name a file, a directory or a glob such as `src/net/**`",

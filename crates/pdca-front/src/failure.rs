@@ -7,7 +7,7 @@ mod from_libraries;
 
 pub use pdca_config::{Place, Problem};
 
-pub(crate) use from_libraries::install_git;
+pub use from_libraries::install_git;
 
 use std::io::{self, Write};
 
@@ -72,7 +72,7 @@ impl Failure {
     }
 
     /// The reader of the output is gone, which is not reported.
-    pub(crate) fn nobody_reads() -> Self {
+    pub fn nobody_reads() -> Self {
         Failure { silent: true, ..Failure::new(Exit::Done, "the output was closed") }
     }
 
@@ -141,7 +141,7 @@ impl Failure {
     }
 
     /// Returns whether nothing is printed, because the reader of the output is gone.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.silent
     }
 

@@ -1,8 +1,5 @@
 //! The context of a command: environment, global flags, workspace.
 
-#[cfg(test)]
-mod config_tests;
-
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -18,70 +15,32 @@ use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
 use crate::workspace::{self, LoadOptions, Workspace};
 
-/// The flags every command takes.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Global options")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+/// The options that every command takes.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Globals {
-    /// Work in DIR, as if `pdca` had been started there
-    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    /// Works there, as if the program had been started there.
     pub directory: Option<Utf8PathBuf>,
-
-    /// Show what would be done, and change nothing
-    #[arg(short = 'n', long, global = true)]
+    /// Changes nothing, and says what would be done.
     pub dry_run: bool,
-
-    /// Answer yes to all questions
-    #[arg(short = 'y', long, global = true)]
+    /// Answers yes to all questions.
     pub yes: bool,
-
-    /// Print results and errors only
-    #[arg(short = 'q', long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-
-    /// Print more; twice also writes a log below `.pdca/log/`
-    #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-
-    /// Use colours: auto, always or never
-    #[arg(
-        long,
-        value_name = "WHEN",
-        value_enum,
-        default_value_t,
-        global = true,
-        hide_possible_values = true
-    )]
     pub color: ColorWhen,
-
-    /// Print one JSON document: {"schema": 1, "kind": …, …}; the same as `--format json`
-    #[arg(long, global = true, conflicts_with = "format")]
-    pub json: bool,
-
-    /// Output format: text, table or json [default: text]
-    #[arg(long, value_name = "FORMAT", value_enum, global = true, hide_possible_values = true)]
-    pub format: Option<Format>,
-
-    /// Read the workspace of an older instance: unknown keys are warnings
-    #[arg(long, global = true)]
+    pub format: Format,
+    /// Reads the workspace of an older instance: unknown keys are warnings.
     pub compat: bool,
-
-    /// Accept every key of the user's config file, also those that weaken a sandbox or name a program
-    #[arg(long, global = true, hide_short_help = true)]
     pub trust_user_config: bool,
-
-    /// Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
-    #[arg(long, value_name = "KEY=VALUE", global = true)]
+    /// Values of `pdca.toml` for this run, as `KEY=VALUE`.
     pub config: Vec<String>,
-
-    /// Kill this process at an effect, `@k` or `name[:n]`
-    #[arg(long, value_name = "EFFECT", global = true, hide = true)]
+    /// The effect at which this process is killed, `@k` or `name[:n]`.
     pub crash_at: Option<String>,
 }
 
 impl Globals {
     pub fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format.unwrap_or_default() }
+        self.format
     }
 
     /// Returns the directory to work in: the current one, or `-C DIR`.

@@ -8,14 +8,12 @@ pub use pdca_state::text::{one_line, printable, shell};
 use crate::process_env::{ProcessEnv, Stream};
 
 /// When to use colours, as asked for by `--color`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorWhen {
-    /// On a terminal, unless `NO_COLOR` is set; always if `CLICOLOR_FORCE` is set
+    /// On a terminal, unless `NO_COLOR` is set; always if `CLICOLOR_FORCE` is set.
     #[default]
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 
@@ -110,7 +108,7 @@ mod tests {
     use crate::process_env::ProcessEnv;
 
     fn decided(env: &[(&str, &str)], when: ColorWhen) -> bool {
-        Palette::decide(when, &ProcessEnv::for_tests("/", env), Stream::Out).has_colours()
+        Palette::decide(when, &ProcessEnv::of_values("/", env), Stream::Out).has_colours()
     }
 
     #[test]
