@@ -27,7 +27,6 @@ mod reopen;
 mod replay;
 mod resolve;
 mod run;
-mod runs;
 #[cfg(feature = "schema")]
 mod schemas;
 mod select;
@@ -40,11 +39,8 @@ mod why;
 mod widen;
 
 #[cfg(test)]
-mod one_document;
-#[cfg(test)]
 mod tests;
 
-pub(crate) use crate::words;
 #[cfg(feature = "schema")]
 pub(crate) use schemas::schemas;
 

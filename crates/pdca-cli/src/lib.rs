@@ -14,7 +14,7 @@
 //! ```
 //!
 //! # Invariants
-//! - This is the only crate that parses a command line and opens a standard stream.
+//! - This is the only crate that parses a command line and prints.
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 

@@ -17,7 +17,7 @@
 //! - This is the only crate that reads environment, working directory, terminal and clock ([`process_env`]), and the only
 //!   one that gives an error its remedy and its exit code ([`explain`], [`failure`]). `pdca-config` knows the remedies of
 //!   its own rules.
-//! - It opens no standard stream: text goes to the writers of its caller.
+//! - It prints nothing: text goes to the writers of its caller.
 //! - A JSON document has one envelope, [`json`]; a format is a variant of [`report::Format`].
 
 pub mod context;

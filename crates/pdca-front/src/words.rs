@@ -64,6 +64,32 @@ pub fn duration(span: std::time::Duration) -> String {
     }
 }
 
+/// Formats a size.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut tenths = u128::from(bytes) * 10;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    match (unit, tenths) {
+        (0, _) => format!("{bytes} B"),
+        (_, 0..100) => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]),
+        (_, _) => format!("{} {}", tenths / 10, UNITS[unit]),
+    }
+}
+
+/// Formats a duration in one unit.
+pub fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// Wraps words into lines of at most `width` columns.
 pub fn wrapped<'a>(
     words: impl IntoIterator<Item = &'a str>,

@@ -32,9 +32,17 @@ impl Lines {
         let mut counted = Lines::default();
         let mut in_tests = is_test_file(path);
         let mut doc: Vec<&str> = Vec::new();
-        for line in text.lines().map(str::trim_end) {
-            // By convention the test module is the last item of a file.
-            in_tests |= line == "#[cfg(test)]";
+        let mut lines = text.lines().map(str::trim_end).peekable();
+        while let Some(line) = lines.next() {
+            if line == "#[cfg(test)]" && !in_tests {
+                // A test module that is a file of its own is declared anywhere; one with a body is by convention the
+                // last item of a file.
+                if lines.next_if(|next| next.ends_with(';')).is_some() {
+                    counted.tests += 2;
+                    continue;
+                }
+                in_tests = true;
+            }
             let line = line.trim_start();
             let documentation = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
             if let Some(words) = documentation.filter(|_| !in_tests) {
@@ -112,6 +120,13 @@ mod tests {
         let counted = Lines::of("src/a.rs".into(), text);
         let expected = Lines { source: 6, tests: 5, comments: 1, docs: 2, wh: 1, short: 1 };
         assert_eq!(counted, expected);
+    }
+
+    #[test]
+    fn a_test_module_in_a_file_of_its_own_ends_nothing() {
+        let text = "#[cfg(test)]\nmod tests;\n\nuse std::io;\nfn x() {}\n";
+        let counted = Lines::of("src/a.rs".into(), text);
+        assert_eq!(counted, Lines { source: 2, tests: 2, ..Lines::default() });
     }
 
     #[test]

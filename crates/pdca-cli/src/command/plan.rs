@@ -1,29 +1,13 @@
 //! `pdca plan`, also known as `pdca waves`: shows the order in which bundles may be built.
 
-mod document;
-mod lanes_file;
-mod simulation;
 #[cfg(test)]
 mod tests;
-mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-
-use pdca_dag::{LanesFile, Plan, Simulation};
-use pdca_driver::{Batch, WorkspaceConfig};
-use pdca_state::BundleId;
+use pdca_planning::PlanRequest;
 
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::report::{Report, Response, Table};
-use crate::session;
-
-pub(crate) use crate::explain::rejection::{self, rejected};
-pub(crate) use crate::words;
-use document::Document;
-pub(crate) use lanes_file::{Currency, Kept};
+use crate::report::Response;
 
 /// Show the order in which bundles may be built, and why
 ///
@@ -70,159 +54,14 @@ pub(crate) struct Args {
     join_dependencies: bool,
 }
 
-/// The simulated numbers of lanes.
-const LANES: std::ops::RangeInclusive<usize> = 1..=16;
-
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    cx.workspace()?.require_all_distinct()?;
-    let site = session::driver_config(cx)?;
-    let batch = load(args, cx, &site)?;
-    let planned = if args.join_dependencies { batch.plan_joined() } else { batch.plan() };
-    // Report all problems at once, including those of the file.
-    let (plan, kept) = match (planned, Kept::load(cx)) {
-        (Ok(plan), Ok(kept)) => (plan, kept),
-        (Ok(_), Err(failure)) => return Err(failure),
-        (Err(rejection), kept) => {
-            let mut failure = rejected(&rejection, cx);
-            failure.problems.extend(kept.err().into_iter().flat_map(|error| error.problems));
-            let document = Document::rejected(&rejection, cx);
-            return Ok(Response::done(PlanReport { document, shown: None }).failed(failure));
-        }
+    let request = PlanRequest {
+        ids: &args.ids,
+        write: args.write,
+        check: args.check,
+        simulate: args.simulate,
+        workstreams: args.workstreams,
+        join_dependencies: args.join_dependencies,
     };
-    let file = plan.groups(kept.as_ref().map(|kept| &kept.file));
-    let currency = match &kept {
-        None => Currency::Absent,
-        Some(kept) => kept.currency(&site)?,
-    };
-    let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
-    let stands_on = foundations(&plan, cx, &site)?;
-    let streams = |streams: Vec<Vec<&BundleId>>| -> Vec<Vec<BundleId>> {
-        streams.into_iter().map(|ids| ids.into_iter().cloned().collect()).collect()
-    };
-    let shown = Shown {
-        simulation: args.simulate.then(|| plan.simulate(LANES)),
-        workstreams: args.workstreams.then(|| streams(plan.workstreams())),
-        batch,
-        plan,
-        stands_on,
-        file,
-        fate,
-    };
-    let document = Document::of(&shown, cx);
-    let report = PlanReport { document, shown: Some(shown) };
-    Ok(match fate {
-        Fate::Is(Currency::Stale) if args.check => Response::new(report, Exit::Waiting),
-        // What is shown would be planned now, but drivers do not follow it before it is written.
-        Fate::Is(Currency::Stale) => Response::done(report).failed(lanes_file::outdated(cx)?),
-        Fate::Is(_) | Fate::Would(_) | Fate::Written => Response::done(report),
-    })
-}
-
-/// A plan, or the reasons against it.
-#[derive(serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct PlanReport {
-    #[serde(flatten)]
-    document: Document,
-    #[serde(skip)]
-    shown: Option<Shown>,
-}
-
-impl Report for PlanReport {
-    const KIND: &'static str = "plan";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        self.shown.as_ref().map_or(Ok(()), |shown| view::show(shown, cx, out))
-    }
-
-    fn table(&self, _: &Context<'_>) -> Option<Table> {
-        let Shown { plan, file, .. } = self.shown.as_ref()?;
-        let mut table = Table::new(&["wave", "id", "group", "after", "not beside"]);
-        let joined = |ids: Vec<&BundleId>| -> String {
-            ids.into_iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ")
-        };
-        let edges = plan.edges();
-        for (wave, ids) in plan.waves().into_iter().enumerate() {
-            for id in ids {
-                let group = file.groups.iter().find(|group| group.bundles.contains(id));
-                let after = edges.iter().filter(|edge| edge.dependant == *id);
-                let rivals = plan.rivals_of(id).into_iter().map(|(other, _)| other);
-                table.row([
-                    (wave + 1).to_string(),
-                    id.to_string(),
-                    group.map_or_else(String::new, |group| group.id.to_string()),
-                    joined(after.map(|edge| &edge.prerequisite).collect()),
-                    joined(rivals.collect()),
-                ]);
-            }
-        }
-        Some(table)
-    }
-}
-
-/// The parts of a plan to show.
-struct Shown {
-    batch: Batch,
-    plan: Plan,
-    /// The results that each bundle would be built on if it started now; those without any are left out.
-    stands_on: BTreeMap<BundleId, Vec<BundleId>>,
-    file: LanesFile,
-    fate: Fate,
-    simulation: Option<Simulation>,
-    workstreams: Option<Vec<Vec<BundleId>>>,
-}
-
-/// The fate of `lanes.json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Unchanged.
-    Is(Currency),
-    /// `--write` would change it.
-    Would(Currency),
-    Written,
-}
-
-fn load(args: &Args, cx: &Context<'_>, site: &WorkspaceConfig) -> Result<Batch, Failure> {
-    if args.ids.is_empty() {
-        return Ok(Batch::of_all(site)?);
-    }
-    let bundles = cx.require_bundles(&args.ids)?;
-    let ids: BTreeSet<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
-    Ok(Batch::of(site, &ids)?)
-}
-
-/// Returns the results that bundles would stand on beyond their branches.
-fn foundations(
-    plan: &Plan,
-    cx: &Context<'_>,
-    site: &WorkspaceConfig,
-) -> Result<BTreeMap<BundleId, Vec<BundleId>>, Failure> {
-    let workspace = cx.workspace()?;
-    let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));
-    let all = pdca_driver::would_all_stand_on(site, &bundles.collect::<Result<Vec<_>, _>>()?);
-    // A bundle that waits for a prerequisite is shown with its dependencies, and `why` says more.
-    let known = all.into_iter().filter_map(|(id, on)| Some((id, on.ok()?)));
-    Ok(known.filter(|(_, on)| !on.is_empty()).collect())
-}
-
-/// Writes `lanes.json` with `--write`.
-fn write(
-    args: &Args,
-    cx: &Context<'_>,
-    batch: &Batch,
-    kept: Option<&Kept>,
-    file: &LanesFile,
-    currency: Currency,
-) -> Result<Fate, Failure> {
-    if !args.write {
-        return Ok(Fate::Is(currency));
-    }
-    if let Some(kept) = kept {
-        kept.require_all_named(batch, cx)?;
-    }
-    if cx.globals.dry_run {
-        return Ok(Fate::Would(currency));
-    }
-    lanes_file::store(cx, file)?;
-    Ok(Fate::Written)
+    pdca_planning::plan(&request, cx)
 }

@@ -18,10 +18,10 @@ use pdca_state::{BundleId, State};
 pub(super) use output::{Row, lines, rows};
 
 use super::integrate::unknown;
-use super::plan::rejected;
 use super::run;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
+use crate::explain::rejection::rejected;
 use crate::failure::{Failure, Problem};
 use crate::process_env;
 use crate::report::Response;

@@ -11,16 +11,16 @@ use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
-use super::plan::rejection::explained;
-use super::plan::words;
-use super::plan::{Kept, rejected};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
+use crate::explain::rejection::{explained, rejected};
 use crate::failure::{Failure, Place, Problem};
 use crate::globals::EventsArg;
 use crate::report::{Report, Response};
 use crate::session;
 use crate::style::printable;
+use crate::words;
+use pdca_planning::Kept;
 
 /// Build, gate and review bundles until a person has to decide
 ///

@@ -27,8 +27,8 @@ use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
 use crate::style::{ColorWhen, Painted, one_line, printable};
 
-use super::plan::words;
-use super::runs::run_lines;
+use crate::words;
+use pdca_upkeep::runs::run_lines;
 
 /// Show the state of every bundle, or everything about one
 ///

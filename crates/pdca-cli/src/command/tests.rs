@@ -1,5 +1,6 @@
 mod config;
 mod lanes;
+mod one_document;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

@@ -1,3 +1,5 @@
+mod lanes_file;
+
 use crate::exit::Exit;
 use crate::testing::Desk;
 

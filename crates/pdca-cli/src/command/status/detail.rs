@@ -10,12 +10,12 @@ use pdca_state::{
 };
 use serde::Serialize;
 
-use crate::command::plan::words;
 use crate::command::queue::{open_texts, standing_index};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
+use crate::words;
 
 use super::{Row, paint};
 

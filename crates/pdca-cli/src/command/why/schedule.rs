@@ -11,11 +11,12 @@ use pdca_snapshot::{WorkspaceSnapshot, ago, timestamp};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
-use crate::command::plan::rejection::{explained, place};
-use crate::command::plan::{Kept, words};
 use crate::context::Context;
+use crate::explain::rejection::{explained, place};
 use crate::failure::Failure;
 use crate::session;
+use crate::words;
+use pdca_planning::Kept;
 
 /// The most idle rivals that are named.
 const NAMED: usize = 5;

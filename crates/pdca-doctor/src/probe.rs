@@ -9,10 +9,10 @@ use pdca_process::{Cancel, Tool};
 use pdca_state::Money;
 use serde::Serialize;
 
-use super::{Health, Row};
-use crate::context::Context;
-use crate::session;
-use crate::workspace::Workspace;
+use crate::{Health, Row};
+use pdca_front::context::Context;
+use pdca_front::session;
+use pdca_front::workspace::Workspace;
 
 /// The longest that a program may take to tell its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);
@@ -196,7 +196,7 @@ fn in_words(answer: &Answer) -> String {
 
 /// The first line of a text, cut where it is long.
 fn one_line(text: &str) -> String {
-    let text = crate::style::printable(text.lines().next().unwrap_or_default());
+    let text = pdca_front::style::printable(text.lines().next().unwrap_or_default());
     text.chars().take(200).collect()
 }
 

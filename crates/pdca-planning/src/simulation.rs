@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::style::printable;
 
-use super::document::EdgeRow;
-use super::words;
+use crate::document::EdgeRow;
+use crate::words;
 
 /// The width of the longest bar.
 const BAR: usize = 48;
@@ -19,7 +19,7 @@ const BAR: usize = 48;
 /// The JSON of `plan --simulate`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Prediction {
+pub(crate) struct Prediction {
     /// `bundles` if no duration is known, else `milliseconds`.
     unit: &'static str,
     work: u64,
@@ -50,7 +50,7 @@ struct Cost {
 }
 
 impl Prediction {
-    pub(super) fn of(simulation: &Simulation) -> Self {
+    pub(crate) fn of(simulation: &Simulation) -> Self {
         let spans = simulation.makespans.iter();
         Self {
             unit: match simulation.unit {
@@ -94,7 +94,7 @@ impl Cost {
 }
 
 /// Prints the plot.
-pub(super) fn show(
+pub(crate) fn show(
     simulation: &Simulation,
     cx: &Context<'_>,
     out: &mut dyn Write,

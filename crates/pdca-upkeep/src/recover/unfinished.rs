@@ -10,8 +10,8 @@ use pdca_snapshot::RunRow;
 use pdca_state::BundleId;
 
 use super::Recovery;
-use crate::command::integrate::ending;
 use crate::context::Context;
+use crate::explain::integrate::ending;
 use crate::failure::Failure;
 use crate::process_env;
 use crate::session;
@@ -103,10 +103,7 @@ fn sentence(follows: &NextAction) -> Option<String> {
 }
 
 /// Mentions active integrations to a person who asked about runs while none is active.
-pub(in crate::command) fn mention(
-    site: &WorkspaceConfig,
-    err: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(crate) fn mention(site: &WorkspaceConfig, err: &mut dyn Write) -> Result<(), Failure> {
     for sighting in integrations(site)? {
         let id = &sighting.id;
         let waits = sighting.state.as_ref().ok().and_then(|state| state.block.as_ref());

@@ -1,8 +1,5 @@
 //! Reads, checks and replaces `lanes.json`.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
@@ -22,7 +19,7 @@ const MAX_LEN: u64 = 64 << 20;
 
 /// Compares the file with what would be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Currency {
+pub enum Currency {
     Absent,
     /// It was made from the present declarations.
     Current,
@@ -31,7 +28,7 @@ pub(crate) enum Currency {
 }
 
 impl Currency {
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Currency::Absent => "absent",
             Currency::Current => "current",
@@ -42,14 +39,14 @@ impl Currency {
 
 /// A valid `lanes.json`.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) file: LanesFile,
+pub struct Kept {
+    pub file: LanesFile,
 }
 
 impl Kept {
     /// Reads the file; `None` if there is none. A damaged one is an error, because planning
     /// without it would move started work.
-    pub(crate) fn load(cx: &Context<'_>) -> Result<Option<Self>, Failure> {
+    pub fn load(cx: &Context<'_>) -> Result<Option<Self>, Failure> {
         let path = path(cx)?;
         let Some(bytes) = files::read_bounded(&path, MAX_LEN)? else { return Ok(None) };
         match LanesFile::parse(&bytes) {
@@ -68,7 +65,7 @@ impl Kept {
 
     /// Compares the file with the present declarations. Bundles of it that are finished by now still count, so that
     /// it does not become stale by being carried out.
-    pub(crate) fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
+    pub fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
         let mut ids: BTreeSet<BundleId> =
             Batch::of_all(site)?.items.into_iter().map(|item| item.id).collect();
         ids.extend(self.bundles().cloned());
@@ -79,7 +76,7 @@ impl Kept {
 
     /// Returns the groups that a driver has to follow; none without a file. A damaged or stale
     /// one is an error, because ignoring it silently would break the plan that it records.
-    pub(crate) fn require_groups(
+    pub fn require_groups(
         cx: &Context<'_>,
         site: &WorkspaceConfig,
     ) -> Result<Vec<Vec<BundleId>>, Failure> {
@@ -93,7 +90,7 @@ impl Kept {
     }
 
     /// Returns an error if an unfinished bundle with a group is left out: it would lose its letter.
-    pub(super) fn require_all_named(&self, batch: &Batch, cx: &Context<'_>) -> Result<(), Failure> {
+    pub(crate) fn require_all_named(&self, batch: &Batch, cx: &Context<'_>) -> Result<(), Failure> {
         let is_open = |id: &&BundleId| match batch.outside.standing(id) {
             Some(ItemState::Active | ItemState::Waiting | ItemState::Built | ItemState::Red) => {
                 true
@@ -117,14 +114,14 @@ impl Kept {
 }
 
 /// Returns the error about a stale file.
-pub(super) fn outdated(cx: &Context<'_>) -> Result<Failure, Failure> {
+pub(crate) fn outdated(cx: &Context<'_>) -> Result<Failure, Failure> {
     Ok(Failure::usage(format!("{FILE} is out of date: the briefs declare something else by now"))
         .at(Place::file(path(cx)?))
         .hint(format!("`pdca plan --write` plans again, no group gets another letter; without {FILE} there are no groups")))
 }
 
 /// Replaces the file.
-pub(super) fn store(cx: &Context<'_>, file: &LanesFile) -> Result<(), Failure> {
+pub(crate) fn store(cx: &Context<'_>, file: &LanesFile) -> Result<(), Failure> {
     let path = path(cx)?;
     files::replace(&path, file.to_json().as_bytes()).map_err(|error| {
         Failure::new(Exit::Unexpected, format!("{FILE} cannot be written"))

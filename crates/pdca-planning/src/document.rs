@@ -8,15 +8,16 @@ use pdca_state::BundleId;
 use serde::Serialize;
 
 use crate::context::Context;
-
-use super::rejection::{explained, place};
-use super::simulation::Prediction;
-use super::{Currency, Fate, Shown, lanes_file};
+use crate::explain::rejection::{explained, place};
+use crate::lanes_file::{self, Currency};
+use crate::plan::{Fate, Shown};
+use crate::simulation::Prediction;
+use crate::words;
 
 /// The JSON of a plan. A rejected one has only problems.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// A digest of the declarations.
     digest: Option<String>,
     order: Vec<BundleId>,
@@ -45,7 +46,7 @@ pub(super) struct Document {
 /// A dependency inside the batch.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct EdgeRow {
+pub(crate) struct EdgeRow {
     from: BundleId,
     to: BundleId,
     rule: &'static str,
@@ -56,13 +57,13 @@ pub(super) struct EdgeRow {
 }
 
 impl EdgeRow {
-    pub(super) fn of(edge: &Edge) -> Self {
+    pub(crate) fn of(edge: &Edge) -> Self {
         let (from, to) = (edge.prerequisite.clone(), edge.dependant.clone());
         Self {
             from,
             to,
             rule: "depends_on",
-            awaits: super::words::awaits(edge.awaits),
+            awaits: words::awaits(edge.awaits),
             file: edge.place.file.to_string(),
             line: edge.place.line,
         }
@@ -108,7 +109,7 @@ struct ProblemRow {
 }
 
 impl Document {
-    pub(super) fn of(shown: &Shown, cx: &Context<'_>) -> Self {
+    pub(crate) fn of(shown: &Shown, cx: &Context<'_>) -> Self {
         let Shown { batch, plan, stands_on, file, fate, simulation, workstreams } = shown;
         let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
         let remarks = batch.remarks.iter().map(|remark| NoticeRow {
@@ -145,7 +146,7 @@ impl Document {
         }
     }
 
-    pub(super) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Self {
+    pub(crate) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Self {
         let problems = rejection.problems.iter().map(|problem| ProblemRow::of(problem, cx));
         Self { problems: problems.collect(), ..Self::default() }
     }
@@ -188,7 +189,7 @@ impl ProblemRow {
         Self {
             kind: "failed",
             bundles: vec![one.id.clone()],
-            message: super::words::failed(one),
+            message: words::failed(one),
             file: one.failure.log.as_ref().map(ToString::to_string).unwrap_or_default(),
             line: 1,
             path: Vec::new(),

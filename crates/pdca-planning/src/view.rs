@@ -9,8 +9,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::style::printable;
 
-use super::rejection::place;
-use super::{Currency, Fate, Shown, lanes_file, simulation, words};
+use crate::explain::rejection::{explained, place};
+use crate::lanes_file::{self, Currency};
+use crate::plan::{Fate, Shown};
+use crate::{simulation, words};
 
 /// The most pairs that are listed without `-v`.
 const SHOWN: usize = 24;
@@ -18,7 +20,7 @@ const SHOWN: usize = 24;
 /// The indentation of a section.
 const INDENT: usize = 6;
 
-pub(super) fn show(shown: &Shown, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn show(shown: &Shown, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let page = Page { shown, cx };
     page.headline(out)?;
     if !shown.batch.items.is_empty() {
@@ -255,7 +257,7 @@ impl Page<'_> {
         }
         self.section("left alone", "the rest starts without them", out)?;
         for problem in left {
-            let told = super::rejection::explained(problem, self.cx);
+            let told = explained(problem, self.cx);
             let at = place(problem.place(), self.cx).show(&self.cx.env.cwd);
             let said = format!("{}  ({at})", told.what);
             writeln!(out, "  {}", printable(&said))?;

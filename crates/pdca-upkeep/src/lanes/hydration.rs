@@ -6,7 +6,7 @@ use pdca_driver::WorkspaceConfig;
 use pdca_lanes::{Hydrate, HydratePhase, Hydrated, Lane, LaneKind, PrivateNames, Target};
 use pdca_process::{Cancel, Env, Sandbox, Sign};
 
-use super::{Place, explain};
+use super::{WorkspaceLanes, explain};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::session::{self, Interrupts};
@@ -18,8 +18,8 @@ fn confined(site: &WorkspaceConfig, lane: &Lane, names: &PrivateNames) -> Sandbo
 }
 
 /// Hydrates a lane, unless it is in use or has changes: then the next user of the lane does.
-pub(super) fn hydrate(
-    place: &Place<'_>,
+pub(crate) fn hydrate(
+    place: &WorkspaceLanes<'_>,
     slot: u32,
     kind: LaneKind,
     target: &Target,

@@ -11,15 +11,14 @@ use pdca_state::{Artifact, Brief, Bundle, BundleId, Label};
 use serde_json::{Map, Value, json};
 
 use super::source::{self, Source};
-use super::{Work, explain};
-use crate::command::new::template;
+use super::{SelectionRun, explain};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
-use crate::session;
+use crate::{session, template};
 
 /// Writes the drafts of one batch.
 pub(super) struct Drafter<'w> {
-    work: &'w Work<'w>,
+    work: &'w SelectionRun<'w>,
     template: String,
     site: WorkspaceConfig,
     notes: bool,
@@ -38,7 +37,11 @@ pub(super) struct Drafted {
 }
 
 impl<'w> Drafter<'w> {
-    pub(super) fn new(work: &'w Work<'w>, notes: bool, new: &[&Record]) -> Result<Self, Failure> {
+    pub(super) fn new(
+        work: &'w SelectionRun<'w>,
+        notes: bool,
+        new: &[&Record],
+    ) -> Result<Self, Failure> {
         let by_program = work.workspace.config.tracker.notes_cmd.is_some()
             || matches!(work.source, Source::Gh { .. });
         let descriptions = if notes && !by_program && !new.is_empty() {

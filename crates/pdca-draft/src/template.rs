@@ -11,13 +11,13 @@ use pdca_config::scaffold::BRIEF_TEMPLATE;
 const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// Returns the template of the workspace, or the built-in one.
-pub(in crate::command) fn load(workspace: &Workspace) -> Result<String, Failure> {
+pub(crate) fn load(workspace: &Workspace) -> Result<String, Failure> {
     let own = text_of(&workspace.templates_dir.join("brief.md.tpl"))?;
     Ok(own.unwrap_or_else(|| BRIEF_TEMPLATE.to_owned()))
 }
 
 /// Reads a text; `None` if there is no such file.
-pub(in crate::command) fn text_of(path: &Utf8Path) -> Result<Option<String>, Failure> {
+pub(crate) fn text_of(path: &Utf8Path) -> Result<Option<String>, Failure> {
     let Some(bytes) = files::read_bounded(path, MAX_TEMPLATE)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -27,7 +27,7 @@ pub(in crate::command) fn text_of(path: &Utf8Path) -> Result<Option<String>, Fai
 }
 
 /// Fills a template. The title is inserted as it is, on one line.
-pub(in crate::command) fn fill(template: &str, id: &str, title: Option<&str>) -> String {
+pub(crate) fn fill(template: &str, id: &str, title: Option<&str>) -> String {
     let title = title
         .map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "))
         .filter(|title| !title.is_empty());

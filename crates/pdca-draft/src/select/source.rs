@@ -5,14 +5,13 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Cancel, Tool, ToolError};
 use pdca_publish::Gh;
 use pdca_select::{Pool, Selector};
 use pdca_state::BundleId;
 
-use super::Args;
-use super::explain;
+use super::{Export, explain};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
@@ -40,56 +39,62 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn open(args: &Args, cx: &Context<'_>) -> Result<Self, Failure> {
-        if let Some(path) = &args.from_csv {
-            let separator = args.separator.as_deref().map(separator).transpose()?;
-            if path == "-" {
-                let name = "standard input".to_owned();
-                let file = spool(&mut io::stdin().lock())?;
-                return Ok(Self::Csv { place: name.clone().into(), name, file, separator });
-            }
-            let place = cx.env.cwd.join(path);
-            let failed = |error: &io::Error| {
-                Failure::from_error(Exit::Usage, error)
-                    .at(Place::file(&*place))
-                    .hint("name a CSV file that can be read; `-` is standard input")
+    pub(super) fn open(from: Export<'_>, cx: &Context<'_>) -> Result<Self, Failure> {
+        match from {
+            Export::Csv { path, separator } => Self::open_csv(path, separator, cx),
+            Export::Gh(repo) => Self::open_gh(repo),
+            Export::Configured => match &cx.workspace()?.config.select.cmd {
+                Some(command) => Ok(Self::Command { command: command.clone() }),
+                None => Err(Failure::usage("no export is named").hint(
+                    "`pdca select --from-csv FILE`, `--from-gh OWNER/REPO`, or set `cmd` in [select]",
+                )),
+            },
+        }
+    }
+
+    fn open_csv(path: &Utf8Path, given: Option<&str>, cx: &Context<'_>) -> Result<Self, Failure> {
+        let separator = given.map(separator).transpose()?;
+        if path == "-" {
+            let name = "standard input".to_owned();
+            let file = spool(&mut io::stdin().lock())?;
+            return Ok(Self::Csv { place: name.clone().into(), name, file, separator });
+        }
+        let place = cx.env.cwd.join(path);
+        let failed = |error: &io::Error| {
+            Failure::from_error(Exit::Usage, error)
+                .at(Place::file(&*place))
+                .hint("name a CSV file that can be read; `-` is standard input")
+        };
+        let mut file = File::open(&place).map_err(|error| {
+            let what = if error.kind() == io::ErrorKind::NotFound {
+                "there is no such file".to_owned()
+            } else {
+                error.to_string()
             };
-            let mut file = File::open(&place).map_err(|error| {
-                let what = if error.kind() == io::ErrorKind::NotFound {
-                    "there is no such file".to_owned()
-                } else {
-                    error.to_string()
-                };
-                failed(&io::Error::new(error.kind(), what))
-            })?;
-            let meta = file.metadata().map_err(|error| failed(&error))?;
-            if meta.is_dir() {
-                return Err(failed(&io::Error::other("this is a directory")));
-            }
-            if !meta.is_file() {
-                // A pipe can be read once only.
-                file = spool(&mut file)?;
-            }
-            return Ok(Self::Csv { name: path.to_string(), place, file, separator });
+            failed(&io::Error::new(error.kind(), what))
+        })?;
+        let meta = file.metadata().map_err(|error| failed(&error))?;
+        if meta.is_dir() {
+            return Err(failed(&io::Error::other("this is a directory")));
         }
-        if let Some(repo) = &args.from_gh {
-            let parts: Vec<&str> = repo.split('/').collect();
-            let is_plain = |part: &&str| {
-                let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-                !part.is_empty() && !part.starts_with('-') && part.chars().all(legal)
-            };
-            if !(2..=3).contains(&parts.len()) || !parts.iter().all(is_plain) {
-                return Err(Failure::usage(format!("`{repo}` is no repository"))
-                    .hint("write it as `--from-gh owner/repo`"));
-            }
-            return Ok(Self::Gh { repo: repo.clone() });
+        if !meta.is_file() {
+            // A pipe can be read once only.
+            file = spool(&mut file)?;
         }
-        match &cx.workspace()?.config.select.cmd {
-            Some(command) => Ok(Self::Command { command: command.clone() }),
-            None => Err(Failure::usage("no export is named").hint(
-                "`pdca select --from-csv FILE`, `--from-gh OWNER/REPO`, or set `cmd` in [select]",
-            )),
+        Ok(Self::Csv { name: path.to_string(), place, file, separator })
+    }
+
+    fn open_gh(repo: &str) -> Result<Self, Failure> {
+        let parts: Vec<&str> = repo.split('/').collect();
+        let is_plain = |part: &&str| {
+            let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            !part.is_empty() && !part.starts_with('-') && part.chars().all(legal)
+        };
+        if !(2..=3).contains(&parts.len()) || !parts.iter().all(is_plain) {
+            return Err(Failure::usage(format!("`{repo}` is no repository"))
+                .hint("write it as `--from-gh owner/repo`"));
         }
+        Ok(Self::Gh { repo: repo.to_owned() })
     }
 
     /// The source as people are told it.

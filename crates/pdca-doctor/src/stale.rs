@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::Target;
 
-use super::Row;
-use crate::command::lanes::span;
+use crate::Row;
+use pdca_front::words::age;
 
 /// The places of git's locks in a repository, except for refs.
 const PLACES: [&str; 5] =
@@ -47,7 +47,7 @@ fn row(what: &str, lock: &Utf8Path, holder: Option<&String>, now: i64) -> Row {
         found.as_ref().map_or_else(String::new, |found| format!(" of user {}", found.uid()));
     let age = found
         .and_then(|found| found.modified().ok())
-        .map_or_else(String::new, |made| format!(", {} old", span(seconds_since(made, now))));
+        .map_or_else(String::new, |made| format!(", {} old", age(seconds_since(made, now))));
     Row::warning(
         what,
         format!("{lock}{owner} is there{age}, and no process that can be seen has it open"),
@@ -103,46 +103,4 @@ fn holders() -> BTreeMap<Utf8PathBuf, String> {
         }
     }
     holders
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::testing::Desk;
-
-    fn desk() -> (Desk, camino::Utf8PathBuf) {
-        let desk = Desk::new();
-        let repo = desk.workspace.target("app");
-        repo.write("a", "a\n");
-        repo.commit("first");
-        desk.workspace
-            .config("[[targets]]\nname = \"app\"\npath = \"../app\"\nbranch = \"main\"\n");
-        let git = repo.path().canonicalize_utf8().unwrap().join(".git");
-        (desk, git)
-    }
-
-    #[test]
-    fn d2_a_stale_lock_of_git_in_the_users_repository_is_told_with_its_owner_and_stays() {
-        let (desk, git) = desk();
-        for name in ["packed-refs.lock", "refs/heads/main.lock"] {
-            fs_err::write(git.join(name), "").unwrap();
-        }
-        let told = desk.run(&["doctor"]);
-        let user = rustix::process::geteuid().as_raw();
-        for name in ["packed-refs.lock", "refs/heads/main.lock"] {
-            let lock = format!(".git/{name} of user {user} is there");
-            assert!(told.out.contains(&lock), "{told}");
-            assert!(git.join(name).exists());
-        }
-        assert!(told.out.contains("no process that can be seen has it open"), "{told}");
-    }
-
-    #[test]
-    fn d3_a_lock_of_git_that_a_process_has_open_is_told_with_that_process() {
-        let (desk, git) = desk();
-        let held = fs_err::File::create(git.join("packed-refs.lock")).unwrap();
-        let told = desk.run(&["doctor"]);
-        let me = format!("process {} (", std::process::id());
-        assert!(told.out.contains(&me) && told.out.contains("a git command is at work"), "{told}");
-        drop(held);
-    }
 }

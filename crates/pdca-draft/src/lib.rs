@@ -1,0 +1,17 @@
+//! Bundles before they are planned: a brief from a template, and a batch of drafts from a tracker's export.
+//!
+//! `pdca-select` reads an export and decides what is in a batch; this crate opens the export, and writes the bundles.
+//!
+//! # Invariants
+//! - An existing brief is never overwritten, and an existing bundle is left alone.
+//! - A draft appears with all its files at once; the index of its batch is written before the first one.
+//! - An export that is wrong leaves nothing behind.
+
+mod new;
+mod select;
+mod template;
+
+pub use new::{NewBundle, NewReport, new};
+pub use select::{Export, SelectReport, Selection, select};
+
+use pdca_front::{context, exit, failure, report, session, style, workspace};
