@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    act, config_show, demo, forecast, gates, guard, init, integrate, log, publish, queue, replay,
-    resolve, run, signoff, status, verify, why,
+    act, config_show, demo, forecast, gates, guard, init, integrate, publish, queue, resolve, run,
+    signoff, status, verify, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -37,13 +37,13 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::lanes::provision::ProvisionReport>(),
         one::<pdca_upkeep::lanes::remove::Removal>(),
         one::<pdca_upkeep::lanes::reset::ResetReport>(),
-        one::<log::LogReport>(),
+        one::<pdca_transcript::LogReport>(),
         one::<pdca_draft::NewReport>(),
         one::<pdca_planning::PlanReport>(),
         one::<publish::output::PublishReport>(),
         one::<queue::Queue>(),
         one::<pdca_upkeep::RecoverReport>(),
-        one::<replay::ReplayReport>(),
+        one::<pdca_transcript::ReplayReport>(),
         one::<resolve::output::ResolveReport>(),
         one::<run::DryRun>(),
         one::<run::RunReport>(),
