@@ -78,9 +78,8 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-driver" => Place::Level(4),
         "pdca-config" | "pdca-snapshot" => Place::Level(5),
         "pdca-front" => Place::Level(6),
-        "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-transcript" | "pdca-upkeep" => {
-            Place::Level(7)
-        }
+        "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-transcript"
+        | "pdca-upkeep" => Place::Level(7),
         "pdca-cli" => Place::Level(8),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,

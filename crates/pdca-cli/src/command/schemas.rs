@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    act, config_show, demo, forecast, gates, guard, init, integrate, publish, queue, resolve, run,
+    config_show, demo, forecast, gates, guard, init, integrate, publish, queue, resolve, run,
     signoff, status, verify, why,
 };
 use crate::json::{Empty, schema_of};
@@ -16,11 +16,11 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<Nothing>(),
         one::<Page>(),
         one::<pdca_upkeep::AbortReport>(),
-        one::<act::diff::BaselineDiff>(),
-        one::<act::index::ActIndex>(),
-        one::<act::log::LogEntry>(),
-        one::<act::resolve::WatchedSignals>(),
-        one::<act::review::Reviewed>(),
+        one::<pdca_act_log::BaselineDiff>(),
+        one::<pdca_act_log::ActIndex>(),
+        one::<pdca_act_log::LogEntry>(),
+        one::<pdca_act_log::WatchedSignals>(),
+        one::<pdca_act_log::Reviewed>(),
         one::<pdca_upkeep::CleanupReport>(),
         one::<config_show::ConfigReport>(),
         one::<config_show::Trusted>(),

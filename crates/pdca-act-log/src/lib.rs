@@ -1,0 +1,104 @@
+//! The Act log of a workspace: what the cycles show, the entry of a review, the signals it watches, what changed since.
+//!
+//! `pdca-act` finds the patterns in what it is given; this crate knows where a workspace keeps the parts of its process, and
+//! writes the log.
+//!
+//! # Invariants
+//! - One recorder at a time: the process directory is locked while the log is read, appended to and replaced.
+//! - An interrupted record is finished before another is begun, so no entry is lost or written twice.
+//! - What a leaf wrote is recorded only after a person agreed.
+
+mod diff;
+mod index;
+mod log;
+mod resolve;
+mod review;
+
+pub use diff::{BaselineDiff, diff};
+pub use index::{ActIndex, index};
+pub use log::{LogEntry, entry};
+pub use resolve::{Resolve, WatchedSignals, resolve};
+pub use review::{ReviewRequest, Reviewed, review};
+
+use camino::Utf8Path;
+use pdca_act::{Baseline, Source};
+use pdca_front::{context, cost, exit, failure, report, session, style, workspace};
+use pdca_state::{Bundle, BundleId, RootError};
+
+use failure::Failure;
+use workspace::{FILE, Workspace};
+
+/// Returns every bundle, completed ones included.
+fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
+    let root = &workspace.bundle_root;
+    let mut bundles = match root.list() {
+        Err(RootError::Missing { .. }) => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    bundles.extend(root.list_completed()?);
+    Ok(bundles)
+}
+
+/// Files and directories by which agents are instructed, and rules of scanners, as far as a workspace has them.
+const INSTRUCTIONS: [&str; 6] =
+    ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".aider.conf.yml", "opencode.json", ".semgrep.yml"];
+const INSTRUCTION_DIRS: [&str; 6] = [
+    ".claude/agents",
+    ".claude/commands",
+    ".codex",
+    ".gemini/commands",
+    ".opencode/agent",
+    ".semgrep",
+];
+
+/// Returns the parts of the process: the templates, the process directory, prompts and agent files, and the tables of
+/// `pdca.toml` that decide how cycles run.
+fn sources(workspace: &Workspace) -> Vec<Source> {
+    let paths = &workspace.config.paths;
+    let directory = |name: &str, path: &Utf8Path| Source::Directory {
+        name: name.to_owned(),
+        path: path.to_owned(),
+    };
+    let mut sources = vec![
+        directory(paths.templates_dir.as_str(), &workspace.templates_dir),
+        directory(paths.process_dir.as_str(), &workspace.process_dir),
+    ];
+    let instructions = INSTRUCTIONS.into_iter().map(str::to_owned);
+    for file in prompts(workspace).into_iter().chain(instructions) {
+        sources.push(Source::File { path: workspace.root.join(&file), name: file });
+    }
+    sources
+        .extend(INSTRUCTION_DIRS.into_iter().map(|dir| directory(dir, &workspace.root.join(dir))));
+    if let Some(file) = &workspace.file {
+        sources.extend(["driver", "gates", "leaves"].map(|key| Source::Table {
+            name: format!("{FILE} [{key}]"),
+            path: file.clone(),
+            key: key.to_owned(),
+        }));
+    }
+    sources
+}
+
+/// Digests the parts of the process. The second value lists what could not be read.
+fn baseline(workspace: &Workspace) -> (Baseline, Vec<String>) {
+    Baseline::collect(&sources(workspace))
+}
+
+/// Returns the prompt files of leaves, as configured.
+fn prompts(workspace: &Workspace) -> Vec<String> {
+    let leaves = &workspace.config.leaves;
+    let all = leaves.all().map(|(_, _, leaf)| leaf).chain(&leaves.builder_variant);
+    let mut files: Vec<String> =
+        all.filter_map(|leaf| leaf.prompt_file.as_ref()).map(ToString::to_string).collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+fn ids(ids: &[BundleId]) -> String {
+    ids.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
