@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, CostTotal, Element, GateReport, GateResult, GateRow,
-    LoadError, SignoffOutcome, State, Summary, files, named_paths,
+    LoadError, SignoffOutcome, State, Summary, SummaryItem, files, named_paths,
 };
 use serde::{Serialize, Serializer};
 
@@ -230,15 +230,10 @@ fn earlier_attempts(dir: &Utf8Path) -> (Vec<Attempt>, Vec<String>) {
 }
 
 fn needs_human(summary: &Summary) -> Vec<NeedsHuman> {
-    let open: std::collections::HashSet<&str> = summary
-        .open_items()
-        .iter()
-        .map(|line| line.trim_start_matches("- [ ]").trim_start())
-        .collect();
-    let item = |text: &String| NeedsHuman {
-        open: open.contains(text.as_str()),
-        standing: is_standing(text),
-        text: one_line(text),
+    let item = |item: &SummaryItem| NeedsHuman {
+        open: item.open,
+        standing: is_standing(&item.text),
+        text: one_line(&item.text),
     };
     summary.items().iter().map(item).collect()
 }

@@ -75,7 +75,7 @@ pub(crate) fn with_drift(
 
 fn tell_outside(cx: &Driver<'_>, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
     // An unreadable patch gets a row of its own.
-    if let Ok(outside) = outside(brief, patch)
+    if let Ok(outside) = undeclared_paths(brief, patch)
         && !outside.is_empty()
     {
         if let Some(drifts) = cx.drifts {
@@ -112,7 +112,7 @@ fn declared<'s>(config: &WorkspaceConfig, snapshot: &'s Snapshot) -> Option<&'s 
 /// Returns the written paths that no `Touches` glob of the brief covers, sorted.
 ///
 /// Globs carry no target prefix here: a change is of one repository.
-fn outside(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, PatchError> {
+pub fn undeclared_paths(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, PatchError> {
     // An invalid glob covers nothing, so it excuses no path.
     let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
     let touches: Vec<Pattern> = brief.touches().iter().filter_map(parse).collect();
@@ -128,7 +128,7 @@ fn row(brief: &Brief, patch: &[u8], drift: Drift) -> Option<GateRow> {
         Drift::Fail => true,
         Drift::Off => return None,
     };
-    let (result, evidence, note) = match outside(brief, patch) {
+    let (result, evidence, note) = match undeclared_paths(brief, patch) {
         Ok(outside) if outside.is_empty() => return None,
         Ok(outside) => {
             let shown: Vec<String> =
@@ -193,7 +193,8 @@ deleted file mode 100644
 
     #[test]
     fn moved_removed_and_mode_only_files_are_touched() {
-        let outside = |touches: &str| outside(&of(touches), PATCH.as_bytes()).unwrap().join(" ");
+        let outside =
+            |touches: &str| undeclared_paths(&of(touches), PATCH.as_bytes()).unwrap().join(" ");
         assert_eq!(outside("src"), "docs/old.md gone run.sh");
         assert_eq!(outside("src, docs/*.md, gone, run.sh"), "");
         assert_eq!(outside("src/[b-a].rs"), "docs/old.md gone run.sh src/a.rs src/new.md");

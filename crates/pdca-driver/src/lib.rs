@@ -86,7 +86,7 @@ pub use config::{
     IterateFrom, LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig,
     WorkspaceDirs,
 };
-pub use drift::{Drifted, is_drift_outdated};
+pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
 pub use interactive::{plan, propose, review_cycles};
 pub use job::Jobs;
@@ -101,6 +101,7 @@ pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use preflight::{
     Fit, LaneNeeds, Reckoning, Room, Short, fit_lanes, fit_ports, reckon_lanes, room,
 };
+pub use protected::protected_paths;
 pub use refold::{Staleness, stale_results};
 pub use run::{
     AbortError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run, RunError,

@@ -63,7 +63,7 @@ const READ_BY: [(&str, &[&str]); 4] = [
 
 /// Returns the protected paths that a patch writes, sorted. An unreadable patch has none, because it never
 /// passes its gates.
-pub(crate) fn protected_paths(rows: &Checks, patch: &[u8]) -> Vec<String> {
+pub fn protected_paths(rows: &Checks, patch: &[u8]) -> Vec<String> {
     let mut paths = footprint(patch).unwrap_or_default();
     let words = gate_words(rows);
     paths.retain(|path| is_protected(path, &words));

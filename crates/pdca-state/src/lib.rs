@@ -97,7 +97,9 @@ pub use id::{BundleId, IdError, IdFlaw};
 pub use id_list::{IdList, Named, parse_id_list};
 pub use last_attempt::LastAttempt;
 pub use money::{Dollars, Money, MoneyError};
-pub use patch::{PatchError, PatchFault, PatchScan, footprint, named_paths};
+pub use patch::{
+    PatchError, PatchFault, PatchFile, PatchScan, footprint, named_paths, patch_files,
+};
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};
@@ -108,8 +110,8 @@ pub use signoff::{
 pub use snapshot::{Coverage, Snapshot, SnapshotProblem};
 pub use state::{BriefFact, Reentry, State, StateFacts};
 pub use summary::{
-    Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, assemble, given_up,
-    protected_item,
+    Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, SummaryItem,
+    assemble, given_up, protected_item,
 };
 pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;

@@ -85,6 +85,51 @@ pub fn named_paths(patch: &[u8]) -> Vec<String> {
     read(patch).0.paths()
 }
 
+/// One file of a patch, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchFile<'p> {
+    /// Its new name; the old one if it is removed.
+    pub path: String,
+    /// Its part of the patch, headers included.
+    pub text: &'p [u8],
+    /// The number of added lines.
+    pub added: usize,
+    /// The number of removed lines.
+    pub removed: usize,
+}
+
+/// Returns the files of a patch in order, also of one that git rejects. For reports: nothing is decided by it.
+///
+/// ```
+/// let patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-one\n+two\n+three\n";
+/// let files = pdca_state::patch_files(patch);
+/// assert_eq!((files[0].path.as_str(), files[0].added, files[0].removed), ("x", 2, 1));
+/// ```
+pub fn patch_files(patch: &[u8]) -> Vec<PatchFile<'_>> {
+    let mut ends = vec![0];
+    ends.extend(patch.split_inclusive(|byte| *byte == b'\n').scan(0, |at, line| {
+        *at += line.len();
+        Some(*at)
+    }));
+    let end = |line: usize| ends[line.saturating_sub(1).min(ends.len() - 1)];
+    let file = |(path, lines): (String, Range<usize>)| {
+        let text = &patch[end(lines.start)..end(lines.end)];
+        let (added, removed) = changed_lines(text);
+        PatchFile { path, text, added, removed }
+    };
+    read(patch).0.files.into_iter().map(file).collect()
+}
+
+/// Counts the added and removed lines of one file: those of its hunks, which begin at `@@`.
+fn changed_lines(text: &[u8]) -> (usize, usize) {
+    let lines = text.split(|byte| *byte == b'\n').skip_while(|line| !line.starts_with(b"@@ -"));
+    lines.fold((0, 0), |(added, removed), line| match line.first() {
+        Some(b'+') => (added + 1, removed),
+        Some(b'-') => (added, removed + 1),
+        _ => (added, removed),
+    })
+}
+
 /// Reads a patch to its end. Returns its positions and the first fault.
 fn read(patch: &[u8]) -> (PatchScan, Option<PatchError>) {
     let mut reader = Reader::default();

@@ -74,11 +74,25 @@ impl SignoffField {
 pub struct Summary {
     text: String,
     sections: Vec<Section>,
-    items: Vec<String>,
+    items: Vec<SummaryItem>,
     open_items: Vec<String>,
     cleared_items: Vec<String>,
     signoffs: Vec<SignoffSection>,
     flaws: Vec<SummaryFlaw>,
+}
+
+/// One box of §6.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SummaryItem {
+    /// Its place among all boxes, open and ticked, from 1. Ticking a box moves no number.
+    pub number: usize,
+    /// The text after the box.
+    pub text: String,
+    /// False once it is ticked.
+    pub open: bool,
+    /// It is the validation question that is asked of every bundle.
+    pub standing: bool,
 }
 
 /// One `##` section, in bytes of the text.
@@ -193,22 +207,14 @@ impl Summary {
         &self.cleared_items
     }
 
-    /// The text of every box of §6, open and ticked, in order.
-    pub fn items(&self) -> &[String] {
+    /// Every box of §6, open and ticked, in order.
+    pub fn items(&self) -> &[SummaryItem] {
         &self.items
     }
 
     /// The number of open boxes that are the standing validation question: one or none.
     pub fn open_standing(&self) -> usize {
-        let is_standing = |item: &&String| {
-            let text = item.strip_prefix(OPEN_BOX).unwrap_or(item);
-            is_standing_text(text.trim_start())
-        };
-        match self.open_items.iter().filter(is_standing).count() {
-            1 => 1,
-            // Of two that look alike, at least one is a finding, and it is unknown which.
-            _ => 0,
-        }
+        usize::from(self.items.iter().any(|item| item.open && item.standing))
     }
 
     /// Returns true if there is a §6, without which nothing can be accepted.
@@ -287,16 +293,20 @@ impl Summary {
                 let line = line.text.trim();
                 if let Some(item) = line.strip_prefix(OPEN_BOX) {
                     self.open_items.push(line.to_owned());
-                    self.items.push(item.trim_start().to_owned());
+                    self.items.push(SummaryItem::after(&self.items, item, true));
                     continue;
                 }
                 // Without §6, open boxes count but ticked ones do not: they could be in any section.
                 let cleared = CLEARED_BOXES.iter().find_map(|mark| line.strip_prefix(mark));
                 if let Some(item) = cleared.filter(|_| !is_missing) {
                     self.cleared_items.push(line.to_owned());
-                    self.items.push(item.trim_start().to_owned());
+                    self.items.push(SummaryItem::after(&self.items, item, false));
                 }
             }
+        }
+        // Of two open ones that look alike, at least one is a finding, and it is unknown which.
+        if self.items.iter().filter(|item| item.open && item.standing).count() > 1 {
+            self.items.iter_mut().for_each(|item| item.standing = false);
         }
     }
 
@@ -355,6 +365,14 @@ impl Summary {
             .flat_map(|section| &section.fields)
             .find(|(found, _)| *found == field)
             .map_or("", |(_, range)| self.text[range.clone()].trim())
+    }
+}
+
+impl SummaryItem {
+    fn after(before: &[SummaryItem], text: &str, open: bool) -> Self {
+        let text = text.trim_start();
+        let standing = is_standing_text(text);
+        Self { number: before.len() + 1, text: text.to_owned(), open, standing }
     }
 }
 

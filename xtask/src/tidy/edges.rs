@@ -77,7 +77,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-exec" | "pdca-integrate" => Place::Level(3),
         "pdca-driver" => Place::Level(4),
         "pdca-config" | "pdca-snapshot" => Place::Level(5),
-        "pdca-front" => Place::Level(6),
+        "pdca-front" | "pdca-review" => Place::Level(6),
         "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-transcript"
         | "pdca-upkeep" => Place::Level(7),
         "pdca-cli" => Place::Level(8),

@@ -84,7 +84,9 @@ fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
     command
         .mut_args(|arg| {
             let ids = ids.clone();
-            if is(&arg, "ID") {
+            if is(&arg, "ID|ACTION") {
+                arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.or_actions(typed)))
+            } else if is(&arg, "ID") {
                 arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.candidates(typed)))
             } else if is(&arg, "SLOT") {
                 arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.slots(typed)))
@@ -132,6 +134,15 @@ impl Ids {
         };
         let ids = pdca_transcript::recorded(&workspace).into_iter();
         ids.filter(|id| id.starts_with(typed)).map(CompletionCandidate::new).collect()
+    }
+
+    fn or_actions(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
+        let typed_text = typed.to_str().unwrap_or_default();
+        let actions = super::signoff::ACTIONS.into_iter();
+        let actions = actions.filter(|action| action.starts_with(typed_text));
+        let mut found = self.candidates(typed);
+        found.extend(actions.map(CompletionCandidate::new));
+        found
     }
 
     fn candidates(&self, typed: &OsStr) -> Vec<CompletionCandidate> {

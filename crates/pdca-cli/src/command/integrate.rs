@@ -17,10 +17,11 @@ use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
 use pdca_events::WarningCode;
 use pdca_integrate::{end_integration, finish_certificates};
 use pdca_process::InstalledGit;
+use pdca_review::ReturnedCulprit;
 use pdca_state::BundleId;
 
 use super::resolve::{self, Resolving};
-use super::signoff::{ReturnedRow, return_culprits};
+use super::signoff;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::explain::integrate as explain;
@@ -31,7 +32,7 @@ use crate::session;
 
 pub(crate) use explain::{ending, standing as unknown, unsealable};
 use order::{Unlanded, arranged};
-use output::{BranchReport, IntegrateReport};
+use output::{BranchReport, IntegrateReport, ReturnedRow};
 
 /// Gate accepted changes together and land the green ones
 ///
@@ -343,7 +344,27 @@ fn send_back(
         return Ok(Vec::new());
     }
     let _kept = hold_landings(site)?;
-    return_culprits(cx, site, held.into_iter(), err)
+    let (effects, date) = (crate::faults::effects(cx)?, cx.env.today());
+    let culprits = pdca_review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
+        .map_err(|(bundle, error)| signoff::explain(error, &bundle))?;
+    let mut returned = Vec::new();
+    for culprit in culprits {
+        let why = match culprit {
+            ReturnedCulprit::Returned { id, archived } => {
+                let next = cx.typed(&format!("pdca run {id}"));
+                returned.push(ReturnedRow { id, archived, next });
+                continue;
+            }
+            ReturnedCulprit::InUse { id } => {
+                format!("{id} stays held: it is in use by another command")
+            }
+            ReturnedCulprit::TooOften { id, times } => {
+                format!("{id} stays held: it was sent back {times} times without a person")
+            }
+        };
+        cx.note(err, &why)?;
+    }
+    Ok(returned)
 }
 
 /// Combines failures into one: an interruption first, then in order.

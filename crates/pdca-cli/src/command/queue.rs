@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use pdca_state::{
-    Bundle, BundleId, Coverage, Element, LoadError, Overall, Snapshot, State, Summary,
-};
+use pdca_state::{Bundle, BundleId, Coverage, LoadError, Overall, Snapshot, State, Summary};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -118,22 +116,8 @@ fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
 
 /// Returns the open items without their checkboxes.
 pub(super) fn open_texts(summary: &Summary) -> Vec<String> {
-    summary
-        .open_items()
-        .iter()
-        .map(|item| item.trim_start().trim_start_matches("- [ ]").trim().to_owned())
-        .collect()
-}
-
-/// Returns the index of the standing question among the open items, if it can be told apart.
-pub(super) fn standing_index(summary: &Summary) -> Option<usize> {
-    let title =
-        |text: &str| text.strip_prefix("V ").unwrap_or(text).starts_with(Element::V.title());
-    if summary.open_standing() == 1 {
-        open_texts(summary).iter().position(|text| title(text))
-    } else {
-        None
-    }
+    let open = summary.items().iter().filter(|item| item.open);
+    open.map(|item| item.text.clone()).collect()
 }
 
 fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
-use pdca_state::SignoffAction;
+use pdca_review::{Choice, Decision, Outcome};
 
 use super::signoff;
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
+use crate::session;
 
 /// Send an accepted change that has not landed back to be built again
 ///
@@ -38,15 +39,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
-    let by = signoff::signer(args.by.as_deref(), cx)?;
-    let date = cx.env.today();
-    let decision = pdca_state::SignoffDecision {
-        action: SignoffAction::IterateDo,
-        by,
-        date,
-        note: args.note.clone(),
-        overrides: Vec::new(),
-    };
-    let _taken = signoff::take(cx, &bundle)?;
-    signoff::take_back(cx, &bundle, &decision, err)
+    let signature = signoff::Signature::of(args.by.as_deref(), cx)?;
+    let choice = Choice::IterateDo;
+    let decision = Decision { id: bundle.id().clone(), choice, note: args.note.clone() };
+    let decided = signoff::with_signing(cx, &signature, |signing| {
+        let taken = signing.take(&bundle).map_err(|error| session::refused(&error))?;
+        taken.take_back(signing, &decision).map_err(|error| signoff::explain(error, &bundle))
+    })?;
+    signoff::respond(cx, &bundle, Outcome::Decided(Box::new(decided)), err)
 }

@@ -98,6 +98,23 @@ impl Element {
         }
     }
 
+    /// The subject of the element in plain words, to be shown beside its code.
+    pub fn plain(self) -> &'static str {
+        match self {
+            Element::C1 => "the spec",
+            Element::C2 => "red before the change",
+            Element::C3 => "the change",
+            Element::C4 => "green after the change",
+            Element::C5 => "the cause",
+            Element::T1 => "structure",
+            Element::T2 => "shape",
+            Element::T3 => "all tests",
+            Element::T4 => "contribution rules",
+            Element::T5 => "judgment",
+            Element::V => "fitness for purpose",
+        }
+    }
+
     /// The party that decides the element.
     pub fn kind(self) -> ElementKind {
         match self {

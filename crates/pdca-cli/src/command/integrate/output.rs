@@ -14,10 +14,18 @@ use pdca_state::BundleId;
 use serde::{Serialize, Serializer};
 
 use super::super::resolve::{self, Item, Row};
-use super::super::signoff::ReturnedRow;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
+
+/// A culprit that an integration sent back.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct ReturnedRow {
+    pub(super) id: BundleId,
+    pub(super) archived: String,
+    pub(super) next: String,
+}
 
 /// The results of all branches.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

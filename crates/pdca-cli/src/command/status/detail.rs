@@ -10,7 +10,7 @@ use pdca_state::{
 };
 use serde::Serialize;
 
-use crate::command::queue::{open_texts, standing_index};
+use crate::command::queue::open_texts;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
@@ -287,22 +287,15 @@ fn gates(cx: &Context<'_>, report: &GateReport, out: &mut dyn Write) -> Result<(
 
 /// Prints findings first, and the standing question separately.
 fn needs_human(cx: &Context<'_>, summary: &Summary, out: &mut dyn Write) -> Result<(), Failure> {
-    let open = open_texts(summary);
-    let cleared = summary.cleared_items().len();
-    writeln!(out, "{} {} open, {cleared} cleared", cx.out.strong("§6 NEEDS-HUMAN"), open.len())?;
-    let standing_at = standing_index(summary);
-    let standing = |index: usize| Some(index) == standing_at;
-    for (index, item) in open.iter().enumerate().filter(|(index, _)| !standing(*index)) {
-        writeln!(out, "  {:>2} [ ] {}", index + 1, printable(item))?;
+    let (open, cleared) = (summary.open_items().len(), summary.cleared_items().len());
+    writeln!(out, "{} {open} open, {cleared} cleared", cx.out.strong("§6 NEEDS-HUMAN"))?;
+    let open = || summary.items().iter().filter(|item| item.open);
+    for item in open().filter(|item| !item.standing) {
+        writeln!(out, "  {:>2} [ ] {}", item.number, printable(&item.text))?;
     }
-    for (index, item) in open.iter().enumerate().filter(|(index, _)| standing(*index)) {
-        writeln!(
-            out,
-            "  {:>2} [ ] {} {}",
-            index + 1,
-            cx.out.faint("(asked every time)"),
-            printable(item)
-        )?;
+    for item in open().filter(|item| item.standing) {
+        let asked = cx.out.faint("(asked every time)");
+        writeln!(out, "  {:>2} [ ] {asked} {}", item.number, printable(&item.text))?;
     }
     Ok(())
 }
