@@ -236,6 +236,12 @@ impl Card {
         !refused && self.open_items().all(|item| item.standing)
     }
 
+    /// Returns the failed rows that prevent an acceptance, by the names to override them with.
+    pub fn red_gating(&self) -> impl Iterator<Item = &str> {
+        let is_red = |line: &&GateLine| line.gating && line.result == GateResult::Fail;
+        self.gates.iter().filter(is_red).map(|line| line.rule.as_str())
+    }
+
     /// Returns the offer behind a key.
     pub fn offer(&self, key: char) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.key == key)
@@ -422,5 +428,59 @@ fn refusal(snapshot: &Snapshot, coverage: Coverage) -> Option<String> {
             Some(failed.chain(open).collect::<Vec<_>>().join("; "))
         }
         Err(error) => Some(pdca_state::chain(&error)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Makes the card of a bundle that waits for sign-off, with these open items and nothing red.
+    pub(crate) fn card(id: &str, open: &[&str]) -> Card {
+        let id: BundleId = id.parse().expect("an id");
+        let item = |(index, text): (usize, &&str)| SummaryItem {
+            number: index + 1,
+            text: (*text).to_owned(),
+            open: true,
+            standing: false,
+        };
+        let offer = |key, choice: Choice, needs_note| Offer {
+            key,
+            action: choice.word(),
+            what: "",
+            command: String::new(),
+            needs_note,
+            refused: None,
+        };
+        Card {
+            dir: Utf8PathBuf::from("/w"),
+            title: String::new(),
+            state: State::AwaitingSignoff.as_str(),
+            attempt: 1,
+            claim: None,
+            success: None,
+            disposition: None,
+            closes: false,
+            proof: Proof { red_before: ProofStep::NoGate, green_after: ProofStep::NoGate },
+            overall: Some(Overall::Pass),
+            gates: Vec::new(),
+            review: Vec::new(),
+            review_missing: false,
+            change: ChangeSize::default(),
+            stands_on: None,
+            stale: None,
+            conflicts: Vec::new(),
+            since_last: None,
+            cost: None,
+            items: open.iter().enumerate().map(item).collect(),
+            problems: Vec::new(),
+            offers: vec![
+                offer('a', Choice::accept(), false),
+                offer('i', Choice::IterateDo, false),
+                offer('p', Choice::IteratePlan, false),
+                offer('x', Choice::Discontinue, true),
+            ],
+            id,
+        }
     }
 }

@@ -32,6 +32,7 @@ mod checklist;
 mod decide;
 mod decision;
 mod sections;
+mod session;
 mod take_back;
 mod waiting;
 
@@ -45,5 +46,6 @@ pub use decide::{
 };
 pub use decision::{Choice, Decision, Overridden, Ticks};
 pub use sections::{CardLine, CardSection, Tone};
+pub use session::{KEYS, Mode, Prompt, Session, Step};
 pub use take_back::{ReturnedCulprit, TakenBack, return_culprits};
 pub use waiting::waiting;

@@ -64,7 +64,23 @@ fn a_card_has_the_evidence_and_the_commands() {
     let workspace = Workspace::new();
     let standing = "Validation — fitness-to-purpose — serves?";
     awaiting(&workspace, "36", &["C5 — is it the cause?", standing], "pass");
-    insta::assert_snapshot!(text(&card(&workspace, "36")), @"");
+    let text = text(&card(&workspace, "36"));
+    for line in [
+        "Good red before: shown by C2-red (1 failed)",
+        "Faint green after: no gate shows it",
+        "Faint 1 [x] done",
+        "Warn 2 [ ] C5 — is it the cause?",
+        "Plain 3 [ ] Validation — fitness-to-purpose — serves? (asked every time)",
+        "Good pass T3-tests \"all tests\": 2 tests",
+        "Warn NEEDS-HUMAN C5 Causal adequacy: is it the cause?",
+        "Plain 1 file, +2 -1: src/a.rs",
+        "Warn outside `Touches`: src/a.rs",
+        "a pdca signoff 36 accept --clear",
+        "i pdca signoff 36 iterate-do",
+        "x pdca signoff 36 discontinue --note '…'",
+    ] {
+        assert!(text.lines().any(|found| found.trim() == line), "{line}\n{text}");
+    }
 }
 
 #[test]

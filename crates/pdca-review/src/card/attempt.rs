@@ -120,7 +120,7 @@ fn answer_in(notes: &str) -> Option<String> {
     let is_about = |line: &&str| {
         let heading = line.trim_start_matches('#').to_lowercase();
         line.starts_with('#')
-            && ["carry", "iteration", "feedback", "answer", "note"]
+            && ["carry", "iteration", "feedback", "answer", "the note"]
                 .iter()
                 .any(|word| heading.contains(word))
     };
