@@ -66,7 +66,7 @@ pub(super) fn review_items(bundles: &[Bundle], expected: &Value) -> Result<Value
         items.retain(|item| !is_fail(item));
         let named = expected[&name].as_array().map_or(&[][..], Vec::as_slice);
         let others = named.iter().skip(items.len()).filter_map(Value::as_str);
-        let others = others.filter(|other| summary.items().iter().any(|item| item == other));
+        let others = others.filter(|other| summary.items().iter().any(|item| item.text == *other));
         items.extend(others.map(str::to_owned).collect::<Vec<_>>());
         values.insert(name, json!(items));
     }
