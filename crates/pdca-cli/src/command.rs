@@ -5,6 +5,7 @@ mod act;
 mod batch;
 mod cleanup;
 mod completions;
+mod config_migrate;
 mod config_show;
 mod demo;
 mod doctor;
@@ -272,7 +273,7 @@ pub(crate) fn dispatch(
         Some(Command::Demo(args)) => demo::run(args, cx, out, err),
         Some(Command::Doctor(args)) => doctor::run(args, cx),
         Some(Command::Guard(args)) => guard::run(args, cx, err),
-        Some(Command::Config(args)) => config_show::run(args, cx),
+        Some(Command::Config(args)) => config_show::run(args, cx, err),
         Some(Command::Completions(args)) => completions::run(args),
         Some(Command::Man(args)) => man::run(args, cx),
         Some(Command::Help(args)) => help::run(args, cx),
@@ -360,8 +361,8 @@ impl Command {
             | Command::Recover(_)
             | Command::Unblock(_)
             | Command::Abort(_)
-            | Command::Cleanup(_)
-            | Command::Config(_) => true,
+            | Command::Cleanup(_) => true,
+            Command::Config(args) => args.needs_workspace(),
             Command::Init(_)
             | Command::Verify(_)
             | Command::Demo(_)

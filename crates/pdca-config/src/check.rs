@@ -11,7 +11,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-use super::{Config, Document, compat};
+use super::{Config, Document};
+use crate::compat::{KeyPath, Step, Translation};
 use crate::problem::{Place, Problem};
 
 /// The most problems that are reported; a file with more is no config file.
@@ -26,6 +27,8 @@ pub(super) struct Checked {
     pub(super) places: BTreeMap<String, Node>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
+    /// The keys that were passed over because they are not known.
+    pub(super) unknown: Vec<(KeyPath, Place)>,
 }
 
 /// A key or an item of a list, with its position.
@@ -39,16 +42,19 @@ pub(super) struct Node {
 /// Checks `document`; with `tolerant`, unknown keys are warnings and older spellings are translated.
 pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
     let mut checked = Checked::default();
+    let translation =
+        if tolerant { Translation::of(&document.text) } else { Translation::default() };
     let (mut root, errors) = DeTable::parse_recoverable(&document.text);
     if !errors.is_empty() {
         checked.problems =
             errors.iter().take(MAX_PROBLEMS).map(|error| syntax(document, error)).collect();
         return checked;
     }
-    if tolerant {
-        compat::translate(&mut root, &mut |what, span| {
-            checked.warnings.push(Problem::new(what).at(document.place(&span)));
-        });
+    translation.apply(root.get_mut(), &mut |problem, span| {
+        checked.problems.push(problem.at(document.place(&span)));
+    });
+    if let Some(summary) = translation.summary() {
+        checked.warnings.push(Problem::new(summary).at(Place::file(&*document.name)));
     }
     while let Err(error) = Config::deserialize(Deserializer::from(root.clone())) {
         let Some(found) = error.span().and_then(|span| find(root.get_ref(), &span)) else {
@@ -57,8 +63,13 @@ pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
         };
         let complaint = Complaint::read(error.message());
         let problem = complaint.problem(&found).at(document.place(&found.span));
-        if tolerant && matches!(complaint, Complaint::Unknown { .. }) && found.is_key {
+        let is_unknown = matches!(complaint, Complaint::Unknown { .. }) && found.is_key;
+        if tolerant && is_unknown && !found.gates_something() {
+            checked.unknown.push((found.path.clone(), document.place(&found.span)));
             checked.warnings.push(problem);
+        } else if tolerant && is_unknown {
+            let hint = "what gates is never passed over: mend the key, or remove it";
+            checked.problems.push(problem.hint(hint));
         } else {
             checked.problems.push(problem);
         }
@@ -85,17 +96,10 @@ fn syntax(document: &Document, error: &toml::de::Error) -> Problem {
         .hint("mend the line; https://toml.io/en/v1.1.0 has the rules")
 }
 
-/// One step from a table or array into it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    Key(String),
-    Item(usize),
-}
-
 /// The node that an error is about.
 #[derive(Debug)]
 struct Found {
-    path: Vec<Step>,
+    path: KeyPath,
     span: Range<usize>,
     /// The error is about the key, not its value.
     is_key: bool,
@@ -109,6 +113,11 @@ impl Found {
             .rev()
             .find_map(|step| if let Step::Key(key) = step { Some(key.as_str()) } else { None })
             .unwrap_or("")
+    }
+
+    /// Returns whether the key is of `[gates]`. What gates must not be lost, so it is not passed over.
+    fn gates_something(&self) -> bool {
+        matches!(self.path.as_slice(), [Step::Key(table), _, ..] if table == "gates")
     }
 
     /// Returns the table of the key, as its header is written: `[[gates.checks]]`.
@@ -126,7 +135,7 @@ fn header(path: &[Step]) -> String {
     match path.last() {
         None => "at the top level".to_owned(),
         Some(Step::Key(_)) => format!("in [{}]", keys.join(".")),
-        Some(Step::Item(_)) => format!("in [[{}]]", keys.join(".")),
+        Some(Step::Item(_) | Step::Push) => format!("in [[{}]]", keys.join(".")),
     }
 }
 
@@ -280,7 +289,7 @@ fn take_out(table: &mut DeTable<'_>, path: &[Step]) -> bool {
         [Step::Key(key), rest @ ..] => table
             .get_mut(key.as_str())
             .is_some_and(|value| take_out_of_value(value.get_mut(), rest)),
-        [] | [Step::Item(_), ..] => false,
+        [] | [Step::Item(_) | Step::Push, ..] => false,
     }
 }
 

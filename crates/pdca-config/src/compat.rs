@@ -1,70 +1,86 @@
-//! Translates keys of older instances that mean the same as a key of ours.
+//! Files of older instances: what each of their keys means here.
+//!
+//! 1. [`edits`] reads a file and lists what has to change: a key that has a counterpart, one that is dropped, one that
+//!    cannot be used. It decides everything.
+//! 2. [`Translation`] carries the list out on the parsed file, for `--compat`; [`crate::migrate`] carries the same list out on the
+//!    text. So a file means the same read with `--compat` and migrated.
+//!
+//! A key of `[gates]` that is in neither list is an error and never a warning: a row that gates must not be lost.
 
-use std::borrow::Cow;
+mod driver;
+mod edit;
+mod gates;
+mod leaves;
+mod publish;
+
 use std::ops::Range;
 
-use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::Table;
+use toml::de::DeTable;
 
-/// Rewrites older spellings in place, and calls `tell` for each.
-///
-/// - `[publisher.checkouts] "owner/repo" = "../path"` is a `[[targets]]` with that `repo` and `path`;
-/// - `timeout_secs = 0` of a gate, "no limit", becomes the limit that applies to every gate.
-///
-/// Other unknown keys are left for the check to report.
-pub(super) fn translate(
-    root: &mut Spanned<DeTable<'_>>,
-    tell: &mut dyn FnMut(String, Range<usize>),
-) {
-    let root = root.get_mut();
-    checkouts(root, tell);
-    unbounded_gates(root, tell);
+pub(crate) use edit::{Edit, Fate, KeyPath, Numbers, Step, path_of, span_at, text_of};
+
+use crate::problem::Problem;
+
+/// Lists the changes that make a file of an older instance one of ours.
+pub(crate) fn edits(file: &Table) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    driver::list(file, &mut edits);
+    publish::list(file, &mut edits);
+    leaves::list(file, &mut edits);
+    gates::list(file, &mut edits);
+    edits
 }
 
-fn checkouts(root: &mut DeTable<'_>, tell: &mut dyn FnMut(String, Range<usize>)) {
-    let Some(DeValue::Table(publisher)) = root.get_mut("publisher").map(Spanned::get_mut) else {
-        return;
-    };
-    let Some((key, checkouts)) = publisher.remove_entry("checkouts") else { return };
-    let DeValue::Table(checkouts) = checkouts.into_inner() else { return };
-    let mut targets = match root.remove("targets").map(Spanned::into_inner) {
-        Some(DeValue::Array(targets)) => targets,
-        _ => DeArray::new(),
-    };
-    for (repo, path) in checkouts {
-        let span = repo.span();
-        let entry = DeTable::from_iter([
-            (
-                spanned_key("repo", &span),
-                Spanned::new(span.clone(), DeValue::String(repo.into_inner())),
-            ),
-            (spanned_key("path", &span), path),
-        ]);
-        targets.push(Spanned::new(span, DeValue::Table(entry)));
-    }
-    if !targets.is_empty() {
-        tell("[publisher.checkouts] is read as [[targets]]".to_owned(), key.span());
-        root.insert(
-            spanned_key("targets", &key.span()),
-            Spanned::new(key.span(), DeValue::Array(targets)),
-        );
-    }
+/// An older file that is read as one of ours.
+#[derive(Debug, Default)]
+pub(super) struct Translation {
+    edits: Vec<Edit>,
+    numbers: Numbers,
 }
 
-fn unbounded_gates(root: &mut DeTable<'_>, tell: &mut dyn FnMut(String, Range<usize>)) {
-    let Some(DeValue::Table(gates)) = root.get_mut("gates").map(Spanned::get_mut) else { return };
-    let Some(DeValue::Array(rows)) = gates.get_mut("checks").map(Spanned::get_mut) else { return };
-    for row in rows.iter_mut() {
-        let DeValue::Table(row) = row.get_mut() else { continue };
-        let bound = row.get("timeout_secs").and_then(|bound| bound.get_ref().as_integer());
-        if bound.is_some_and(|bound| bound.as_str() == "0") {
-            let gone = row.remove_entry("timeout_secs");
-            let span = gone.map_or(0..0, |(key, _)| key.span());
-            tell("`timeout_secs = 0` is not taken: every gate has a bound".to_owned(), span);
+impl Translation {
+    /// Decides what becomes of the keys of a file. One that is no TOML has errors of its own, and nothing is decided.
+    pub(super) fn of(text: &str) -> Self {
+        let edits = text.parse::<Table>().map(|file| edits(&file)).unwrap_or_default();
+        Self { numbers: Numbers::of(&edits), edits }
+    }
+
+    /// Translates a parsed file in place. Calls `refuse` for each key that cannot be used.
+    pub(super) fn apply<'a>(
+        &'a self,
+        root: &mut DeTable<'a>,
+        refuse: &mut dyn FnMut(Problem, Range<usize>),
+    ) {
+        for edit in &self.edits {
+            if let Fate::Refused { what, hint } = &edit.fate {
+                let problem = Problem::new(what.clone()).hint(hint.clone());
+                refuse(problem, span_at(root, &edit.at));
+            }
         }
+        edit::apply(root, &self.edits, &self.numbers);
+    }
+
+    /// Returns one sentence about all changes: a warning for each would bury everything else.
+    pub(super) fn summary(&self) -> Option<String> {
+        let count = |of: fn(&Fate) -> bool| self.edits.iter().filter(|edit| of(&edit.fate)).count();
+        let mapped = count(|fate| matches!(fate, Fate::Becomes(_)));
+        let dropped = count(|fate| matches!(fate, Fate::Dropped(_)));
+        let looked = count(|fate| matches!(fate, Fate::Noted(_)));
+        let parts = [(mapped, "read as other keys"), (dropped, "not used"), (looked, "to look at")];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        (!parts.is_empty()).then(|| {
+            let parts = parts.join(", ");
+            format!(
+                "keys of an older instance: {parts}; `pdca config migrate --dry-run` lists them"
+            )
+        })
     }
 }
 
-fn spanned_key<'a>(name: &'static str, span: &Range<usize>) -> Spanned<Cow<'a, str>> {
-    Spanned::new(span.clone(), Cow::Borrowed(name))
-}
+#[cfg(test)]
+mod tests;

@@ -123,6 +123,13 @@ pub fn load(request: Request<'_>, environment: Environment<'_>) -> Result<Loaded
     stack.finish(user_file)
 }
 
+/// Loads a single file over the defaults.
+pub(crate) fn load_document(document: &Document, compat: bool) -> Result<Loaded, ConfigError> {
+    let mut stack = Stack { compat, ..Stack::default() };
+    stack.add(Layer::Workspace, document);
+    stack.finish(None)
+}
+
 #[derive(Default)]
 struct Stack {
     compat: bool,
@@ -150,7 +157,7 @@ impl Stack {
     }
 
     fn add(&mut self, layer: Layer, document: &Document) {
-        let Checked { mut table, mut places, mut problems, mut warnings } =
+        let Checked { mut table, mut places, mut problems, mut warnings, unknown: _ } =
             check(document, self.compat);
         if layer == Layer::User {
             for path in self.trust.restrict(&document.text, &mut table) {

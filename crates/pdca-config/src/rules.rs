@@ -40,6 +40,14 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         }
     }
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
+    let is_ref = |(_, entry): &(usize, &String)| entry.starts_with("refs/");
+    for (index, entry) in config.gates.may_write.iter().enumerate().filter(is_ref) {
+        if let Err(error) = crate::cache_pattern(entry) {
+            let problem = Problem::new(format!("`{entry}` is no pattern of refs: {error}"))
+                .hint("write a name such as `refs/heads/verify-*`");
+            problems.push(at(sources, &format!("gates.may_write[{index}]"), problem));
+        }
+    }
     problems.extend(config.publish.validate().iter().map(|problem| {
         let told = Problem::new(problem.to_string()).hint(publish_hint(&problem.fault));
         at(sources, &format!("publish.{}", problem.key), told)
@@ -132,6 +140,7 @@ fn leaf_hint(flaw: &ConfigFlaw) -> &'static str {
         ConfigFlaw::PromptOnTerminal => "remove `prompt_via`, or use \"file\"",
         ConfigFlaw::Unattended(_) => "remove `interactive`",
         ConfigFlaw::Condition => "move it to a [[leaves.builder_variant]], or remove it",
+        ConfigFlaw::RoleWithoutAdviser => "remove it; a leaf's task is in its `prompt`",
         ConfigFlaw::Unconditional => {
             "add `when = \"Difficulty: high\"` or `attempt = 2`, or change [leaves.builder]"
         }

@@ -22,7 +22,9 @@ use crate::{ConfigError, Place, Problem};
 pub const BRIEF_TEMPLATE: &str = include_str!("scaffold/brief.md.tpl");
 const CONFIG_TEMPLATE: &str = include_str!("scaffold/pdca.toml.tpl");
 const ACT_LOG: &str = include_str!("scaffold/act-log.md");
-pub const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
+const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
+/// The workflow, relative to the workspace.
+pub const WORKFLOW_FILE: &str = ".github/workflows/pdca.yml";
 
 /// One file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,7 @@ pub fn plan(
     found: &Found,
     pair: AgentPair,
     guarded: &BTreeSet<&str>,
+    source: Option<&PdcaSource>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<NewFile>, ScaffoldError> {
     for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
@@ -77,7 +80,13 @@ pub fn plan(
         files.insert(0, (FILE, config_text(dir, found, pair)));
     }
     if found.repository.as_deref() == Some(Utf8Path::new(".")) {
-        files.push((".github/workflows/pdca.yml", WORKFLOW.to_owned()));
+        if source.is_none() {
+            let what = "the workflow does not say where pdca is built from";
+            notes.push(format!(
+                "{what}; `--pdca-source URL@REV` writes it, or edit {WORKFLOW_FILE}"
+            ));
+        }
+        files.push((WORKFLOW_FILE, workflow(source)));
     }
     let mut items: Vec<NewFile> = files
         .into_iter()
@@ -90,6 +99,60 @@ pub fn plan(
         items.extend(ignore_item(&dir.join(".gitignore"))?);
     }
     Ok(items)
+}
+
+/// Where CI builds this program from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PdcaSource {
+    /// A repository that cargo can clone.
+    pub url: String,
+    /// A tag or a commit; the newest commit if unset.
+    pub rev: Option<String>,
+}
+
+impl PdcaSource {
+    /// Returns the source that was known when this program was built: `repository` of its manifest.
+    pub fn built_in() -> Option<Self> {
+        let url = env!("CARGO_PKG_REPOSITORY");
+        (!url.is_empty()).then(|| Self { url: url.to_owned(), rev: None })
+    }
+}
+
+impl std::str::FromStr for PdcaSource {
+    type Err = String;
+
+    /// Parses `URL` or `URL@REV`. An `@` before the last `/` or `:` is part of the address.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_plain = |part: &str| {
+            !part.is_empty()
+                && !part.starts_with('-')
+                && part.chars().all(|c| c.is_ascii_graphic() && !"'\"\\$`".contains(c))
+        };
+        let (url, rev) = match text.rsplit_once('@') {
+            Some((url, rev))
+                if !url.is_empty() && !rev.contains([':']) && url.contains(['/', ':']) =>
+            {
+                (url, Some(rev))
+            }
+            _ => (text, None),
+        };
+        if !is_plain(url) || !url.contains(['/', ':']) || rev.is_some_and(|rev| !is_plain(rev)) {
+            return Err("expected the address of a git repository, as URL or URL@REV".to_owned());
+        }
+        Ok(Self { url: url.to_owned(), rev: rev.map(str::to_owned) })
+    }
+}
+
+/// Returns the workflow for a source; without one, it has an empty place for it.
+pub fn workflow(source: Option<&PdcaSource>) -> String {
+    let url = source.map_or("", |source| &source.url);
+    let rev = source.and_then(|source| source.rev.as_deref()).unwrap_or_default();
+    WORKFLOW.replace("{source}", &quoted(url)).replace("{rev}", &quoted(rev))
+}
+
+/// Returns whether a workflow has an empty place where it should say where `pdca` is built from.
+pub fn lacks_source(workflow: &str) -> bool {
+    workflow.lines().any(|line| line.trim() == "PDCA_SOURCE: \"\"")
 }
 
 fn exists(path: &Utf8Path) -> bool {

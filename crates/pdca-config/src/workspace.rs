@@ -1,5 +1,7 @@
 //! Finds and loads the workspace, the directory that holds `pdca.toml`.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
 
@@ -81,12 +83,7 @@ impl Workspace {
             flags: options.flags,
             compat: options.compat,
         };
-        let Loaded { mut config, sources, warnings, user_file } =
-            crate::load(request, environment)?;
-        if options.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
-            // Older instances run their gates in the directory of `pdca.toml`.
-            config.gates.cwd = pdca_gates::Cwd::Workspace;
-        }
+        let Loaded { config, sources, warnings, user_file } = crate::load(request, environment)?;
         let lanes_root = if let Some(path) = &config.lanes.root {
             root.join(path)
         } else {
@@ -221,6 +218,26 @@ fn enclosing(root: &Utf8Path) -> &Utf8Path {
 
 fn sibling(root: &Utf8Path, name: &str) -> Utf8PathBuf {
     root.parent().unwrap_or(root).join(name)
+}
+
+/// Returns the checkouts beside a workspace that its briefs name, as `pdca.toml` would; all of them if the briefs name none.
+pub fn sibling_targets(root: &Utf8Path, bundles: &BundleRoot) -> Vec<Utf8PathBuf> {
+    let named: BTreeSet<String> = bundles
+        .list()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|bundle| bundle.read(pdca_state::Artifact::Brief).ok().flatten())
+        .filter_map(|text| {
+            let brief = pdca_state::Brief::parse(&String::from_utf8_lossy(&text));
+            let repo = brief.repo_target()?.repo;
+            repo.rsplit('/').next().map(str::to_lowercase)
+        })
+        .collect();
+    let siblings = siblings(root);
+    let is_named = |target: &&Target| named.contains(&target.name.to_lowercase());
+    let path = |target: &Target| Utf8PathBuf::from(format!("../{}", target.name));
+    let found: Vec<Utf8PathBuf> = siblings.iter().filter(is_named).map(path).collect();
+    if found.is_empty() { siblings.iter().map(path).collect() } else { found }
 }
 
 /// Returns the checkouts beside a workspace. Older instances need not configure them: a brief's `owner/repo` means the sibling

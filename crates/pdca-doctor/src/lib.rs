@@ -13,6 +13,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use pdca_config::scaffold;
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
@@ -230,8 +231,21 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
     rows.push(driver(site));
     rows.extend(runs::rows(site));
     rows.extend(gates(site));
+    rows.extend(workflow(workspace));
     rows.extend(leaves(workspace, site, cx));
     rows
+}
+
+/// Checks that the workflow that `pdca init` wrote can build this program.
+fn workflow(workspace: &Workspace) -> Option<Row> {
+    let text = fs_err::read_to_string(workspace.root.join(scaffold::WORKFLOW_FILE)).ok()?;
+    scaffold::lacks_source(&text).then(|| {
+        Row::warning(
+            "CI workflow",
+            "it does not say where pdca is built from",
+            format!("write `PDCA_SOURCE` and `PDCA_REV` in {}", scaffold::WORKFLOW_FILE),
+        )
+    })
 }
 
 fn bundles(workspace: &Workspace) -> Row {

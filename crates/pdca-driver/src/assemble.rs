@@ -54,7 +54,9 @@ pub(crate) fn assemble_summary(
     let recorded = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
     let products = recorded.product_sentences(snapshot.iterations + 1);
     let cost = bundle.calls().cost()?.words();
+    let carried = bundle.carried_items();
     let inputs = SummaryInputs {
+        carried: &carried,
         cost: cost.as_deref(),
         protected: &protected,
         products: &products,

@@ -206,7 +206,7 @@ fn call_builder(
     let watch = |checkout| cx.watch_from(checkout, &job.dir);
     let wire = checkout.map(watch).transpose()?;
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
-    let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+    let mut written = wire.map(|wire| cx.breaches(&wire)).unwrap_or_default();
     let outcome = match answer {
         Ok(outcome) => outcome,
         Err(error) => {

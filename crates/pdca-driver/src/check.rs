@@ -9,6 +9,7 @@ use pdca_journal::{GateVerdict, Point, When};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
+use crate::allowed_refs::proposal;
 use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
 use crate::guard::{relieve_guard, stand_guard};
@@ -114,8 +115,9 @@ pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[Stri
         return tell_of_primary(cx, bundle, "gates", written);
     }
     for one in written.iter().filter(|one| is_news(one)) {
+        let remedy = proposal(one).map_or_else(String::new, |line| format!("; {line}"));
         let text = format!(
-            "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate)"
+            "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate){remedy}"
         );
         cx.warn(bundle, WarningCode::CheckoutChanged, text);
     }
@@ -152,7 +154,7 @@ fn run_watched(
 ) -> Result<GatesOutcome, BeatError> {
     let wire = cx.watch(checkout)?;
     let checked = run_rows(cx, &cx.config.rows, bundle, scene, Some(tree));
-    tell_of_checkout(cx, bundle, &wire.breaches());
+    tell_of_checkout(cx, bundle, &cx.breaches(&wire));
     checked
 }
 

@@ -13,6 +13,7 @@ use pdca_leaves::{Breaker, Leaves};
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
 use pdca_state::{Brief, BundleRoot};
 
+use crate::allowed_refs::is_ref;
 use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
@@ -245,7 +246,8 @@ impl WorkspaceConfig {
     /// temporary directories, caches in the home directory, and configured paths. Closed trees stay closed inside
     /// opened ones.
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
-        let more = self.gates_may_write.iter().map(|path| opened(&self.dirs, path));
+        let paths = self.gates_may_write.iter().filter(|entry| !is_ref(entry));
+        let more = paths.map(|path| opened(&self.dirs, path));
         let more = more.filter(|path| !is_closed(self, path));
         let shared = [self.dirs.root.clone(), "/tmp".into(), "/var/tmp".into()];
         let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
@@ -259,7 +261,8 @@ impl WorkspaceConfig {
 
     /// Returns the first path of `may_write` that is closed to gates in any configuration.
     pub fn closed_to_gates(&self) -> Option<&str> {
-        let mut named = self.gates_may_write.iter().map(String::as_str);
+        let mut named =
+            self.gates_may_write.iter().map(String::as_str).filter(|entry| !is_ref(entry));
         named.find(|path| is_closed(self, &opened(&self.dirs, path)))
     }
 

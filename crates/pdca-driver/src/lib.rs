@@ -28,6 +28,7 @@ mod start;
 mod step;
 
 mod admission;
+mod allowed_refs;
 mod attempt;
 mod attempt_notes;
 mod authorship;

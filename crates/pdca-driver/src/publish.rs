@@ -126,6 +126,14 @@ pub enum PublishError {
     /// The bundle was accepted without a seal.
     #[error("{id} was accepted without a seal")]
     Unsealed { id: BundleId },
+    /// An older instance has opened a pull request for the bundle.
+    #[error("{id} was published before, as {url}")]
+    PublishedBefore {
+        id: BundleId,
+        url: String,
+        /// The branch of that pull request.
+        branch: String,
+    },
     /// The change differs from the sealed one.
     #[error("{id} is not what was sealed: {why}")]
     Drifted {

@@ -28,7 +28,8 @@ pub(crate) fn review(
         None => None,
     };
     let fixed = patched.as_ref().map(Patched::tree);
-    for adviser in &cx.config.leaves.advisory {
+    let brief = snapshot.authored_brief();
+    for adviser in cx.config.leaves.advisory.iter().filter(|adviser| adviser.is_for(brief)) {
         advise(cx, bundle, snapshot, checkout.as_ref(), fixed, adviser)?;
     }
     let config = &cx.config.leaves.reviewer;
@@ -145,7 +146,7 @@ fn ask(
     let watch = |checkout| cx.watch_from(checkout, &job);
     let wire = checkout.map(watch).transpose()?;
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
-    let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+    let mut written = wire.map(|wire| cx.breaches(&wire)).unwrap_or_default();
     if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
         // A confined leaf cannot have written there, so another process did. Warn only.
         tell_of_primary(cx, bundle, role.as_str(), &written);

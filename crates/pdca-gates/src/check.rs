@@ -218,7 +218,10 @@ impl Check {
         digest.text("timeout", &timeout.as_secs().to_string());
         if let Some(when) = when {
             digest.text("when", &when.field);
-            digest.text("contains", &when.substring);
+            digest.text("contains", &when.substring.0.join("\n"));
+            if !when.equals.is_empty() {
+                digest.text("equals", &when.equals.0.join("\n"));
+            }
         }
         if let Some(fix) = fix {
             fix.add_to("fix", digest);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     check::{Check, Checks, Command, DRIFT_ROW},
     problem::{ConfigFault, ConfigProblem},
-    when::WhenText,
+    when::{When, WhenText},
 };
 
 /// The timeout of a check if none is configured, in seconds.
@@ -231,9 +231,7 @@ impl GatesConfig {
         let own_timeout = config.timeout_secs.and_then(bad_timeout);
         faults.extend(own_timeout.map(|fault| ("timeout_secs", fault)));
         let when = config.when.as_ref().map(WhenText::read);
-        if let Some(when) = &when
-            && (when.field.is_empty() || when.substring.is_empty())
-        {
+        if when.as_ref().is_some_and(When::is_incomplete) {
             faults.push(("when", ConfigFault::Empty));
         }
         let fix = config.fix.clone();

@@ -161,8 +161,7 @@ impl<'a> GateContext<'a> {
         if let Some(when) = &check.when
             && !check.applies_to(self.brief)
         {
-            let (field, text) = (&when.field, &when.substring);
-            let why = format!("not for this brief: {field} does not say `{text}`");
+            let why = format!("not for this brief, unless {when}");
             Some(Finding::new(GateResult::None, &why))
         } else if check.needs_lane && self.lane.is_none() {
             Some(Finding::unverifiable("not run: needs a lane, and this run has none"))

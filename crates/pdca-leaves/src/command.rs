@@ -183,6 +183,7 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
         (Placeholder::Gates, call.facts.gates),
         (Placeholder::Family, config.family.as_deref()),
         (Placeholder::Agent, config.agent.as_deref()),
+        (Placeholder::Lens, config.role.as_deref()),
         (Placeholder::Pdca, Some(program(call))),
         (Placeholder::Guard, Some(layout.guard().as_str())),
     ]

@@ -99,7 +99,10 @@ pub struct LeafConfig {
     /// The name of an adviser; no other leaf has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The briefs that a variant is for; no other leaf has a condition.
+    /// What an adviser looks for, for its prompt; no other leaf has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The briefs that a variant or an adviser is for; no other leaf has a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<WhenText>,
     /// The attempt, from 1, from which on a variant is called.
@@ -375,6 +378,7 @@ mod tests {
         .builder;
         let expected = LeafConfig {
             id: None,
+            role: None,
             when: Some(WhenText::Text("Difficulty: high".into())),
             attempt: Some(2),
             mode: Mode::Command,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use pdca_state::WhenText;
+use pdca_state::{When, WhenText};
 use thiserror::Error;
 
 use crate::{
@@ -75,8 +75,11 @@ pub enum ConfigFlaw {
     #[error("an interactive leaf cannot get its prompt on stdin; use \"file\" or \"none\"")]
     PromptOnTerminal,
     /// A condition on a leaf that is no variant.
-    #[error("only a [[leaves.builder_variant]] has a condition")]
+    #[error("only a [[leaves.builder_variant]] has a condition, and an adviser `when`")]
     Condition,
+    /// Something to look for, of a leaf that is no adviser.
+    #[error("only an adviser has a `role`")]
+    RoleWithoutAdviser,
     /// A variant that would always be called.
     #[error("a variant needs `when`, or an `attempt` from 2 on")]
     Unconditional,
@@ -116,7 +119,9 @@ impl Leaves {
             if leaf.id.is_some() {
                 problems.add(format_args!("leaves.{name}.id"), ConfigFlaw::NameWithoutAdviser);
             }
-            problems.no_condition(&format!("leaves.{name}"), leaf);
+            let table = format!("leaves.{name}");
+            problems.no_condition(&table, leaf, &["when", "attempt"]);
+            problems.no_role(&table, leaf);
         }
         for (place, leaf) in self.builder_variant.iter().enumerate() {
             let table = format!("leaves.builder_variant[{place}]");
@@ -125,6 +130,7 @@ impl Leaves {
                 problems.add(format_args!("{table}.id"), ConfigFlaw::NameWithoutAdviser);
             }
             problems.condition(&table, leaf, &self.builder_variant[..place]);
+            problems.no_role(&table, leaf);
             if leaf.author.is_some() && leaf.author != self.builder.author {
                 problems.add(format_args!("{table}.author"), ConfigFlaw::Author);
             }
@@ -141,7 +147,10 @@ impl Leaves {
                 Some(_) | None => problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserName),
             }
             problems.leaf(Role::Adviser, &table, leaf);
-            problems.no_condition(&table, leaf);
+            problems.no_condition(&table, leaf, &["attempt"]);
+            if leaf.when.as_ref().is_some_and(|when| when.read().is_incomplete()) {
+                problems.add(format_args!("{table}.when"), ConfigFlaw::Empty);
+            }
         }
         problems.0
     }
@@ -203,11 +212,17 @@ impl Problems {
         }
     }
 
-    fn no_condition(&mut self, table: &str, leaf: &LeafConfig) {
+    fn no_condition(&mut self, table: &str, leaf: &LeafConfig, keys: &[&str]) {
         for (key, is_set) in [("when", leaf.when.is_some()), ("attempt", leaf.attempt.is_some())] {
-            if is_set {
+            if is_set && keys.contains(&key) {
                 self.add(format_args!("{table}.{key}"), ConfigFlaw::Condition);
             }
+        }
+    }
+
+    fn no_role(&mut self, table: &str, leaf: &LeafConfig) {
+        if leaf.role.is_some() {
+            self.add(format_args!("{table}.role"), ConfigFlaw::RoleWithoutAdviser);
         }
     }
 
@@ -216,7 +231,7 @@ impl Problems {
         let when = |leaf: &LeafConfig| leaf.when.as_ref().map(WhenText::read);
         let from = |leaf: &LeafConfig| leaf.attempt.unwrap_or(1);
         let own = when(leaf);
-        if own.as_ref().is_some_and(|when| when.field.is_empty() || when.substring.is_empty()) {
+        if own.as_ref().is_some_and(When::is_incomplete) {
             self.add(format_args!("{table}.when"), ConfigFlaw::Empty);
         }
         if leaf.attempt == Some(0) {
@@ -301,6 +316,7 @@ fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> 
         Placeholder::Effort => leaf.effort.is_none().then_some("effort is not set"),
         Placeholder::Family => leaf.family.is_none().then_some("family is not set"),
         Placeholder::Agent => leaf.agent.is_none().then_some("agent is not set"),
+        Placeholder::Lens => leaf.role.is_none().then_some("role is not set"),
         Placeholder::Session => {
             (!leaf.protocol.tells_session()).then_some("its protocol tells no session")
         }
@@ -431,7 +447,7 @@ mod tests {
             [[builder_variant]]
         "#;
         assert_snapshot!(problems(text), @r"
-        leaves.builder.attempt: only a [[leaves.builder_variant]] has a condition
+        leaves.builder.attempt: only a [[leaves.builder_variant]] has a condition, and an adviser `when`
         leaves.reviewer.resume: a reviewer begins a new session each time
         leaves.builder_variant[0].attempt: must be more than zero
         leaves.builder_variant[2].argv[1]: `{session}` is used, but its protocol tells no session

@@ -56,6 +56,8 @@ pub enum Placeholder {
     Primary,
     /// `{gates}`: the gates that judge the change, one line each with its command.
     Gates,
+    /// `{lens}`: the key `role` of an adviser, what it looks for.
+    Lens,
 }
 
 impl Placeholder {
@@ -84,6 +86,7 @@ impl Placeholder {
         Self::Previous,
         Self::Primary,
         Self::Gates,
+        Self::Lens,
     ];
 
     /// The name between the braces.
@@ -112,6 +115,7 @@ impl Placeholder {
             Self::Previous => "previous",
             Self::Primary => "primary",
             Self::Gates => "gates",
+            Self::Lens => "lens",
         }
     }
 

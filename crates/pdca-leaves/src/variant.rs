@@ -1,6 +1,6 @@
 //! Builders in place of the usual one: for some briefs, or from some attempt on.
 
-use pdca_state::{Brief, WhenText};
+use pdca_state::{Brief, Label, WhenText};
 
 use crate::config::{LeafConfig, Leaves};
 
@@ -21,7 +21,8 @@ impl Leaves {
     /// Chooses the builder of an attempt, counted from 1: the first variant that applies, else the usual one.
     ///
     /// `Do model` and `Do effort` of the brief replace the configured ones. A variant for a later attempt that has a
-    /// program, a model or an effort of its own is there to do something else than before, so its own count.
+    /// program, a model or an effort of its own is there to do something else than before, so its own count. In a variant
+    /// that is chosen by `Do model`, that is the name of the variant and not of a model.
     pub fn builder_for<'a>(&'a self, brief: Option<&'a Brief>, attempt: u32) -> ChosenBuilder<'a> {
         let applies = |leaf: &LeafConfig| leaf.applies_to(brief, attempt);
         let variant = self.builder_variant.iter().position(applies);
@@ -29,7 +30,9 @@ impl Leaves {
         let usual = &self.builder;
         let is_other = config.agent != usual.agent || config.argv != usual.argv;
         let escalates = config.attempt.is_some();
-        let model = brief.and_then(Brief::do_model);
+        let when = config.when.as_ref().map(WhenText::read);
+        let is_named = when.and_then(|when| when.known_label()) == Some(Label::DoModel);
+        let model = brief.and_then(Brief::do_model).filter(|_| !is_named);
         let model = model.filter(|_| !escalates || !is_other && config.model == usual.model);
         let effort = brief.and_then(Brief::do_effort);
         let effort = effort.filter(|_| !escalates || !is_other && config.effort == usual.effort);
@@ -46,9 +49,13 @@ impl Leaves {
 impl LeafConfig {
     /// Returns true if a variant is for this attempt at this brief.
     fn applies_to(&self, brief: Option<&Brief>, attempt: u32) -> bool {
-        let is_due = self.attempt.is_none_or(|from| from <= attempt);
+        self.attempt.is_none_or(|from| from <= attempt) && self.is_for(brief)
+    }
+
+    /// Returns true if a variant or an adviser is for this brief.
+    pub fn is_for(&self, brief: Option<&Brief>) -> bool {
         let when = self.when.as_ref().map(WhenText::read);
-        is_due && when.is_none_or(|when| brief.is_some_and(|brief| when.holds_for(brief)))
+        when.is_none_or(|when| brief.is_some_and(|brief| when.holds_for(brief)))
     }
 
     /// Returns the condition of a variant, for people.
@@ -131,6 +138,22 @@ mod tests {
         assert_eq!(chosen("high", asks, 1), first);
         assert!(chosen("high", asks, 2).starts_with("a, model large, effort max, "));
         assert!(chosen("low", asks, 3).starts_with("b, model huge, "));
+    }
+
+    #[test]
+    fn a_variant_that_the_brief_names_keeps_its_own_model() {
+        let text = "[builder]\nagent = 'a'\nmodel = 'small'\n\
+             [[builder_variant]]\nwhen = { field = 'Do model', equals = 'mine-max' }\n\
+             agent = 'a'\nmodel = 'mine'\neffort = 'max'\n";
+        let leaves: Leaves = toml::from_str(text).unwrap();
+        assert_eq!(leaves.validate(), []);
+        let chosen = |model: &str| {
+            let brief = format!("- **Slug:** x\n- **Do model:** {model}\n");
+            leaves.builder_for(Some(&Brief::parse(&brief)), 1).to_string()
+        };
+        let named = "a, model mine, effort max, builder_variant[0] (`Do model` is `mine-max`)";
+        assert_eq!(chosen("Mine-Max"), named);
+        assert_eq!(chosen("mine"), "a, model mine");
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod settings;
 
 mod branch;
 mod key;
+mod legacy;
 mod templates;
 
 mod record;
@@ -47,6 +48,7 @@ pub use branch::{Branch, BranchFlaw};
 pub use error::ForgeError;
 pub use gh::{Gh, Opening, Pull, PullState};
 pub use key::PublishKey;
+pub use legacy::LegacyRecord;
 pub use record::{
     BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord, PullRecord,
     RecordError,

@@ -1,5 +1,6 @@
 //! `[publish]` of `pdca.toml`.
 
+use pdca_state::{Brief, BundleId};
 use serde::{Deserialize, Serialize};
 
 use crate::branch::{BranchFlaw, check_pattern};
@@ -12,6 +13,12 @@ pub struct PublishSettings {
     pub remote: String,
     /// The pattern of branch names, with `{id}`, `{slug}` and `{run}`.
     pub branch: String,
+    /// The pattern for changes that add something, by `Kind` or `Disposition hint` of their brief; `branch` if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature_branch: Option<String>,
+    /// A line for the end of commit messages and pull requests that lack it, with `{id}`: `Fixes #{id}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issue_trailer: Option<String>,
     /// The `gh` program.
     pub gh: String,
     pub comments: Comments,
@@ -42,6 +49,8 @@ impl Default for PublishSettings {
         Self {
             remote: "origin".to_owned(),
             branch: "pdca/{id}".to_owned(),
+            feature_branch: None,
+            issue_trailer: None,
             gh: "gh".to_owned(),
             comments: Comments::default(),
             comment_cmd: None,
@@ -93,6 +102,12 @@ impl PublishSettings {
         if let Err(flaw) = check_pattern(&self.branch) {
             say("branch", SettingsFault::Branch(flaw));
         }
+        if let Some(Err(flaw)) = self.feature_branch.as_deref().map(check_pattern) {
+            say("feature_branch", SettingsFault::Branch(flaw));
+        }
+        if let Some(fault) = self.issue_trailer.as_deref().and_then(flaw_of_a_name) {
+            say("issue_trailer", fault);
+        }
         let commands = [("comment_cmd", &self.comment_cmd), ("list_cmd", &self.list_cmd)];
         for (key, command) in commands {
             match (command, self.comments) {
@@ -107,6 +122,31 @@ impl PublishSettings {
         }
         problems
     }
+}
+
+impl PublishSettings {
+    /// Returns the pattern of the branch of a change.
+    pub fn branch_for(&self, brief: Option<&Brief>) -> &str {
+        let feature = self.feature_branch.as_deref().filter(|_| brief.is_some_and(adds_something));
+        feature.unwrap_or(&self.branch)
+    }
+
+    /// Returns a text with the trailer of the bundle at its end, unless the text has that line.
+    pub fn with_trailer(&self, text: String, id: &BundleId) -> String {
+        let Some(trailer) = &self.issue_trailer else { return text };
+        let line = trailer.replace("{id}", id.as_ref());
+        if text.lines().any(|other| other.trim().eq_ignore_ascii_case(line.trim())) {
+            return text;
+        }
+        format!("{}\n\n{line}\n", text.trim_end())
+    }
+}
+
+/// Returns whether a brief asks for something new, rather than for a fix.
+fn adds_something(brief: &Brief) -> bool {
+    let kind = brief.field("kind").map(|field| field.own_line);
+    let kind = kind.or(brief.disposition_hint()).unwrap_or_default().to_lowercase();
+    ["enhanc", "feature", "proposal"].iter().any(|word| kind.contains(word))
 }
 
 fn flaw_of_a_name(text: &str) -> Option<SettingsFault> {
@@ -154,6 +194,36 @@ mod tests {
                 "`timeout_secs` in [publish] must be at least 1",
             ]
         );
+    }
+
+    #[test]
+    fn a_change_that_adds_something_has_a_branch_of_that_pattern() {
+        let settings = PublishSettings {
+            feature_branch: Some("new/{id}".to_owned()),
+            ..PublishSettings::default()
+        };
+        for (line, expected) in [
+            ("- **Kind:** New-Feature", "new/{id}"),
+            ("- **Disposition hint:** likely-enhancement", "new/{id}"),
+            ("- **Kind:** fix\n- **Disposition hint:** feature", "pdca/{id}"),
+            ("- **Slug:** feature", "pdca/{id}"),
+        ] {
+            assert_eq!(settings.branch_for(Some(&Brief::parse(line))), expected, "{line}");
+        }
+        assert_eq!(PublishSettings::default().branch_for(None), "pdca/{id}");
+    }
+
+    #[test]
+    fn a_trailer_is_there_once() {
+        let settings = PublishSettings {
+            issue_trailer: Some("Fixes #{id}".to_owned()),
+            ..PublishSettings::default()
+        };
+        let id = "7".parse().unwrap();
+        let once = settings.with_trailer("subject\n\nbody\n".to_owned(), &id);
+        assert_eq!(once, "subject\n\nbody\n\nFixes #7\n");
+        assert_eq!(settings.with_trailer(once.clone(), &id), once);
+        assert_eq!(PublishSettings::default().with_trailer("s\n".to_owned(), &id), "s\n");
     }
 
     #[test]

@@ -255,6 +255,8 @@ fn moves(
     }
     if reentry == Reentry::Plan && contents.artifacts.contains(Artifact::Brief) {
         moves.push(Artifact::Brief.file_name().into());
+        // They are about that brief.
+        moves.extend(contents.plan_advisories.iter().map(Utf8PathBuf::from));
     }
     moves
 }

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
 use crate::archive::{self, Pending};
 use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG};
+use crate::carried::PLAN_ADVISORY;
 use crate::files::{self, ReadError};
 use crate::state::{BriefFact, StateFacts};
 
@@ -91,6 +92,8 @@ pub(crate) struct Contents<'a> {
     irregular: Artifacts,
     /// Names of advisers' reviews, sorted.
     pub(crate) advisories: Vec<String>,
+    /// Names of reviews of the brief, sorted.
+    pub(crate) plan_advisories: Vec<String>,
     /// Names of failed leaves' logs and of files that were set aside, sorted.
     pub(crate) leftovers: Vec<String>,
     /// Numbers of the archived attempts, sorted.
@@ -115,6 +118,7 @@ impl<'a> Contents<'a> {
             artifacts: Artifacts::default(),
             irregular: Artifacts::default(),
             advisories: Vec::new(),
+            plan_advisories: Vec::new(),
             leftovers: Vec::new(),
             iterations: Vec::new(),
             archived: false,
@@ -127,6 +131,7 @@ impl<'a> Contents<'a> {
             }
         }
         contents.advisories.sort_unstable();
+        contents.plan_advisories.sort_unstable();
         contents.leftovers.sort_unstable();
         contents.iterations.sort_unstable();
         Ok(contents)
@@ -147,6 +152,8 @@ impl<'a> Contents<'a> {
             self.iterations.extend(archive::number_of(name));
         } else if name.starts_with(ADVISORY.0) && name.ends_with(ADVISORY.1) {
             self.advisories.push(name.into());
+        } else if name.starts_with(PLAN_ADVISORY.0) && name.ends_with(PLAN_ADVISORY.1) {
+            self.plan_advisories.push(name.into());
         } else if is_leftover(name) {
             self.leftovers.push(name.into());
         }

@@ -64,6 +64,7 @@ mod money;
 mod archive;
 mod attempts;
 mod calls;
+mod carried;
 mod carry_forward;
 mod close;
 mod last_attempt;
@@ -115,4 +116,4 @@ pub use summary::{
 };
 pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;
-pub use when::{When, WhenText};
+pub use when::{Texts, When, WhenText};

@@ -8,7 +8,7 @@ use crate::brief::{Brief, Label};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     untagged,
-    expecting = "expected \"Label: text\" or { field = \"Label\", substring = \"text\" }"
+    expecting = "expected \"Label: text\" or { field = \"Label\", substring = \"text\" }, with a list for any of several texts and `equals` for the whole value"
 )]
 pub enum WhenText {
     /// `"Surfaces: gui"`, or `"Surfaces gui"`.
@@ -17,27 +17,104 @@ pub enum WhenText {
     Table(When),
 }
 
-/// Requires that a field of the brief contains a text, ignoring case.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+/// Requires that a field of the brief contains one of some texts, or is one of them, ignoring case.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// The label of the field.
     pub field: String,
-    /// The text that the value has to contain.
-    pub substring: String,
+    /// The texts of which the value has to contain one; any value if there is none.
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub substring: Texts,
+    /// The texts of which the line of the label has to be one; any value if there is none.
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub equals: Texts,
+}
+
+/// One text or a list of them in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(from = "OneOrMany", into = "OneOrMany")]
+pub struct Texts(pub Vec<String>);
+
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Texts {
+    fn from(given: OneOrMany) -> Self {
+        match given {
+            OneOrMany::One(text) => Self(vec![text]),
+            OneOrMany::Many(texts) => Self(texts),
+        }
+    }
+}
+
+impl From<Texts> for OneOrMany {
+    fn from(Texts(mut texts): Texts) -> Self {
+        match texts.pop() {
+            Some(only) if texts.is_empty() => Self::One(only),
+            Some(last) => {
+                texts.push(last);
+                Self::Many(texts)
+            }
+            None => Self::Many(texts),
+        }
+    }
+}
+
+impl Texts {
+    /// Returns true if there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn any(&self, holds: impl Fn(&str) -> bool) -> bool {
+        self.is_empty() || self.0.iter().any(|text| holds(&text.to_lowercase()))
+    }
+}
+
+impl std::fmt::Display for Texts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(|text| format!("`{text}`")).collect();
+        f.write_str(&texts.join(" or "))
+    }
 }
 
 impl When {
+    /// Requires that a field contains a text.
+    pub fn contains(field: impl Into<String>, text: impl Into<String>) -> Self {
+        let substring = Texts(vec![text.into()]);
+        Self { field: field.into(), substring, equals: Texts::default() }
+    }
+
     /// Returns true if the brief fulfils the condition. A known label is found under any of its spellings.
     pub fn holds_for(&self, brief: &Brief) -> bool {
-        let label = self.field.to_lowercase();
-        let known = Label::ALL.iter().find(|known| known.spellings().contains(&label.as_str()));
-        let field = match known {
-            Some(known) => brief.known(*known),
-            None => brief.field(&label),
+        let field = match self.known_label() {
+            Some(known) => brief.known(known),
+            None => brief.field(&self.field.to_lowercase()),
         };
-        let wanted = self.substring.to_lowercase();
-        field.is_some_and(|field| field.whole().to_lowercase().contains(&wanted))
+        field.is_some_and(|field| {
+            let (whole, line) = (field.whole().to_lowercase(), field.own_line.to_lowercase());
+            self.substring.any(|text| whole.contains(text))
+                && self.equals.any(|text| line.trim() == text.trim())
+        })
+    }
+
+    /// Returns the label of the field, if it is a known one.
+    pub fn known_label(&self) -> Option<Label> {
+        let label = self.field.to_lowercase();
+        Label::ALL.iter().find(|known| known.spellings().contains(&label.as_str())).copied()
+    }
+
+    /// Returns true if a part is missing, so that the condition would hold for every brief or for none.
+    pub fn is_incomplete(&self) -> bool {
+        let mut texts = self.substring.0.iter().chain(&self.equals.0);
+        self.field.is_empty()
+            || (self.substring.is_empty() && self.equals.is_empty())
+            || texts.any(|text| text.trim().is_empty())
     }
 }
 
@@ -55,10 +132,7 @@ impl WhenText {
             .or_else(|| text.find(char::is_whitespace))
             .unwrap_or(text.len());
         let (field, rest) = text.split_at(label);
-        When {
-            field: field.trim().to_owned(),
-            substring: rest.trim().trim_start_matches(':').trim().to_owned(),
-        }
+        When::contains(field.trim(), rest.trim().trim_start_matches(':').trim())
     }
 }
 
@@ -76,6 +150,58 @@ fn known_label(text: &str) -> Option<usize> {
 
 impl std::fmt::Display for When {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` has `{}`", self.field, self.substring)
+        let Self { field, substring, equals } = self;
+        match (substring.is_empty(), equals.is_empty()) {
+            (true, false) => write!(f, "`{field}` is {equals}"),
+            (false, false) => write!(f, "`{field}` has {substring} and is {equals}"),
+            (_, true) => write!(f, "`{field}` has {substring}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn when(text: &str) -> When {
+        serde_json::from_str(text).expect("the test's text is of the right shape")
+    }
+
+    #[test]
+    fn one_of_several_texts_is_enough_and_the_line_is_compared_where_that_is_asked() {
+        let brief =
+            "- **Slug:** x\n- **Difficulty:** Very Hard\n- **Do model:** opus-max\n  and why\n";
+        for (text, expected) in [
+            (r#"{"field": "difficulty", "substring": ["high", "hard"]}"#, true),
+            (r#"{"field": "difficulty", "substring": ["high"]}"#, false),
+            (r#"{"field": "difficulty", "substring": "hard"}"#, true),
+            (r#"{"field": "Do model", "equals": "OPUS-MAX"}"#, true),
+            (r#"{"field": "Do model", "equals": "opus"}"#, false),
+            (r#"{"field": "Do model", "equals": ["opus", "opus-max"]}"#, true),
+            (r#"{"field": "Do model", "substring": "opus", "equals": "opus"}"#, false),
+            (r#"{"field": "nowhere", "equals": "x"}"#, false),
+        ] {
+            assert_eq!(when(text).holds_for(&Brief::parse(brief)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_text_is_written_as_it_was_read() {
+        for text in [r#"{"field":"a","substring":"b"}"#, r#"{"field":"a","equals":["b","c"]}"#] {
+            assert_eq!(serde_json::to_string(&when(text)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_condition_without_a_text_is_incomplete() {
+        for (text, expected) in [
+            (r#"{"field": "a"}"#, true),
+            (r#"{"field": "", "equals": "b"}"#, true),
+            (r#"{"field": "a", "substring": []}"#, true),
+            (r#"{"field": "a", "substring": ["b", " "]}"#, true),
+            (r#"{"field": "a", "equals": "b"}"#, false),
+        ] {
+            assert_eq!(when(text).is_incomplete(), expected, "{text}");
+        }
     }
 }

@@ -20,6 +20,7 @@ Examples:
   pdca config show --json
   PDCA_LANES=4 pdca config show driver.lanes
   pdca config trust                # take the user's file as it is now
+  pdca config migrate --dry-run    # the file of an older instance, as it would be written here
 
 `pdca help config` explains the layers.")]
 pub(crate) struct Args {
@@ -36,6 +37,18 @@ enum Action {
     },
     /// Trust the present text of the user's config file in this workspace; any change ends the trust
     Trust,
+    /// Write the file of an older instance as one that loads without `--compat`
+    ///
+    /// Keeps the old file beside the new one, and comments with the keys that they are about. Shows what becomes of each key
+    /// and the new text, and asks before it writes; `--yes` does not ask, `--dry-run` only shows.
+    Migrate,
+}
+
+impl Args {
+    /// Returns whether the configuration has to be valid for it.
+    pub(super) fn needs_workspace(&self) -> bool {
+        !matches!(self.action, Some(Action::Migrate))
+    }
 }
 
 #[derive(Serialize)]
@@ -59,12 +72,15 @@ struct Entry {
     place: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
+    if let Some(Action::Migrate) = args.action {
+        return super::config_migrate::run(cx, err);
+    }
     let workspace = cx.workspace()?;
     let prefix = match &args.action {
         Some(Action::Show { key }) => key.as_deref().unwrap_or(""),
         Some(Action::Trust) => return trust(cx),
-        None => "",
+        Some(Action::Migrate) | None => "",
     };
     let flat =
         workspace.config.flat().map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;

@@ -5,7 +5,8 @@ use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_config::scaffold::{
-    self, AgentPair, AgentsFiles, Chosen, Found, NewFile, parse_builder, parse_reviewer, settings,
+    self, AgentPair, AgentsFiles, Chosen, Found, NewFile, PdcaSource, parse_builder,
+    parse_reviewer, settings,
 };
 use pdca_state::text::shell;
 use serde::Serialize;
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
     guard: Vec<pdca_guard::Agent>,
+    /// Where CI builds pdca from, for the workflow: a git repository, and a tag or a commit of it
+    #[arg(long, value_name = "URL[@REV]")]
+    pdca_source: Option<PdcaSource>,
     /// For which agents instruction files are written: `.claude/agents/`, `.claude/commands/pdca.md`, a section of AGENTS.md
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     agents_files: AgentsFilesArg,
@@ -60,6 +64,11 @@ impl Args {
         words.extend(self.builder.map(|builder| ("--builder", name(builder))));
         words.extend(self.reviewer.map(|reviewer| ("--reviewer", name(reviewer))));
         words.extend(self.guard.iter().map(|agent| ("--guard", agent.as_str())));
+        let source = self.pdca_source.as_ref().map(|source| {
+            let rev = source.rev.as_ref().map_or_else(String::new, |rev| format!("@{rev}"));
+            format!("{}{rev}", source.url)
+        });
+        words.extend(source.as_deref().map(|source| ("--pdca-source", source)));
         match self.agents_files {
             AgentsFilesArg::Chosen => {}
             AgentsFilesArg::All => words.push(("--agents-files", "all")),
@@ -112,7 +121,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
     let guarded: BTreeSet<&str> =
         guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
-    let mut items = scaffold::plan(&dir, &found, pair, &guarded, &mut notes)?;
+    let source = args.pdca_source.clone().or_else(PdcaSource::built_in);
+    let mut items = scaffold::plan(&dir, &found, pair, &guarded, source.as_ref(), &mut notes)?;
     let chosen = pair.names().collect();
     items.extend(scaffold::instructions(&dir, args.agents_files.into(), &chosen)?);
     for note in &notes {
@@ -357,7 +367,8 @@ mod tests {
 
     #[test]
     fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
-        let text = pdca_config::scaffold::WORKFLOW;
+        let source = "https://forge.example/own/pdca@v1".parse().unwrap();
+        let text = pdca_config::scaffold::workflow(Some(&source));
         let mut steps = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let indent = line.len() - line.trim_start().len();
@@ -375,16 +386,15 @@ mod tests {
                 let name = expression.split_once(" }}").expect("an expression ends on its line").0;
                 let known = match name.split('.').collect::<Vec<_>>()[..] {
                     ["steps", step, "outputs", _] => steps.contains(&step),
-                    ["vars", "PDCA_GIT" | "PDCA_REV"]
-                    | ["runner", "os" | "arch"]
-                    | ["github", "ref"] => true,
+                    ["runner", "os" | "arch"] | ["github", "ref"] => true,
                     _ => false,
                 };
                 assert!(known, "line {number}: {name}");
             }
         }
         for part in [
-            "pdca gates --working-tree --json > gates.json",
+            "PDCA_SOURCE: \"https://forge.example/own/pdca\"\n      PDCA_REV: \"v1\"\n",
+            "pdca gates --working-tree --json --junit gates.xml > gates.json",
             "actions/cache@",
             "GITHUB_STEP_SUMMARY",
             "::error title=",

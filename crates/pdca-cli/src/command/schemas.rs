@@ -24,6 +24,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::CleanupReport>(),
         one::<config_show::ConfigReport>(),
         one::<config_show::Trusted>(),
+        one::<config_migrate::MigrateReport>(),
         one::<demo::DemoReport>(),
         one::<pdca_doctor::Examination>(),
         one::<forecast::Forecast>(),

@@ -139,6 +139,9 @@ name = {name}
 # `pdca publish` pushes accepted changes there, each to a branch of its own: {id}, {slug}, {run}.
 #remote = "origin"
 #branch = "pdca/{id}"
+#feature_branch = "new/{id}-{slug}"         # for changes that add something
+# A line for the end of commit messages and pull requests.
+#issue_trailer = "Fixes #{id}"
 # The program that opens draft pull requests, in the `repo` of the target.
 #gh = "gh"
 # Where people are told: "gh" on the forge's own issues (if unset), "command" by the two commands below,
@@ -197,7 +200,8 @@ name = {name}
 # lanes and your own checkout. "require" insists, "off" does not ask.
 #sandbox = "auto"
 # What confined gates may write beyond the checkout, the workspace, temporary files and caches: paths
-# relative to the workspace, absolute, or below `~`.
+# relative to the workspace, absolute, or below `~`. `refs/heads/verify-*` are refs of the target that a row in the
+# workspace makes.
 #may_write = []
 # Gates run what a builder wrote, so they do not get your credentials (tokens, agent sockets, cloud keys)
 # from the environment; those named here they get.
@@ -270,4 +274,6 @@ name = {name}
 
 #[[leaves.advisory]]
 #id = "security"
+#role = "find the input that breaks it"     # what it looks for, for its prompt
+#when = { field = "Difficulty", substring = ["high", "hard"] }   # only for such briefs
 #mode = "stub"

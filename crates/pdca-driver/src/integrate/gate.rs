@@ -182,7 +182,7 @@ pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateRep
         GatesError::Cancelled => BeatError::Interrupted,
         other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
     })?;
-    tell_of_combination(cx, told, at.branch, &wire.breaches());
+    tell_of_combination(cx, told, at.branch, &cx.breaches(&wire));
     Ok(outcome.report)
 }
 

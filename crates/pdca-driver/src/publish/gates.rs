@@ -91,7 +91,7 @@ fn ask_gates(
     let outcome = run_rows(cx, rows, bundle, &scene, Some(&mut standing))?;
     // Discard the verdicts, so that a repeated publication runs the gates again.
     cx.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
-    tell_of_checkout(cx, bundle, &wire.breaches());
+    tell_of_checkout(cx, bundle, &cx.breaches(&wire));
     Ok(outcome.report)
 }
 

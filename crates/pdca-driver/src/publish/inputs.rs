@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use pdca_integrate::{ObjectId, Sealed};
 use pdca_journal::Effects;
-use pdca_publish::{Branch, PublishKey, PublishRecord, PublishSettings, Templates};
+use pdca_publish::{Branch, LegacyRecord, PublishKey, PublishRecord, PublishSettings, Templates};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
@@ -27,6 +27,7 @@ pub(super) struct PublishInputs {
     /// The branch that is pushed.
     pub(super) branch: Branch,
     pub(super) record: PublishRecord,
+    settings: PublishSettings,
     /// The bundle has a `publish.json` that this program did not write.
     is_foreign: bool,
 }
@@ -44,6 +45,12 @@ pub(super) fn inputs(
     }
     if !snapshot.artifacts.contains(Artifact::Patch) {
         return Err(PublishError::NoChange { id: id.clone() });
+    }
+    if let Some(older) = bundle.read(Artifact::Publish)?.and_then(|kept| LegacyRecord::parse(&kept))
+    {
+        // Its branch has another name, so it would not be found at the forge, and there would be two.
+        let LegacyRecord { url, branch } = older;
+        return Err(PublishError::PublishedBefore { id: id.clone(), url, branch });
     }
     let (front, change) = front_of(config, bundle)?;
     let (sealed, landed) = match change.standing {
@@ -63,7 +70,8 @@ pub(super) fn inputs(
     let repo = repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?;
     let run = sealed.record().run.as_str();
     let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
-    let branch = Branch::of(&settings.branch, id, &slug, run)
+    let pattern = settings.branch_for(snapshot.authored_brief());
+    let branch = Branch::of(pattern, id, &slug, run)
         .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
     let base = base_of(&front, &settings.remote);
     if [base.as_str(), &front.branch].contains(&branch.as_str()) {
@@ -88,6 +96,7 @@ pub(super) fn inputs(
         base,
         branch,
         record,
+        settings: settings.clone(),
         is_foreign,
     })
 }
@@ -132,9 +141,9 @@ impl PublishInputs {
             summary: self.snapshot.summary.as_ref(),
         };
         Ok(if text == Artifact::CommitMessage {
-            words.message()
+            self.settings.with_trailer(words.message(), bundle.id())
         } else if text == Artifact::PrDescription {
-            words.description()
+            self.settings.with_trailer(words.description(), bundle.id())
         } else {
             words.comment()
         })

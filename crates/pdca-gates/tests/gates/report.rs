@@ -107,7 +107,7 @@ fn a_row_that_is_not_for_this_brief_is_shown_and_not_run() {
     let mut stage = Stage::new();
     let row =
         stage.row("when = { field = 'Surfaces', substring = 'gui' }\ncmd = 'touch ran; false'");
-    assert_eq!(said(&row), "none: not for this brief: Surfaces does not say `gui`");
+    assert_eq!(said(&row), "none: not for this brief, unless `Surfaces` has `gui`");
     assert!(!row.gating);
     assert!(!stage.workspace.has("ran"));
     assert!(matches!(&stage.events[..], [GateEvent::RowSkipped { .. }]), "{:?}", stage.events);

@@ -42,6 +42,8 @@ pub struct SummaryInputs<'a> {
     pub protected: &'a [String],
     /// Build products that the builder left, each with what became of it.
     pub products: &'a [String],
+    /// Findings of earlier rounds and of reviews of the brief, one line each.
+    pub carried: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
     /// The cost of the leaves so far, in words; `None` if nothing is known of it.
@@ -90,6 +92,7 @@ impl<'a> SummaryInputs<'a> {
             forecast_conflicts: &[],
             protected: &[],
             products: &[],
+            carried: &[],
             attachments: &[],
             cost: None,
             act_candidates: &[],
@@ -100,9 +103,9 @@ impl<'a> SummaryInputs<'a> {
         self.review.filter(|text| !Review::is_blank(text))
     }
 
-    /// Collects the boxes of §6: a resolved conflict, failed gating rows, undecided rows, protected
-    /// paths, items of reviewer and advisers, a missing review, external dependencies, predicted
-    /// conflicts, and the standing question.
+    /// Collects the boxes of §6: a resolved conflict, failed gating rows, undecided and flaky rows, protected
+    /// paths, items of reviewer and advisers, a missing review, external dependencies, carried
+    /// findings, predicted conflicts, and the standing question.
     pub fn needs_human(&self) -> NeedsHuman {
         let mut items = NeedsHuman::default();
         let row_item = |row: &GateRow, word| format!("{} {word} — {}", row.check, row.reason());
@@ -111,6 +114,7 @@ impl<'a> SummaryInputs<'a> {
         texts.extend(self.resolution.map(|said| format!("resolved conflict: {said}")));
         texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
         texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
+        texts.extend(self.gates.rows.iter().filter(|row| row.flaky).map(flaky_item));
         texts.extend(self.protected.iter().map(|path| protected_item(path)));
         if let Some(text) = self.review() {
             let review = Review::parse(text);
@@ -133,6 +137,7 @@ impl<'a> SummaryInputs<'a> {
             texts.extend(Review::parse(advisory.text).items);
         }
         texts.extend(self.dependency_items());
+        texts.extend(self.carried.iter().cloned());
         texts.extend(self.forecast_conflicts.iter().cloned());
         let mut seen = HashSet::new();
         for text in texts {
@@ -157,6 +162,15 @@ impl<'a> SummaryInputs<'a> {
         items.extend(self.build_notes.map(declared_dependencies).into_iter().flatten());
         items
     }
+}
+
+/// The text of the §6 item about a row that failed and then passed.
+fn flaky_item(row: &GateRow) -> String {
+    let log = row.log.as_ref().map_or_else(String::new, |log| format!(" (`{log}`)"));
+    let check = &row.check;
+    format!(
+        "{check} is flaky — it failed, then passed when it was run again{log}; is the pass to be trusted?"
+    )
 }
 
 /// The text of the §6 item about a protected path that the change writes.

@@ -26,6 +26,9 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Drifted { .. } => told(Exit::RecoveryBlocked)
             .at(Place::file(bundle.path(Artifact::Seal)))
             .hint("put back what was sealed; nothing else is published"),
+        PublishError::PublishedBefore { branch, .. } => told(Exit::NothingToDo).hint(format!(
+            "another tool opened it from `{branch}`; to publish it here too, move publish.json out of the bundle"
+        )),
         PublishError::Landed { .. } => told(Exit::NothingToDo)
             .hint("there is nothing left to show; push that branch, if the remote lacks it"),
         PublishError::TargetBranch(error) => crate::command::integrate::unknown(&error),
