@@ -183,7 +183,18 @@ mod tests {
     fn the_text_is_shown_and_nothing_is_written_in_a_dry_run() {
         let desk = Desk::new();
         desk.workspace.config(OLDER);
-        insta::assert_snapshot!(desk.run(&["config", "migrate", "--dry-run"]), @"");
+        let run = desk.run(&["config", "migrate", "--dry-run"]);
+        assert_eq!(run.exit, Exit::Done, "{run}");
+        for line in [
+            "read as (2):\n",
+            "  line 7: `driver.leaf_memory_max`: leaf_memory_mb = 1024\n",
+            "not used (1):\n",
+            "  line 5: `driver.worktree`: work is always done in private checkouts\n",
+            "  # a cap\n  leaf_memory_mb = 1024\n",
+            "  # the row\n",
+        ] {
+            assert!(run.out.contains(line), "{line:?} is not in\n{run}");
+        }
         assert_eq!(fs_err::read_to_string(desk.workspace.path().join("pdca.toml")).unwrap(), OLDER);
     }
 

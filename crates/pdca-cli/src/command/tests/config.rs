@@ -203,17 +203,7 @@ fn an_older_instance_loads_with_warnings_under_compat() {
     insta::assert_snapshot!(run, @"
     no bundles in results
     --- stderr
-    warning: pdca.toml:4: unknown key `rubric_file` in [project] [config_ignored]
-    warning: pdca.toml:8: unknown key `max_passes` in [driver] [config_ignored]
-    warning: pdca.toml:9: unknown key `auto_iterate` in [driver] [config_ignored]
-    warning: pdca.toml:11: unknown key `size_signal` in [driver] [config_ignored]
-    warning: pdca.toml:14: unknown key `publisher` at the top level [config_ignored]
-    warning: pdca.toml:17: [publisher.checkouts] is read as [[targets]] [config_ignored]
-    warning: pdca.toml:22: unknown key `memory_max` in [leaves.builder] [config_ignored]
-    warning: pdca.toml:25: unknown key `builder_escalation` in [leaves] [config_ignored]
-    warning: pdca.toml:31: unknown key `target` in [[gates.checks]] [config_ignored]
-    warning: pdca.toml:32: `timeout_secs = 0` is not taken: every gate has a bound [config_ignored]
-    warning: pdca.toml:34: unknown key `host_ci` in [gates] [config_ignored]
+    warning: pdca.toml: keys of an older instance: 6 read as other keys, 5 not used; `pdca config migrate --dry-run` lists them [config_ignored]
     warning: pdca.toml:36: unknown key `doctor` at the top level [config_ignored]
     ");
 }
