@@ -170,7 +170,7 @@ fn a_workflow_without_a_source_says_where_it_belongs() {
     let workflow =
         fs_err::read_to_string(repo.join(".github/workflows/pdca.yml")).expect("init wrote it");
     let first = &steps(&workflow)[0];
-    let ran = runner(scene.workspace.around(), repo, &workflow, &first.script);
+    let ran = runner(&scene.workspace.around(), repo, &workflow, &first.script);
     assert_eq!(ran.code, 1);
     let out = text(&ran.stdout);
     assert!(out.contains("::error title=pdca::PDCA_SOURCE in this workflow is empty"), "{out}");

@@ -54,7 +54,7 @@ impl From<Migrated> for Key {
 }
 
 pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let start = cx.globals.start_dir(cx.ambient)?;
+    let start = cx.globals.start_dir(cx.env)?;
     let Some(FoundFile { root, file }) = find(&start) else {
         return Err(Failure::usage(format!("no {FILE} in {start} or in a directory above it"))
             .hint("`-C DIR` names the workspace"));

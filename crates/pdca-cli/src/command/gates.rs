@@ -5,7 +5,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Driver, Jobs, WorkspaceConfig};
 use pdca_events::WarningCode;
-use pdca_gates::{GateContext, GateEvent, Purpose, run_checks};
+use pdca_gates::{GateContext, GateEvent, Purpose, junit_report, run_checks};
 use pdca_integrate::Evidence;
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
@@ -34,6 +34,7 @@ Examples:
   pdca gates 36 --row T3      # one row, and what it prints; nothing is written
   pdca gates --working-tree   # the rows about the repository, on the tree as it stands (for CI)
   pdca gates --working-tree --target app
+  pdca gates --working-tree --junit gates.xml
   pdca gates 36 --json
 
 With --working-tree the rows run at the top of the checkout, linked worktree or lane of a target that you are in; elsewhere in
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// The target whose tree is gated, if there are several and you are in none of them
     #[arg(long, value_name = "NAME", requires = "working_tree")]
     target: Option<String>,
+    /// Write the rows to this file too, as JUnit XML
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    junit: Option<Utf8PathBuf>,
     /// Run only this row and show its output if it is red; write no report
     #[arg(long, value_name = "ROW")]
     row: Option<String>,
@@ -79,6 +83,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         let tree = working_tree(args.target.as_deref(), cx)?;
         (over_tree(&tree, args.row.as_deref(), cx, err)?, Some(tree))
     };
+    if let Some(file) = &args.junit {
+        let path = cx.env.cwd.join(file);
+        pdca_state::files::replace(&path, junit_report(&report).as_bytes()).map_err(|error| {
+            Failure::from_error(Exit::Unexpected, &error)
+                .at(Place::file(path))
+                .hint("name a file in a directory that is there and can be written")
+        })?;
+    }
     let exit = if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done };
     Ok(Response::new(Gated { report, tree, with_output: args.row.is_some() }, exit))
 }

@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_show, demo, forecast, gates, guard, init, integrate, publish, queue, resolve, run,
-    signoff, status, verify, why,
+    config_migrate, config_show, demo, forecast, gates, guard, init, integrate, publish, queue,
+    resolve, run, signoff, status, verify, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
