@@ -26,6 +26,7 @@ mod queue;
 mod recover;
 mod reopen;
 mod replay;
+mod report;
 mod resolve;
 mod run;
 #[cfg(feature = "schema")]
@@ -127,6 +128,7 @@ enum Command {
     Lanes(lanes::Args),
     Sweep(sweep::Args),
     Replay(replay::Args),
+    Report(report::Args),
     Recover(recover::Args),
     Unblock(unblock::Args),
     Abort(abort::Args),
@@ -266,6 +268,7 @@ pub(crate) fn dispatch(
         Some(Command::Lanes(args)) => lanes::run(args, cx, err),
         Some(Command::Sweep(args)) => sweep::run(args, cx),
         Some(Command::Replay(args)) => replay::run(args, cx, out, err),
+        Some(Command::Report(args)) => report::run(args, cx),
         Some(Command::Recover(args)) => recover::run(args, cx, err),
         Some(Command::Unblock(args)) => unblock::run(args, cx, err),
         Some(Command::Abort(args)) => abort::run(args, cx, err),
@@ -305,6 +308,7 @@ impl Line {
                 | Command::Unblock(_)
                 | Command::Abort(_)
                 | Command::Cleanup(_)
+                | Command::Report(_)
                 | Command::Demo(_)
                 | Command::Act(_)
                 | Command::ActLog(_),
@@ -358,6 +362,7 @@ impl Command {
             | Command::Lanes(_)
             | Command::Sweep(_)
             | Command::Replay(_)
+            | Command::Report(_)
             | Command::Recover(_)
             | Command::Unblock(_)
             | Command::Abort(_)

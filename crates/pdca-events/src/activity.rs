@@ -1,6 +1,6 @@
 //! The current activity of a bundle, as its events tell it.
 
-use crate::{EventKind, Step};
+use crate::EventKind;
 
 /// The effect of an event on the current activity of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl<'e> Activity<'e> {
     pub fn of(kind: &'e EventKind) -> Self {
         match kind {
             EventKind::Dispatched { .. } => Self::Begins("starts".to_owned()),
-            EventKind::Began { step, .. } => Self::Begins(word(*step).to_owned()),
+            EventKind::Began { step, .. } => Self::Begins(step.word().to_owned()),
             EventKind::GateBegan { rule_id, k, n } => {
                 Self::Begins(format!("gate {k}/{n} {rule_id}"))
             }
@@ -46,18 +46,5 @@ impl<'e> Activity<'e> {
             | EventKind::Integration { .. }
             | EventKind::Notice { .. } => Self::GoesOn,
         }
-    }
-}
-
-fn word(step: Step) -> &'static str {
-    match step {
-        Step::Halt(_) => "halt",
-        Step::Close => "close",
-        Step::Build => "build",
-        Step::Gate => "gates",
-        Step::Review => "review",
-        Step::Assemble => "assemble",
-        Step::SendBack => "send back",
-        Step::Archive(_) => "archive",
     }
 }

@@ -384,6 +384,22 @@ pub enum Step {
     Archive(#[cfg_attr(feature = "schema", schemars(with = "String"))] Reentry),
 }
 
+impl Step {
+    /// Returns the word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Halt(_) => "halt",
+            Self::Close => "close",
+            Self::Build => "build",
+            Self::Gate => "gates",
+            Self::Review => "review",
+            Self::Assemble => "assemble",
+            Self::SendBack => "send back",
+            Self::Archive(_) => "archive",
+        }
+    }
+}
+
 /// Why the driver leaves a bundle alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

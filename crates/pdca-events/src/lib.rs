@@ -24,6 +24,7 @@
 //!   it does not know.
 
 mod activity;
+mod combination;
 mod event;
 mod kind;
 mod log;
@@ -31,6 +32,7 @@ mod stream;
 mod warning;
 
 pub use activity::Activity;
+pub use combination::{Combination, CombinationVerdict, combinations, set};
 pub use event::{Event, SCHEMA, Scope};
 pub use kind::{
     EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, RecordedCall, Step, millis,

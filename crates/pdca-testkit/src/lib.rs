@@ -27,12 +27,14 @@
     reason = "every step of a fixture panics when it fails, as the crate says once"
 )]
 
+mod browser;
 mod gits;
 mod program;
 mod repo;
 mod schema;
 mod workspace;
 
+pub use browser::Browser;
 pub use gits::gits;
 pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
 pub use repo::Repo;

@@ -45,6 +45,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<queue::Queue>(),
         one::<pdca_upkeep::RecoverReport>(),
         one::<pdca_transcript::ReplayReport>(),
+        one::<pdca_report::Written>(),
         one::<resolve::output::ResolveReport>(),
         one::<run::DryRun>(),
         one::<run::RunReport>(),

@@ -161,6 +161,12 @@ impl Certificate {
         }
     }
 
+    /// Parses a file and checks that every byte is canonical and covered by its digest. Nothing is verified against
+    /// a repository; [`verify`] does that.
+    pub fn parse(text: &[u8]) -> Result<Self, VerifyError> {
+        read(text)
+    }
+
     /// Returns the text of the file.
     pub fn to_json(&self) -> Vec<u8> {
         let sections = sections(self);

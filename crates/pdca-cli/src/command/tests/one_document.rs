@@ -52,6 +52,10 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("act-index", &[&[]]),
     ("act-log", &[&[]]),
     ("act-diff", &[&[]]),
+    (
+        "report",
+        &[&[], &["-n"], &["--summary"], &["--run", "none"], &["--junit", "no/such/dir.xml"]],
+    ),
     ("lanes provision", &[&[], &["-n"]]),
     ("lanes list", &[&[]]),
     ("lanes env", &[&["0"]]),

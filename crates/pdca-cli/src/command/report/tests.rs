@@ -1,0 +1,46 @@
+use crate::exit::Exit;
+use crate::testing::Desk;
+
+#[test]
+fn without_an_option_the_page_is_written_beside_the_records() {
+    let desk = Desk::new();
+    desk.awaiting("8", &["V Is it right?"], "fail");
+    let run = desk.run(&["report"]);
+    assert_eq!(run.exit, Exit::Done, "{run}");
+    assert!(run.out.starts_with("wrote .pdca/report.html ("), "{run}");
+    let page = desk.workspace.read(".pdca/report.html");
+    assert!(page.starts_with("<!DOCTYPE html>"));
+    assert!(page.contains("C4 verified"), "{page}");
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let desk = Desk::new();
+    let run = desk.run(&["report", "-n", "--junit", "report.xml"]);
+    assert_eq!(run.exit, Exit::Done, "{run}");
+    assert!(run.out.starts_with("would write report.xml"), "{run}");
+    assert!(!desk.workspace.has("report.xml"));
+}
+
+#[test]
+fn red_gates_are_annotations_and_lines_of_the_summary() {
+    let desk = Desk::new();
+    desk.awaiting("8", &["V Is it right?"], "fail");
+    insta::assert_snapshot!(desk.run(&["report", "--annotations"]), @"");
+    insta::assert_snapshot!(desk.run(&["report", "--summary"]), @"");
+}
+
+#[test]
+fn a_run_that_is_not_known_is_named_with_the_remedy() {
+    let desk = Desk::new();
+    desk.workspace.brief("8", &[]);
+    insta::assert_snapshot!(desk.run(&["report", "--run", "01X"]), @"");
+    insta::assert_snapshot!(desk.run(&["report", "--run", "latest"]), @"");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(desk.run(&["report", "--html", "missing/dir/x.html"]), @"");
+    insta::assert_snapshot!(desk.run(&["report", "--html", "results"]), @"");
+}

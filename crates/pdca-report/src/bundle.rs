@@ -1,0 +1,244 @@
+//! Reads one bundle for a report.
+
+use camino::Utf8Path;
+use pdca_snapshot::{Entry, next_of_bundle};
+use pdca_state::{
+    Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Review, Snapshot, State, Summary,
+    chain, files, named_paths,
+};
+
+use crate::load::Source;
+use crate::model::{BundlePage, DiffView, EvidenceView, GateView, Group, ReviewView};
+use crate::text::{Budget, Text};
+
+/// The longest line of evidence, in characters.
+const LINE: usize = 300;
+/// The largest log that is read, in bytes.
+const LARGEST_LOG: u64 = 16 << 20;
+/// The failed tests of a row that are named.
+const FAILING: usize = 20;
+/// The files of a change that are named.
+const FILES: usize = 20;
+
+/// Reads a bundle. A bundle that cannot be read is a page that says so.
+pub(crate) fn page(source: Source<'_>, entry: &Entry, mut budget: Budget) -> BundlePage {
+    let mut page = outline(source, entry);
+    let Ok(bundle) = Bundle::at(&*entry.dir) else { return page };
+    page.cost = bundle.calls().cost().unwrap_or_default();
+    page.held = held(source, entry, &mut budget);
+    let snapshot = match bundle.load() {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            page.why = Text::line(&chain(&error), LINE);
+            return page;
+        }
+    };
+    fill(&mut page, &bundle, &snapshot, &mut budget);
+    page
+}
+
+/// Makes a page of what the snapshot of the workspace knows.
+fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
+    let snapshot = source.snapshot;
+    let (group, why) = group(source, entry);
+    let glance = entry.glance.as_ref().ok();
+    let title = glance.and_then(|glance| glance.slug.clone()).unwrap_or_default();
+    let mark = snapshot.landing.mark(&entry.id);
+    BundlePage {
+        id: entry.id.clone(),
+        title: Text::line(&title, 80),
+        state: entry.state(),
+        group,
+        why: Text::line(&why, LINE),
+        next: next_of_bundle(snapshot, entry, source.cwd),
+        landing: mark
+            .map(|mark| (mark.word, Text::line(mark.text.as_deref().unwrap_or_default(), LINE))),
+        depends_on: glance.map(|glance| glance.depends_on.ids()).unwrap_or_default(),
+        attempts: glance.map_or(0, |glance| glance.iterations),
+        overall: glance.and_then(|glance| glance.overall),
+        gates: Vec::new(),
+        review: Vec::new(),
+        open_items: Vec::new(),
+        signoff: None,
+        diff: None,
+        cost: CostTotal::default(),
+        held: Vec::new(),
+    }
+}
+
+/// Decides the group of a bundle, and says why.
+fn group(source: Source<'_>, entry: &Entry) -> (Group, String) {
+    let snapshot = source.snapshot;
+    let id = &entry.id;
+    let Some(state) = entry.state() else {
+        let why = entry.glance.as_ref().err().map(|error| chain(error)).unwrap_or_default();
+        return (Group::Failed, why);
+    };
+    if let Some((name, evidence)) = snapshot.blocked.get(id) {
+        return (Group::Failed, format!("{name}: {evidence}"));
+    }
+    if let Some(failure) = &entry.failed {
+        return (Group::Failed, format!("{} failed: {}", failure.beat, failure.why));
+    }
+    if snapshot.work.on(id).is_some() {
+        let doing = snapshot.work.doing(id).map_or("in a lane", |doing| doing.what.as_str());
+        return (Group::AtWork, doing.to_owned());
+    }
+    match state {
+        State::AwaitingSignoff => (Group::NeedsYou, "waits for your sign-off".to_owned()),
+        State::Unplanned => (Group::NeedsYou, "waits for a brief".to_owned()),
+        State::Planned | State::Built | State::Checked | State::Iterate(_) => {
+            (Group::Waiting, waits_for(source, entry))
+        }
+        State::Complete => landed(source, entry),
+        State::Resolved => (Group::Closed, "resolved in the tracker".to_owned()),
+        State::Discontinued => (Group::Closed, "discontinued".to_owned()),
+    }
+}
+
+fn waits_for(source: Source<'_>, entry: &Entry) -> String {
+    let on: Vec<&str> = entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect();
+    let held: Vec<&str> =
+        source.snapshot.work.holding(&entry.id).iter().map(|by| by.id.as_ref()).collect();
+    match (on.as_slice(), held.as_slice()) {
+        ([], []) => "may start".to_owned(),
+        ([], held) => format!("waits beside {}", held.join(", ")),
+        (on, _) => format!("waits for {}", on.join(", ")),
+    }
+}
+
+fn landed(source: Source<'_>, entry: &Entry) -> (Group, String) {
+    let Some(mark) = source.snapshot.landing.mark(&entry.id) else {
+        return (Group::Accepted, "accepted".to_owned());
+    };
+    let text = mark.text.as_deref().unwrap_or_default();
+    match mark.word {
+        "sealed" => (Group::Accepted, "accepted, not landed yet".to_owned()),
+        "staged" => (Group::Accepted, format!("gated together and green, on {text}")),
+        "landed" => (Group::Accepted, format!("landed on {text}")),
+        "held" => (Group::Failed, text.to_owned()),
+        word => (Group::Failed, format!("{word} {text}")),
+    }
+}
+
+/// Adds what the files of the bundle say. Evidence of failures is paid for first, the diff with what is left.
+fn fill(page: &mut BundlePage, bundle: &Bundle, snapshot: &Snapshot, budget: &mut Budget) {
+    page.attempts = snapshot.iterations;
+    if let Some(summary) = &snapshot.summary {
+        page.open_items = open_items(summary, budget);
+        page.signoff = summary.signoff().map(|signoff| {
+            let by = format!("{}, {}", signoff.by, signoff.date);
+            let note = signoff.note.unwrap_or_default();
+            (
+                Text::line(signoff.outcome.as_str(), 40),
+                Text::line(&by, 120),
+                Text::line(&note, LINE),
+            )
+        });
+    }
+    if let Some(report) = &snapshot.gates {
+        page.gates = gates(report, bundle.dir(), budget);
+    }
+    if let Some(review) = &snapshot.review {
+        page.review = rows(review, budget);
+    }
+    page.diff = diff(bundle, budget);
+}
+
+fn open_items(summary: &Summary, budget: &mut Budget) -> Vec<Text> {
+    let items = summary.open_items().iter();
+    let items = items.map(|item| item.trim_start().trim_start_matches("- [ ]").trim());
+    items.map(|item| line_within(item, budget)).collect()
+}
+
+/// Cuts a line so that it fits into its part of the budget.
+fn line_within(raw: &str, budget: &mut Budget) -> Text {
+    let line = Text::line(raw, LINE);
+    let text = Text::within(line.as_str(), budget);
+    if text.left_out == 0 { line } else { Text::new("… (no room for it here)") }
+}
+
+/// Returns the rows that ran, red ones first.
+fn gates(report: &GateReport, dir: &Utf8Path, budget: &mut Budget) -> Vec<GateView> {
+    let mut rows: Vec<&GateRow> =
+        report.rows.iter().filter(|row| row.result != GateResult::None).collect();
+    rows.sort_by_key(|row| !row.is_failed_gating());
+    rows.into_iter().map(|row| gate(row, dir, budget)).collect()
+}
+
+fn gate(row: &GateRow, dir: &Utf8Path, budget: &mut Budget) -> GateView {
+    let is_red = row.result == GateResult::Fail;
+    let failing: Vec<Text> =
+        row.failing.iter().take(FAILING).map(|test| line_within(test, budget)).collect();
+    let more = row.failing_more + row.failing.len().saturating_sub(failing.len());
+    let log = row.log.as_deref().filter(|_| is_red);
+    GateView {
+        rule_id: Text::line(&row.rule_id, 60),
+        check: Text::line(&row.check, 80),
+        result: row.result,
+        gating: row.gating,
+        evidence: line_within(&row.path_line, budget),
+        failing,
+        failing_more: more,
+        duration_ms: row.duration_ms,
+        flaky: row.flaky,
+        note: row.note.as_deref().map(|note| line_within(note, budget)),
+        reproduce: row.reproduce.as_deref().filter(|_| is_red).map(|how| line_within(how, budget)),
+        log: log.and_then(|log| log_tail(&dir.join(log), budget)),
+    }
+}
+
+/// Reads the end of a log, within a quarter of what is left. A log that is gone is left out: the row names the evidence.
+fn log_tail(path: &Utf8Path, budget: &mut Budget) -> Option<Text> {
+    let bytes = files::read_bounded(path, LARGEST_LOG).ok()??;
+    let mut part = budget.quarter();
+    let text = Text::tail_within(&String::from_utf8_lossy(&bytes), &mut part);
+    budget.give_back(part);
+    Some(text).filter(|text| !text.is_empty() || text.left_out > 0)
+}
+
+/// Returns the rows of a review, failures first.
+fn rows(review: &Review, budget: &mut Budget) -> Vec<ReviewView> {
+    let mut part = budget.half();
+    let mut rows: Vec<_> = review.rows.iter().collect();
+    rows.sort_by_key(|row| !row.verdict.trim().eq_ignore_ascii_case("fail"));
+    let view = |row: &pdca_state::ReviewRow| ReviewView {
+        item: Text::line(&row.item, 80),
+        verdict: Text::line(&row.verdict, 40),
+        basis: line_within(&row.basis, &mut part),
+    };
+    let views = rows.into_iter().map(view).collect();
+    budget.give_back(part);
+    views
+}
+
+fn diff(bundle: &Bundle, budget: &mut Budget) -> Option<DiffView> {
+    let bytes = bundle.read(Artifact::Patch).ok()??;
+    let text = String::from_utf8_lossy(&bytes);
+    let starts = |sign: char, header: &str| {
+        text.lines().filter(|line| line.starts_with(sign) && !line.starts_with(header)).count()
+    };
+    let paths = named_paths(&bytes);
+    Some(DiffView {
+        files: paths.iter().take(FILES).map(|path| line_within(path, budget)).collect(),
+        more_files: paths.len().saturating_sub(FILES),
+        added: starts('+', "+++ "),
+        removed: starts('-', "--- "),
+        path: Text::line(bundle.path(Artifact::Patch).as_str(), LINE),
+        text: Text::within(&text, budget),
+    })
+}
+
+/// Returns the evidence of a change that an integration held.
+fn held(source: Source<'_>, entry: &Entry, budget: &mut Budget) -> Vec<EvidenceView> {
+    let mark = source.snapshot.landing.mark(&entry.id);
+    let red = mark.and_then(|mark| mark.held.as_ref()).map(|held| held.red.as_slice());
+    let view = |row: &pdca_integrate::RedRow| EvidenceView {
+        row: Text::line(&row.row, 60),
+        said: line_within(&row.said, budget),
+        failing: row.failing.iter().take(FAILING).map(|test| line_within(test, budget)).collect(),
+        reproduce: row.reproduce.as_deref().map(|how| line_within(how, budget)),
+        log: row.log.as_ref().and_then(|log| log_tail(&source.config.dirs.root.join(log), budget)),
+    };
+    red.unwrap_or_default().iter().map(view).collect()
+}

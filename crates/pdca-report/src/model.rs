@@ -1,0 +1,235 @@
+//! The values of a report. Writers render them and read nothing.
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use pdca_state::{BundleId, CostTotal, GateResult, Overall, State};
+
+use crate::history::RunHistory;
+use crate::text::Text;
+
+/// The record of a workspace, or of one run of it.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The name of the project.
+    pub project: Text,
+    /// The time of writing.
+    pub made: Timestamp,
+    /// The run that it is limited to.
+    pub run: Option<String>,
+    /// Those that need a person first.
+    pub bundles: Vec<BundlePage>,
+    /// The plan over these bundles, or the reason why there is none.
+    pub plan: Result<PlanView, Text>,
+    /// The recorded runs and integrations, the newest first.
+    pub runs: Vec<RunHistory>,
+    /// The newest first.
+    pub certificates: Vec<CertificateView>,
+    /// What all calls of leaves cost.
+    pub cost: CostTotal,
+    /// What could not be read, one line each.
+    pub unread: Vec<Text>,
+}
+
+/// The bundles of a plan by waves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanView {
+    pub waves: Vec<Vec<BundleId>>,
+    /// Prerequisite and dependant.
+    pub edges: Vec<(BundleId, BundleId)>,
+    /// The bundles that are left out, with the reason.
+    pub left_out: Vec<(BundleId, Text)>,
+}
+
+/// One bundle.
+#[derive(Debug, Clone)]
+pub struct BundlePage {
+    pub id: BundleId,
+    pub title: Text,
+    /// `None` if it cannot be read.
+    pub state: Option<State>,
+    pub group: Group,
+    /// The reason for the group, in one sentence.
+    pub why: Text,
+    /// The command that continues it.
+    pub next: Option<String>,
+    /// The state of an accepted change: `landed`, `held` and so on.
+    pub landing: Option<(&'static str, Text)>,
+    pub depends_on: Vec<BundleId>,
+    /// The number of earlier attempts.
+    pub attempts: u32,
+    pub overall: Option<Overall>,
+    pub gates: Vec<GateView>,
+    pub review: Vec<ReviewView>,
+    pub open_items: Vec<Text>,
+    /// The decision of a person: outcome, name and date, note.
+    pub signoff: Option<(Text, Text, Text)>,
+    pub diff: Option<DiffView>,
+    pub cost: CostTotal,
+    /// The evidence of a change that was held.
+    pub held: Vec<EvidenceView>,
+}
+
+/// The groups of a report, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    Failed,
+    NeedsYou,
+    AtWork,
+    Waiting,
+    Accepted,
+    Closed,
+}
+
+impl Group {
+    pub const ALL: [Self; 6] =
+        [Self::Failed, Self::NeedsYou, Self::AtWork, Self::Waiting, Self::Accepted, Self::Closed];
+
+    /// Returns the words that stand beside the symbol.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::NeedsYou => "needs you",
+            Self::AtWork => "at work",
+            Self::Waiting => "waits",
+            Self::Accepted => "accepted",
+            Self::Closed => "closed",
+        }
+    }
+
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Failed => "✗",
+            Self::NeedsYou => "●",
+            Self::AtWork => "▶",
+            Self::Waiting => "○",
+            Self::Accepted => "✓",
+            Self::Closed => "–",
+        }
+    }
+
+    /// Returns the name in identifiers of the page.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::NeedsYou => "needs",
+            Self::AtWork => "work",
+            Self::Waiting => "waits",
+            Self::Accepted => "accepted",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A gate that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateView {
+    pub rule_id: Text,
+    /// The name for people.
+    pub check: Text,
+    pub result: GateResult,
+    pub gating: bool,
+    pub evidence: Text,
+    pub failing: Vec<Text>,
+    /// The number of failed tests that are not named.
+    pub failing_more: usize,
+    pub duration_ms: Option<u64>,
+    pub flaky: bool,
+    pub note: Option<Text>,
+    pub reproduce: Option<Text>,
+    /// The end of the log of a red row.
+    pub log: Option<Text>,
+}
+
+impl GateView {
+    /// Returns whether it blocks.
+    pub fn is_red(&self) -> bool {
+        self.gating && self.result == GateResult::Fail
+    }
+}
+
+/// A row of the review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewView {
+    pub item: Text,
+    pub verdict: Text,
+    pub basis: Text,
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffView {
+    pub files: Vec<Text>,
+    /// The number of files that are not named.
+    pub more_files: usize,
+    pub added: usize,
+    pub removed: usize,
+    /// As much of it as the report has room for.
+    pub text: Text,
+    /// The file with all of it.
+    pub path: Text,
+}
+
+/// A red row of a combination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceView {
+    pub row: Text,
+    pub said: Text,
+    pub failing: Vec<Text>,
+    pub reproduce: Option<Text>,
+    /// The end of its log.
+    pub log: Option<Text>,
+}
+
+/// A certificate of a landing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateView {
+    /// Relative to the workspace.
+    pub path: Utf8PathBuf,
+    pub bundles: Vec<BundleId>,
+    pub base: String,
+    pub commit: String,
+    pub tree: String,
+    pub reference: Text,
+    /// Re-verifies it.
+    pub command: String,
+}
+
+impl Report {
+    pub fn bundle(&self, id: &BundleId) -> Option<&BundlePage> {
+        self.bundles.iter().find(|bundle| bundle.id == *id)
+    }
+
+    pub fn count(&self, group: Group) -> usize {
+        self.bundles.iter().filter(|bundle| bundle.group == group).count()
+    }
+
+    /// Returns the bundles of a group.
+    pub fn of(&self, group: Group) -> impl Iterator<Item = &BundlePage> {
+        self.bundles.iter().filter(move |bundle| bundle.group == group)
+    }
+
+    /// Returns the counts in words: `2 failed, 1 needs you`.
+    pub fn counts(&self) -> String {
+        let words = Group::ALL.into_iter().filter_map(|group| match self.count(group) {
+            0 => None,
+            count => Some(format!("{count} {}", group.words())),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Shortens an object id for people.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+/// Formats a duration.
+pub(crate) fn span(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{seconds}.{} s", millis % 1000 / 100),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
