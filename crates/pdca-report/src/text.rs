@@ -155,6 +155,8 @@ fn clean(raw: &str) -> String {
             '\u{1b}' => skip_sequence(&mut rest),
             // Alone it would go back to the beginning of the line; before a line feed it is only its ending.
             '\r' => {}
+            // No document of XML may have these.
+            '\u{fffe}' | '\u{ffff}' => plain.extend(c.escape_unicode()),
             _ => plain.push(c),
         }
     }
