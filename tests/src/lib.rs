@@ -161,6 +161,17 @@ impl Scene {
         Started(command.spawn().expect("pdca can be started"))
     }
 
+    /// Starts `pdca` with its standard output in a file of the workspace, and does not wait for it.
+    #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
+    pub fn start_to_file(&self, args: &[&str], file: &str) -> Started {
+        let to =
+            fs_err::File::create(self.workspace.path().join(file)).expect("a file can be made");
+        let mut command = Command::new(pdca_bin());
+        command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(&[]));
+        command.stdin(Stdio::null()).stdout(to.into_parts().0).stderr(Stdio::null());
+        Started(command.spawn().expect("pdca can be started"))
+    }
+
     fn surroundings(&self, env: &[(&str, &str)]) -> BTreeMap<String, String> {
         let home = self.workspace.around().to_string();
         let mut all = BTreeMap::from([

@@ -5,6 +5,7 @@
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod base;
+mod board;
 mod bundle;
 mod bundles;
 mod confine;
@@ -44,6 +45,7 @@ enum What {
     Integrate(integrate::Args),
     Base(base::Args),
     Select(select::Args),
+    Board(board::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -82,6 +84,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Integrate(args) => return integrate::run(args),
         What::Base(args) => return base::run(args),
         What::Select(args) => select::measure(args, root)?,
+        What::Board(args) => board::measure(args)?,
     }
     Ok(Outcome::Passed)
 }

@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties` and `agents`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties`, `agents` and `pictures`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` has to be green before a change is merged. The other tasks are its
 //! parts, or measurements without assertions.
@@ -19,6 +19,7 @@ mod fault_matrix;
 mod house;
 mod lanes_provision;
 mod page;
+mod pictures;
 mod program;
 mod properties;
 mod replay;
@@ -56,6 +57,7 @@ enum Task {
     Schemas(schemas::Args),
     Properties(properties::Args),
     Agents(agents::Args),
+    Pictures(pictures::Args),
 }
 
 /// The result of a task; an error that stopped it is separate.
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Task::Schemas(args) => schemas::run(&args, &root),
         Task::Properties(args) => properties::run(&args, &root),
         Task::Agents(args) => agents::run(&args, &root),
+        Task::Pictures(args) => pictures::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 mod abort;
 mod act;
 mod batch;
+mod board;
 mod cleanup;
 mod completions;
 mod config_migrate;
@@ -129,6 +130,7 @@ enum Command {
     Sweep(sweep::Args),
     Replay(replay::Args),
     Report(report::Args),
+    Board(board::Args),
     Recover(recover::Args),
     Unblock(unblock::Args),
     Abort(abort::Args),
@@ -269,6 +271,7 @@ pub(crate) fn dispatch(
         Some(Command::Sweep(args)) => sweep::run(args, cx),
         Some(Command::Replay(args)) => replay::run(args, cx, out, err),
         Some(Command::Report(args)) => report::run(args, cx),
+        Some(Command::Board(args)) => board::run(args, cx, out, err),
         Some(Command::Recover(args)) => recover::run(args, cx, err),
         Some(Command::Unblock(args)) => unblock::run(args, cx, err),
         Some(Command::Abort(args)) => abort::run(args, cx, err),
@@ -309,6 +312,7 @@ impl Line {
                 | Command::Abort(_)
                 | Command::Cleanup(_)
                 | Command::Report(_)
+                | Command::Board(_)
                 | Command::Demo(_)
                 | Command::Act(_)
                 | Command::ActLog(_),
@@ -363,6 +367,7 @@ impl Command {
             | Command::Sweep(_)
             | Command::Replay(_)
             | Command::Report(_)
+            | Command::Board(_)
             | Command::Recover(_)
             | Command::Unblock(_)
             | Command::Abort(_)

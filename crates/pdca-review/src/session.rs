@@ -146,6 +146,15 @@ impl Session {
         self.ids.push(id.clone());
     }
 
+    /// Goes to the card of a bundle, which is added if it is not in the list.
+    pub fn select(&mut self, id: &BundleId) {
+        let at = self.ids.iter().position(|one| one == id).unwrap_or(self.ids.len());
+        if at == self.ids.len() {
+            self.ids.push(id.clone());
+        }
+        self.go_to(at);
+    }
+
     /// Leaves the present card out: it can no longer be decided.
     pub fn skip(&mut self) {
         self.go_to(self.at + 1);

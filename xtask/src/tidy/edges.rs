@@ -78,8 +78,8 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-driver" => Place::Level(4),
         "pdca-config" | "pdca-snapshot" => Place::Level(5),
         "pdca-front" | "pdca-review" => Place::Level(6),
-        "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-transcript"
-        | "pdca-report" | "pdca-upkeep" => Place::Level(7),
+        "pdca-act-log" | "pdca-board" | "pdca-doctor" | "pdca-draft" | "pdca-planning"
+        | "pdca-transcript" | "pdca-report" | "pdca-upkeep" => Place::Level(7),
         "pdca-cli" => Place::Level(8),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,
@@ -94,6 +94,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),
+    ("ratatui", &["pdca-board", "xtask"]),
     ("tracing-subscriber", &["pdca-cli"]),
 ];
 

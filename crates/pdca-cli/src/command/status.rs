@@ -53,6 +53,13 @@ pub(crate) struct Args {
     watch: bool,
 }
 
+impl Args {
+    /// Shows every bundle again and again.
+    pub(super) fn watching() -> Self {
+        Self { id: None, watch: true }
+    }
+}
+
 /// The polling interval of `--watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 

@@ -1,0 +1,33 @@
+//! The terminal board: a state machine, its drawing, and the loop on a terminal.
+//!
+//! A [`Board`] is a state machine: [`Board::update`] takes an [`Input`] and returns what the caller has to do as
+//! [`Effect`]s, [`draw`] paints it onto a frame. [`BoardData::load`] reads the workspace, and [`run`] is the loop around
+//! them on a real terminal, over a [`Desk`] that has the workspace.
+//!
+//! ```
+//! use pdca_board::{Board, Effect, Input, Key, View};
+//!
+//! let mut board = Board::new();
+//! board.update(Input::Key(Key::Char('2')));
+//! assert_eq!(board.view(), View::Work);
+//! assert_eq!(board.update(Input::Key(Key::Char('q'))), [Effect::Quit]);
+//! ```
+//!
+//! # Invariants
+//! - Updating and drawing do no I/O: no file is read and no process is started for a frame.
+//! - Nothing is decided here: a decision is a [`pdca_review::Decision`] that the caller records, the same as typed.
+//! - Nothing is said by colour alone, and every row fits into the width that it has.
+
+mod data;
+mod desk;
+mod input;
+mod run;
+mod state;
+mod view;
+
+pub use data::{BoardData, ChangeRow, Combined, LaneRow, Waiting, WorkRow};
+pub use desk::WorkspaceDesk;
+pub use input::{Effect, Input, Key};
+pub use run::{Desk, run};
+pub use state::{Board, Focus, Overlay, View, WorkItem};
+pub use view::{Theme, draw};

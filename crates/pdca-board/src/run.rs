@@ -1,0 +1,305 @@
+//! A board on a terminal.
+//!
+//! Two threads: this one has the terminal and the state machine, a worker reads the workspace and records decisions. A
+//! frame is drawn when something came in, and never waits for the worker.
+//!
+//! 1. The hook for panics is set before the terminal is changed, so that no panic leaves it raw.
+//! 2. A child gets the terminal as it was; afterwards everything is drawn anew.
+//! 3. The end of the worker ends the board: a board that shows the past must not look alive.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+use pdca_review::{Card, Decision};
+use pdca_state::BundleId;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{
+    self, DisableMouseCapture, EnableMouseCapture, Event, KeyCode, KeyEvent, KeyEventKind,
+    KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::crossterm::execute;
+
+use crate::data::BoardData;
+use crate::input::{Effect, Input, Key};
+use crate::state::Board;
+use crate::view::{Theme, draw};
+
+/// The interval at which the workspace is read.
+const REFRESH: Duration = Duration::from_secs(1);
+/// The longest time that a message of the worker waits to be shown.
+const POLL: Duration = Duration::from_millis(40);
+
+/// The workspace of a board. Everything but the four that take the terminal is called on a thread of its own.
+pub trait Desk: Sync {
+    /// Reads the workspace.
+    fn data(&self) -> Result<BoardData, String>;
+    /// Reads a card.
+    fn card(&self, id: &BundleId) -> Result<Card, String>;
+    /// Records a decision, and says what became of it.
+    fn record(&self, decision: &Decision) -> Result<String, String>;
+    /// Shows the change of a bundle on the terminal.
+    fn diff(&self, id: &BundleId) -> Result<(), String>;
+    /// Shows the logs of a bundle on the terminal.
+    fn log(&self, id: &BundleId) -> Result<(), String>;
+    /// Shows the whole card on the terminal.
+    fn whole(&self, id: &BundleId) -> Result<(), String>;
+    /// Opens a shell in a throwaway checkout.
+    fn shell(&self, id: &BundleId) -> Result<(), String>;
+    /// Edits a note.
+    fn edit_note(&self, id: &BundleId, note: &str) -> Result<String, String>;
+    /// Is told each key before the board takes it; tests of the terminal panic here.
+    fn key(&self, _key: Key) {}
+}
+
+/// What the worker is asked.
+enum Ask {
+    Card(BundleId),
+    Record(Vec<Decision>),
+}
+
+/// Shows a board until the person leaves.
+pub fn run(desk: &dyn Desk, theme: Theme) -> io::Result<()> {
+    restore_after_panic();
+    let (ask, asked) = channel();
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || work(desk, &asked, &tell));
+        let mut screen = Screen::open()?;
+        let shown = Shown { desk, theme, ask, told, begun: Instant::now() };
+        let ended = shown.run(&mut screen);
+        screen.close();
+        // What was confirmed is recorded before the process ends: the worker drains its questions first.
+        drop(shown);
+        ended
+    })
+}
+
+/// Reads and records for the board, until it is gone.
+fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
+    // Whether anybody still listens does not matter here: the board ends by closing the channel of questions.
+    let mut refresh = true;
+    loop {
+        if std::mem::take(&mut refresh) {
+            tell_data(desk, tell);
+        }
+        match asked.recv_timeout(REFRESH) {
+            Ok(Ask::Card(id)) => {
+                let card = desk.card(&id).map(Arc::new);
+                drop(tell.send(Input::Card(id, card)));
+            }
+            Ok(Ask::Record(decisions)) => {
+                for decision in decisions {
+                    let id = decision.id.clone();
+                    let said = match desk.record(&decision) {
+                        Ok(said) => Input::Recorded(id, said),
+                        Err(why) => Input::Refused(id, why),
+                    };
+                    // A board that is gone is no reason to leave confirmed decisions out.
+                    drop(tell.send(said));
+                }
+                refresh = true;
+            }
+            Err(RecvTimeoutError::Timeout) => refresh = true,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn tell_data(desk: &dyn Desk, tell: &Sender<Input>) {
+    let input = match desk.data() {
+        Ok(data) => Input::Data(Arc::new(data)),
+        Err(why) => Input::Say(why),
+    };
+    drop(tell.send(input));
+}
+
+struct Shown<'d> {
+    desk: &'d dyn Desk,
+    theme: Theme,
+    ask: Sender<Ask>,
+    told: Receiver<Input>,
+    begun: Instant,
+}
+
+impl Shown<'_> {
+    fn run(&self, screen: &mut Screen) -> io::Result<()> {
+        let mut board = Board::new();
+        let mut is_new = true;
+        loop {
+            if is_new {
+                screen.terminal.draw(|frame| draw(frame, &mut board, self.theme))?;
+            }
+            let mut inputs = self.pending()?;
+            if event::poll(if inputs.is_empty() { POLL } else { Duration::ZERO })? {
+                inputs.extend(read(&event::read()?));
+            }
+            // The countdown of the undo window is drawn too.
+            is_new = !inputs.is_empty() || board.undo_left().is_some();
+            inputs.push(Input::Tick(self.begun.elapsed()));
+            for input in inputs {
+                if let Input::Key(key) = &input {
+                    self.desk.key(*key);
+                }
+                for effect in board.update(input) {
+                    if self.carry_out(effect, &mut board, screen)? {
+                        return Ok(());
+                    }
+                    is_new = true;
+                }
+            }
+        }
+    }
+
+    /// Takes what the worker has told.
+    fn pending(&self) -> io::Result<Vec<Input>> {
+        let mut inputs = Vec::new();
+        loop {
+            match self.told.try_recv() {
+                Ok(input) => inputs.push(input),
+                Err(TryRecvError::Empty) => return Ok(inputs),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(io::Error::other("the thread that reads the workspace ended"));
+                }
+            }
+        }
+    }
+
+    /// Carries out an effect; true if the board is to end.
+    fn carry_out(
+        &self,
+        effect: Effect,
+        board: &mut Board,
+        screen: &mut Screen,
+    ) -> io::Result<bool> {
+        let desk = self.desk;
+        let said = match effect {
+            Effect::LoadCard(id) => {
+                // The worker is gone only if it panicked, which `pending` reports.
+                drop(self.ask.send(Ask::Card(id)));
+                return Ok(false);
+            }
+            Effect::Record(decisions) => {
+                drop(self.ask.send(Ask::Record(decisions)));
+                return Ok(false);
+            }
+            Effect::Quit => return Ok(true),
+            Effect::Suspend => screen.lend(|| {
+                let stopped =
+                    rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+                stopped.map_err(|error| error.to_string())
+            })?,
+            Effect::Diff(id) => screen.lend(|| desk.diff(&id))?,
+            Effect::Log(id) => screen.lend(|| desk.log(&id))?,
+            Effect::Whole(id) => screen.lend(|| desk.whole(&id))?,
+            Effect::Shell(id) => screen.lend(|| desk.shell(&id))?,
+            Effect::EditNote(id, note) => {
+                let mut edited = None;
+                let said =
+                    screen.lend(|| desk.edit_note(&id, &note).map(|note| edited = Some(note)))?;
+                for effect in edited.map(|note| board.update(Input::Note(note))).unwrap_or_default()
+                {
+                    self.carry_out(effect, board, screen)?;
+                }
+                said
+            }
+        };
+        if let Err(why) = said {
+            board.update(Input::Say(why));
+        }
+        Ok(false)
+    }
+}
+
+/// The terminal in the hands of the board.
+struct Screen {
+    terminal: DefaultTerminal,
+}
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let terminal = ratatui::try_init()?;
+        execute!(io::stdout(), EnableMouseCapture)?;
+        Ok(Self { terminal })
+    }
+
+    fn close(self) {
+        restore();
+    }
+
+    /// Gives the terminal to another program, and takes it back.
+    fn lend(
+        &mut self,
+        borrow: impl FnOnce() -> Result<(), String>,
+    ) -> io::Result<Result<(), String>> {
+        restore();
+        let said = borrow();
+        *self = Self::open()?;
+        self.terminal.clear()?;
+        Ok(said)
+    }
+}
+
+/// Leaves the terminal as it was found. Errors are ignored: there is no better place to tell them.
+fn restore() {
+    drop(execute!(io::stdout(), DisableMouseCapture));
+    drop(ratatui::try_restore());
+}
+
+/// Restores the terminal before a panic of any thread is printed.
+fn restore_after_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}
+
+/// Translates what the terminal says.
+fn read(event: &Event) -> Option<Input> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => key_of(*key).map(Input::Key),
+        Event::Mouse(mouse) => mouse_of(*mouse),
+        // A new size needs a new frame and nothing else.
+        Event::Resize(..) => Some(Input::Resized),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => None,
+    }
+}
+
+fn key_of(event: KeyEvent) -> Option<Key> {
+    let has_control = event.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match event.code {
+        KeyCode::Char('c') if has_control => Key::Interrupt,
+        KeyCode::Char('z') if has_control => Key::Suspend,
+        KeyCode::Char(_) if has_control => return None,
+        KeyCode::Char(letter) => Key::Char(letter),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}
+
+fn mouse_of(event: MouseEvent) -> Option<Input> {
+    let (column, row) = (event.column, event.row);
+    match event.kind {
+        MouseEventKind::Down(MouseButton::Left) => Some(Input::Click(column, row)),
+        MouseEventKind::ScrollDown => Some(Input::Scroll(column, row, 1)),
+        MouseEventKind::ScrollUp => Some(Input::Scroll(column, row, -1)),
+        _ => None,
+    }
+}
