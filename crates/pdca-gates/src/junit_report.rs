@@ -9,13 +9,18 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 ///
 /// A red row that does not block, and one without a verdict, is skipped with its reason: a failed case fails a build.
 pub fn junit_report(report: &GateReport) -> String {
+    let mut file = Report::new("pdca gates");
+    file.add_test_suite(junit_suite(report));
+    file.to_string().expect("because quick-junit drops what XML cannot carry")
+}
+
+/// Returns the suite by itself, for files with several.
+pub fn junit_suite(report: &GateReport) -> TestSuite {
     let name = report.issue_dir.as_str();
     let rows = report.rows.iter().filter(|row| row.result != GateResult::None);
     let mut suite = TestSuite::new(name);
     suite.add_test_cases(rows.map(|row| case(name, row)));
-    let mut file = Report::new("pdca gates");
-    file.add_test_suite(suite);
-    file.to_string().expect("because quick-junit drops what XML cannot carry")
+    suite
 }
 
 fn case(class: &str, row: &GateRow) -> TestCase {

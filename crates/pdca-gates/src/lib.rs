@@ -67,7 +67,7 @@ pub use fingerprint::Surroundings;
 pub use fix::Fix;
 pub use host_fault::HostFault;
 pub use job::forget;
-pub use junit_report::junit_report;
+pub use junit_report::{junit_report, junit_suite};
 pub use marker::{MARKERS, MarkedOutput, harmless};
 pub use preflight::{ProgramFault, Unready, preflight};
 pub use problem::{ConfigFault, ConfigProblem};

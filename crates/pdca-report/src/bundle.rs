@@ -57,6 +57,7 @@ fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
         attempts: glance.map_or(0, |glance| glance.iterations),
         overall: glance.and_then(|glance| glance.overall),
         gates: Vec::new(),
+        report: None,
         review: Vec::new(),
         open_items: Vec::new(),
         signoff: None,
@@ -138,6 +139,12 @@ fn fill(page: &mut BundlePage, bundle: &Bundle, snapshot: &Snapshot, budget: &mu
     }
     if let Some(report) = &snapshot.gates {
         page.gates = gates(report, bundle.dir(), budget);
+        page.report = Some(report.clone());
+    }
+    let red: Vec<&str> =
+        page.gates.iter().filter(|gate| gate.is_red()).map(|gate| gate.rule_id.as_str()).collect();
+    if page.group == Group::NeedsYou && !red.is_empty() {
+        page.why = Text::line(&format!("{}; red: {}", page.why, red.join(", ")), LINE);
     }
     if let Some(review) = &snapshot.review {
         page.review = rows(review, budget);

@@ -31,7 +31,7 @@ mod write;
 
 pub use history::{Row, RunHistory, RunKind, Span, SpanEnd, SpanKind};
 pub use html::html;
-pub use junit::{junit, junit_of_gates};
+pub use junit::junit;
 pub use load::{ReportError, Source};
 pub use markdown::{annotations, summary};
 pub use model::{

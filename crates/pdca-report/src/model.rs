@@ -59,6 +59,8 @@ pub struct BundlePage {
     pub attempts: u32,
     pub overall: Option<Overall>,
     pub gates: Vec<GateView>,
+    /// The report of the gates as it is on disk, for programs.
+    pub report: Option<pdca_state::GateReport>,
     pub review: Vec<ReviewView>,
     pub open_items: Vec<Text>,
     /// The decision of a person: outcome, name and date, note.

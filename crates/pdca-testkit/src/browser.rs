@@ -188,7 +188,8 @@ fn watch(pid: rustix::process::Pid, over: Arc<AtomicBool>) {
         while !over.load(Ordering::Relaxed) {
             let left = end.saturating_duration_since(std::time::Instant::now());
             if left.is_zero() {
-                drop(rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+                // It may have ended by itself.
+                _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                 return;
             }
             std::thread::park_timeout(left.min(Duration::from_secs(1)));

@@ -118,6 +118,6 @@ fn lay_out(root: &Utf8Path, number: usize) -> Result<(), Stopped> {
         dir.join("check-review.md"),
         format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}"),
     )?;
-    let summary = "# Result\n\n## 6. Needs a person\n\n- [ ] V Validation — fitness-to-purpose — Is this what they want?\n\n## 9. Sign-off\n\n- Outcome:\n";
+    let summary = "# Result — issue / a-small-thing\n\n## 6. NEEDS-HUMAN — items the human must clear before sign-off\n\n- [ ] V Validation — fitness-to-purpose — Is this what they want?\n\n## 9. Check sign-off\n\n- Disposition confirmed / overridden:\n- Outcome:\n- Iteration delta (if iterating):\n- By / date:\n\n## 10. Act candidates\n";
     Ok(fs_err::write(dir.join("SUMMARY.md"), summary)?)
 }

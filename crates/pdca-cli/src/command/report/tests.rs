@@ -26,21 +26,35 @@ fn a_dry_run_writes_nothing() {
 fn red_gates_are_annotations_and_lines_of_the_summary() {
     let desk = Desk::new();
     desk.awaiting("8", &["V Is it right?"], "fail");
-    insta::assert_snapshot!(desk.run(&["report", "--annotations"]), @"");
-    insta::assert_snapshot!(desk.run(&["report", "--summary"]), @"");
+    let run = desk.run(&["report", "--annotations"]);
+    assert_eq!(run.out, "::error title=8 C4 verified::1 test\n", "{run}");
+    let run = desk.run(&["report", "--summary"]);
+    assert!(run.out.contains("1 needs you"), "{run}");
+    assert!(run.out.contains("### Needs you\n\n- ● needs you: **8** "), "{run}");
+    assert!(run.out.contains("  - ✗ C4 verified: 1 test\n"), "{run}");
+    assert!(!desk.workspace.has(".pdca/report.html"));
 }
 
 #[test]
 fn a_run_that_is_not_known_is_named_with_the_remedy() {
     let desk = Desk::new();
     desk.workspace.brief("8", &[]);
-    insta::assert_snapshot!(desk.run(&["report", "--run", "01X"]), @"");
-    insta::assert_snapshot!(desk.run(&["report", "--run", "latest"]), @"");
+    let run = desk.run(&["report", "--run", "01X"]);
+    assert_eq!(run.exit, Exit::Usage, "{run}");
+    assert!(run.err.contains("no run or integration is called `01X`"), "{run}");
+    assert!(run.err.contains("`--run latest`"), "{run}");
+    let run = desk.run(&["report", "--run", "latest"]);
+    assert_eq!(run.exit, Exit::Usage, "{run}");
+    assert!(run.err.contains("no run is recorded yet"), "{run}");
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.run(&["report", "--html", "missing/dir/x.html"]), @"");
-    insta::assert_snapshot!(desk.run(&["report", "--html", "results"]), @"");
+    for file in ["missing/dir/x.html", "results"] {
+        let run = desk.run(&["report", "--html", file]);
+        assert_eq!(run.exit, Exit::Usage, "{run}");
+        assert!(run.err.contains(file), "{run}");
+        assert!(run.err.contains("hint: name a file"), "{run}");
+    }
 }
