@@ -81,7 +81,7 @@ fn one_lane_is_the_serial_driver_without_slot_or_variable() {
     assert!(!scene.workspace.read("events").contains("\"lane\""));
     let builders: Vec<String> =
         scene.calls().into_iter().filter(|call| call.starts_with("builder")).collect();
-    assert_eq!(builders, ["builder 10", "builder 7", "builder 9"], "in name order");
+    assert_eq!(builders, ["builder 7", "builder 9", "builder 10"], "in the order of the ids");
     assert!(!scene.workspace.around().join("ws.lanes/lane-1").exists());
 }
 

@@ -90,7 +90,7 @@ pub use git::{GitCall, GitCallError, GitError, GitOutput, GitVersion, InstalledG
 pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, printed_path, read_log, read_printed};
 pub use memory::memory_support;
-pub use pager::page;
+pub use pager::{attend, page};
 pub use run::{RunError, Sign, run};
 pub use sandbox::{bwrap_support, home, sandbox_support, wall_support};
 pub use spec::{Env, Network, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};

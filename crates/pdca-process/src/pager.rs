@@ -1,8 +1,10 @@
-//! A program that shows text to the person at the terminal, a screen at a time.
+//! Programs that the person at the terminal works with: a pager, an editor, a shell.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
+
+use camino::Utf8Path;
 
 /// Gives `text` to the pager, as a shell starts it, and waits until the person leaves it. `Ok(false)` means that it could
 /// not be started or failed, and nothing may have been shown.
@@ -21,6 +23,17 @@ pub fn page(pager: &OsStr, text: &[u8]) -> io::Result<bool> {
     }
 }
 
+/// Runs a program that has the terminal, as a shell starts it: `command` may have arguments, and `arguments` follow as they
+/// are. Waits until the person leaves it; `Ok(false)` means that it failed or could not be started.
+pub fn attend(command: &OsStr, arguments: &[&OsStr], cwd: &Utf8Path) -> io::Result<bool> {
+    let mut script = command.to_owned();
+    script.push(" \"$@\"");
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).arg(command).args(arguments).current_dir(cwd);
+    Ok(shell.status()?.success())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +45,16 @@ mod tests {
         let pager = format!("cat > '{}'", file.display());
         assert!(page(OsStr::new(&pager), b"words").unwrap());
         assert_eq!(std::fs::read(file).unwrap(), b"words");
+    }
+
+    #[test]
+    fn an_editor_gets_its_file_whatever_its_name_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(dir.path()).unwrap();
+        let file = OsStr::new("a $(file) 'name'");
+        assert!(attend(OsStr::new("f() { echo words > \"$1\"; }; f"), &[file], path).unwrap());
+        assert_eq!(std::fs::read(dir.path().join(file)).unwrap(), b"words\n");
+        assert!(!attend(OsStr::new("no-such-editor-here 2>&-"), &[file], path).unwrap());
     }
 
     #[test]

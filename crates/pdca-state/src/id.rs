@@ -1,5 +1,6 @@
 //! Bundle ids, and the directory names derived from them.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,7 +12,7 @@ const DIR_PREFIX: &str = "issue_";
 ///
 /// Safe as a file name, as one component of a git ref and as the value of an environment
 /// variable: ASCII letters, digits and `-_.+`, no leading `-`, `.` or `+`, no `..`, no end in
-/// `.` or `.lock`, at most [`BundleId::MAX_LEN`] bytes. Ids sort as their directories do.
+/// `.` or `.lock`, at most [`BundleId::MAX_LEN`] bytes. Ids sort as people count: 2 before 11, `PROJ-9` before `PROJ-10`.
 ///
 /// ```
 /// use pdca_state::BundleId;
@@ -20,7 +21,7 @@ const DIR_PREFIX: &str = "issue_";
 /// assert!("../x".parse::<BundleId>().is_err());
 /// # Ok::<(), pdca_state::IdError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -63,6 +64,52 @@ impl BundleId {
             Some(flaw) => Err(IdError::new(text, flaw)),
         }
     }
+}
+
+impl Ord for BundleId {
+    /// Compares runs of digits as numbers and other letters as they are; of two ids that are equal so far, such as `7` and
+    /// `07`, the bytes decide.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mut here, mut there) = (self.0.as_bytes(), other.0.as_bytes());
+        loop {
+            let (number, left) = split_number(here);
+            let (other_number, other_left) = split_number(there);
+            if !number.is_empty() && !other_number.is_empty() {
+                match compare_numbers(number, other_number) {
+                    Ordering::Equal => (here, there) = (left, other_left),
+                    different => return different,
+                }
+                continue;
+            }
+            match (here.split_first(), there.split_first()) {
+                (Some((a, rest)), Some((b, other_rest))) if a == b => {
+                    (here, there) = (rest, other_rest);
+                }
+                (None, None) => return self.0.cmp(&other.0),
+                (a, b) => return a.map(|(byte, _)| byte).cmp(&b.map(|(byte, _)| byte)),
+            }
+        }
+    }
+}
+
+impl PartialOrd for BundleId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Splits off the digits at the start.
+fn split_number(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// Compares digits as numbers of any length.
+fn compare_numbers(a: &[u8], b: &[u8]) -> Ordering {
+    let significant = |digits: &[u8]| digits.iter().position(|digit| *digit != b'0');
+    let a = &a[significant(a).unwrap_or(a.len())..];
+    let b = &b[significant(b).unwrap_or(b.len())..];
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
 impl FromStr for BundleId {
@@ -238,13 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn ids_sort_as_their_directories_do() {
-        let mut ids: Vec<BundleId> =
-            ["9", "10", "PROJ-2", "a"].map(|id| id.parse().unwrap()).into();
+    fn ids_sort_as_people_count() {
+        let sorted =
+            ["2", "07", "7", "11", "11-a", "100", "PROJ-9", "PROJ-9b", "PROJ-10", "a", "a2", "a10"];
+        let mut ids: Vec<BundleId> = sorted.iter().rev().map(|id| id.parse().unwrap()).collect();
         ids.sort();
-        let mut dirs: Vec<String> = ids.iter().map(BundleId::dir_name).collect();
-        dirs.sort();
-        assert_eq!(ids.iter().map(BundleId::dir_name).collect::<Vec<_>>(), dirs);
+        assert_eq!(ids.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), sorted);
     }
 
     proptest! {
@@ -253,6 +299,22 @@ mod tests {
             if let Ok(id) = text.parse::<BundleId>() {
                 prop_assert!(id.as_str().len() <= BundleId::MAX_LEN);
                 prop_assert_eq!(camino::Utf8Path::new(&id.dir_name()).components().count(), 1);
+            }
+        }
+
+        #[test]
+        fn the_order_is_total_and_equal_only_for_the_same_id(
+            ids in proptest::collection::vec("[a-c0-2][a-c0-2-]{0,4}", 3),
+        ) {
+            let ids: Vec<BundleId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+            for a in &ids {
+                for b in &ids {
+                    prop_assert_eq!(a.cmp(b), b.cmp(a).reverse());
+                    prop_assert_eq!(a.cmp(b) == Ordering::Equal, a == b);
+                    for c in &ids {
+                        prop_assert!(!(a < b && b < c) || a < c, "{} {} {}", a, b, c);
+                    }
+                }
             }
         }
 

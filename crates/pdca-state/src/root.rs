@@ -97,12 +97,12 @@ impl BundleRoot {
         Bundle::new(&self.path, id.clone())
     }
 
-    /// Lists the active bundles, sorted by directory name.
+    /// Lists the active bundles, sorted by id.
     pub fn list(&self) -> Result<Vec<Bundle>, RootError> {
         Ok(self.scan()?.bundles)
     }
 
-    /// Lists the bundles in `completed/`, sorted by directory name; none if there is no such directory.
+    /// Lists the bundles in `completed/`, sorted by id; none if there is no such directory.
     pub fn list_completed(&self) -> Result<Vec<Bundle>, RootError> {
         match self.completed().list() {
             Err(RootError::Missing { .. }) => Ok(Vec::new()),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_sorted_by_directory_name_and_the_rest_is_left_alone() {
+    fn bundles_are_sorted_as_people_count_and_the_rest_is_left_alone() {
         let scene = Scene::new();
         for id in ["9", "10", "PROJ-12", "a"] {
             scene.bundle(id, &[]);
@@ -203,7 +203,7 @@ mod tests {
         scene.write("README.md", "");
         scene.write("other/x", "");
         let listing = scene.root().scan().unwrap();
-        assert_eq!(ids(&listing.bundles), ["10", "9", "PROJ-12", "a"]);
+        assert_eq!(ids(&listing.bundles), ["9", "10", "PROJ-12", "a"]);
         assert_eq!(listing.strangers, []);
         assert_eq!(ids(&scene.root().list_completed().unwrap()), ["1"]);
     }

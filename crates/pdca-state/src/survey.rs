@@ -256,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_the_order_of_the_directories_however_many_threads_look() {
+    fn rows_come_in_the_order_of_the_ids_however_many_threads_look() {
         let scene = Scene::new();
         for id in 0..500 {
             scene.bundle(&id.to_string(), &[("brief.md", &format!("- **Slug:** s{id}\n"))]);
         }
         let rows = survey(&scene.root()).unwrap();
         assert_eq!(rows.len(), 500);
-        assert!(rows.is_sorted_by(|a, b| a.dir < b.dir));
+        assert!(rows.is_sorted_by(|a, b| a.id < b.id));
         for row in rows {
             assert_eq!(row.result.unwrap().slug, Some(format!("s{}", row.id)));
         }
