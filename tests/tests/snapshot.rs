@@ -88,3 +88,98 @@ fn commands_that_only_look_start_no_git() {
     scene.pdca_with(&env, &["doctor", "--json"]);
     assert!(fs_err::read_to_string(&notes).unwrap().contains("--version"));
 }
+
+/// A change to the workspace or to its target, after which another answer may be right.
+type Mutation<'a> = (&'static str, Box<dyn Fn() + 'a>);
+
+/// Returns changes of every kind that an answer about accepted changes depends on.
+fn mutations(scene: &Scene) -> Vec<Mutation<'_>> {
+    let landed = scene.repo.git(&["rev-parse", "main"]).trim().to_owned();
+    let staging = scene.repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/pdca/"]);
+    let staging = staging.trim().to_owned();
+    let staged = scene.repo.git(&["rev-parse", &staging]).trim().to_owned();
+    let file = |id: &str, name: &str| scene.workspace.bundle(id).join(name);
+    let text = |id: &str, name: &str| fs_err::read_to_string(file(id, name)).unwrap();
+    let (brief, patch) = (text("5", "brief.md"), text("6", "patch.diff"));
+    let results = scene.workspace.path().join("results");
+    let put = move |id: &'static str, name: &'static str, text: String| -> Box<dyn Fn()> {
+        let path = results.join(format!("issue_{id}")).join(name);
+        Box::new(move || {
+            // The same length and the same time of content: only what no program can set tells.
+            let before = fs_err::metadata(&path).unwrap().modified().unwrap();
+            fs_err::write(&path, &text).unwrap();
+            std::fs::File::options()
+                .append(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(before)
+                .unwrap();
+        })
+    };
+    let git = |args: Vec<String>| -> Box<dyn Fn() + '_> {
+        Box::new(move || {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            scene.repo.git(&args);
+        })
+    };
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let kept = scene.workspace.path().join(".pdca/snapshot.json");
+    vec![
+        ("a brief is edited", put("5", "brief.md", brief.replacen("a-slug", "b-slug", 1))),
+        ("the brief is as it was", put("5", "brief.md", brief)),
+        ("a patch is edited", put("6", "patch.diff", patch.replacen("by 6", "by 9", 1))),
+        ("the patch is as it was", put("6", "patch.diff", patch)),
+        ("the branch goes back", git(words("update-ref refs/heads/main main~1"))),
+        ("the branch is as it was", git(words(&format!("update-ref refs/heads/main {landed}")))),
+        ("the staging branch is gone", git(words(&format!("update-ref -d {staging}")))),
+        ("the staging branch is back", git(words(&format!("update-ref {staging} {staged}")))),
+        ("the branch is staged", git(words(&format!("update-ref refs/heads/main {staged}")))),
+        ("another branch has it", git(words(&format!("update-ref refs/heads/other {landed}")))),
+        ("refs are packed", git(words("pack-refs --all"))),
+        (
+            "a landed change is reverted",
+            Box::new(move || {
+                scene.repo.git(&["switch", "--quiet", "--detach", "main"]);
+                scene.repo.git(&["revert", "--no-edit", "HEAD"]);
+                scene.repo.git(&["update-ref", "refs/heads/main", "HEAD"]);
+                scene.repo.git(&["switch", "--quiet", "own-work"]);
+            }),
+        ),
+        ("a checkout has the branch", git(words("switch --quiet main"))),
+        ("no checkout has the branch", git(words("switch --quiet own-work"))),
+        (
+            "what is kept is damaged",
+            Box::new(move || fs_err::write(&kept, "{\"format\":").unwrap()),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_kept_is_what_would_be_derived_whatever_changes_in_between() {
+    const STEPS: usize = 16;
+    let scene = with_accepted_changes();
+    let kept = scene.workspace.path().join(".pdca/snapshot.json");
+    let status = || scene.pdca(&["status", "--json"]).expect(0).json();
+    let keep = || {
+        drop(fs_err::remove_file(&kept));
+        scene.wait_until("the answer is kept", |_| {
+            status();
+            kept.exists()
+        });
+    };
+    let mutations = mutations(&scene);
+    let mut seed: u64 = 7;
+    keep();
+    for step in 0..STEPS {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let index = usize::try_from(seed >> 33).unwrap() % mutations.len();
+        let (name, mutate) = &mutations[index];
+        mutate();
+        let found = status();
+        drop(fs_err::remove_file(&kept));
+        let derived = status();
+        assert_eq!(found, derived, "step {step}: {name}");
+        keep();
+        assert_eq!(status(), derived, "step {step}: {name}, kept");
+    }
+}

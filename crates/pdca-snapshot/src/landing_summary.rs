@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_driver::integrate::{
     Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, HeldReason, TargetBranch,
-    TargetBranches,
 };
 use pdca_driver::{Staleness, WorkspaceConfig};
 use pdca_integrate::{Outlook, conflict_record, holders};
@@ -15,6 +14,7 @@ use pdca_state::text::shell;
 use serde::Serialize;
 
 use crate::Entry;
+use crate::accepted::AcceptedChanges;
 
 /// The facts about each bundle beyond its state.
 #[derive(Debug, Default)]
@@ -40,6 +40,23 @@ pub struct ChangeMark {
 }
 
 impl ChangeMark {
+    const WORDS: [&str; 9] = [
+        "sealed",
+        "staged",
+        "landed",
+        "reverted",
+        "held",
+        "blocked_conflict",
+        "skipped",
+        "drifted",
+        "unsealed",
+    ];
+
+    /// Returns the word as [`ChangeMark::word`] has it.
+    pub(crate) fn known_word(word: &str) -> Option<&'static str> {
+        Self::WORDS.into_iter().find(|known| *known == word)
+    }
+
     fn new(word: &'static str, text: Option<String>, next: Option<String>) -> Self {
         Self { word, text, next, held: None }
     }
@@ -58,11 +75,11 @@ pub struct BranchSummary {
 
 impl LandingSummary {
     /// Reads seals and branches, if any of these bundles was accepted, and the forecast of conflicts among built ones,
-    /// as far as it is known. `branches` is what was read of the targets before.
+    /// as far as it is known. `accepted` is what was read of the targets before.
     pub(crate) fn load(
         site: &WorkspaceConfig,
         entries: &[Entry],
-        branches: Option<TargetBranches>,
+        accepted: Option<AcceptedChanges>,
     ) -> Self {
         let mut found = Self::default();
         if site.targets.is_empty() {
@@ -74,23 +91,9 @@ impl LandingSummary {
             bundle.is_ok_and(|bundle| bundle.path(Artifact::Seal).exists())
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
-            let held = HeldBack::load(&site.queue());
-            let fronts = branches.or_else(|| crate::read_branches(site, entries));
-            let fronts = fronts.unwrap_or_default().branches;
-            let all: BTreeMap<&BundleId, &ChangeState> = fronts
-                .iter()
-                .flat_map(|front| &front.changes)
-                .map(|change| (change.bundle.id(), &change.standing))
-                .collect();
-            for front in &fronts {
-                for change in &front.changes {
-                    let mark = mark(site, front, change, (&held, &all));
-                    found.marks.insert(change.bundle.id().clone(), mark);
-                }
-            }
-            let pending = |front: &&TargetBranch| front.changes.iter().any(is_pending);
-            let pending: Vec<&TargetBranch> = fronts.iter().filter(pending).collect();
-            found.branches = pending.iter().map(|front| found.branch(front, &pending)).collect();
+            let accepted = accepted.or_else(|| AcceptedChanges::load(site, entries));
+            let accepted = accepted.unwrap_or_default();
+            (found.marks, found.branches) = (accepted.marks, accepted.branches);
         }
         let is_landed = |id: &BundleId| found.mark(id).is_some_and(|mark| mark.word == "landed");
         let built: BTreeSet<BundleId> = entries
@@ -159,6 +162,30 @@ impl LandingSummary {
     pub fn conflicts(&self, id: &BundleId) -> &[BundleId] {
         self.troubles.get(id).map(Vec::as_slice).unwrap_or_default()
     }
+}
+
+/// Derives the marks of all changes, and the summaries of the branches that some have not landed in.
+pub(crate) fn marks(
+    site: &WorkspaceConfig,
+    fronts: &[TargetBranch],
+) -> (BTreeMap<BundleId, ChangeMark>, Vec<BranchSummary>) {
+    let held = HeldBack::load(&site.queue());
+    let all: BTreeMap<&BundleId, &ChangeState> = fronts
+        .iter()
+        .flat_map(|front| &front.changes)
+        .map(|change| (change.bundle.id(), &change.standing))
+        .collect();
+    let mut found = LandingSummary::default();
+    for front in fronts {
+        for change in &front.changes {
+            let mark = mark(site, front, change, (&held, &all));
+            found.marks.insert(change.bundle.id().clone(), mark);
+        }
+    }
+    let pending = |front: &&TargetBranch| front.changes.iter().any(is_pending);
+    let pending: Vec<&TargetBranch> = fronts.iter().filter(pending).collect();
+    let branches = pending.iter().map(|front| found.branch(front, &pending)).collect();
+    (found.marks, branches)
 }
 
 /// Returns whether a bundle in this state has a change that may conflict with others.

@@ -19,9 +19,11 @@
 //! - No child process is started: files, locks, and objects and refs of the targets are read here.
 //! - Landed, staged and reverted are decided by the trailers that name a seal, never by ids, dates or branch names.
 //! - Errors never hide the rest: what cannot be read is an entry with its error, or is left out.
-//! - Nothing is changed, and nothing is printed.
+//! - Nothing is changed but `.pdca/snapshot.json`, a cache that can be deleted at any time, and nothing is printed.
 
+mod accepted;
 mod activity;
+mod group;
 mod landing_summary;
 mod next;
 mod runs;
@@ -34,11 +36,13 @@ use pdca_state::{
     Stranger, survey_bundles,
 };
 
+use accepted::AcceptedChanges;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{BeatFailure, WorkspaceConfig};
 use pdca_integrate::TargetBranches;
 
 pub use activity::Doing;
+pub use group::Group;
 pub use landing_summary::{
     BranchSummary, ChangeMark, LandingSummary, after_held, after_unsealed, merge_command,
 };
@@ -152,21 +156,21 @@ impl WorkspaceSnapshot {
 
     /// Like [`Self::load`], with running drivers, accepted changes and blocks.
     pub fn load_at_work(source: Source<'_>) -> Result<Self, RootError> {
-        let mut branches = None;
-        let mut snapshot = Self::load_with(source, &mut branches)?;
+        let mut accepted = None;
+        let mut snapshot = Self::load_with(source, &mut accepted)?;
         if let Some(config) = source.config {
             snapshot.work = Work::load(config, &snapshot.entries);
-            snapshot.landing = LandingSummary::load(config, &snapshot.entries, branches);
+            snapshot.landing = LandingSummary::load(config, &snapshot.entries, accepted);
             snapshot.blocked = blocked_bundles(config);
             (snapshot.runs, snapshot.unread) = runs::all(config);
         }
         Ok(snapshot)
     }
 
-    /// Loads every bundle; `branches` keeps what was read of the targets.
+    /// Loads every bundle; `accepted` keeps what was read of the targets.
     fn load_with(
         source: Source<'_>,
-        branches: &mut Option<TargetBranches>,
+        accepted: &mut Option<AcceptedChanges>,
     ) -> Result<Self, RootError> {
         let root = source.bundles;
         let empty = WorkspaceSnapshot {
@@ -244,7 +248,7 @@ impl WorkspaceSnapshot {
             })
             .collect();
         if let Some(config) = source.config {
-            take_out_landed(config, &mut entries, branches);
+            take_out_landed(config, &mut entries, accepted);
             for entry in &mut entries {
                 let (Ok(glance), Ok(bundle)) = (&entry.glance, Bundle::at(&*entry.dir)) else {
                     continue;
@@ -338,7 +342,7 @@ fn is_green(glance: &Glance) -> bool {
 fn take_out_landed(
     config: &WorkspaceConfig,
     entries: &mut [Entry],
-    branches: &mut Option<TargetBranches>,
+    changes: &mut Option<AcceptedChanges>,
 ) {
     let is_accepted = |blocker: &&Blocker| blocker.standing == Standing::In(State::Complete);
     let accepted: BTreeSet<BundleId> = entries
@@ -352,8 +356,8 @@ fn take_out_landed(
     let landed = if config.targets.is_empty() {
         accepted
     } else {
-        let Some(found) = read_branches(config, entries) else { return };
-        pdca_driver::landed_among(branches.insert(found), &accepted)
+        let Some(found) = AcceptedChanges::load(config, entries) else { return };
+        accepted.difference(&changes.insert(found).not_landed).cloned().collect()
     };
     for entry in entries {
         entry.blocked_by.retain(|blocker| !landed.contains(&blocker.id));

@@ -58,7 +58,7 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
         [] => {}
         [one] => {
             return tell(
-                format!("pdca status {}", one.id),
+                format!("pdca show {}", one.id),
                 format!("{} waits for your sign-off", one.id),
             );
         }
@@ -127,7 +127,8 @@ pub fn next_of_bundle(
         return Some(after_stale(id, stale));
     }
     let command = match entry.state() {
-        None | Some(State::AwaitingSignoff) => format!("pdca status {id}"),
+        None => format!("pdca status {id}"),
+        Some(State::AwaitingSignoff) => format!("pdca show {id}"),
         Some(State::Unplanned) => plan(entry, cwd).command,
         Some(State::Resolved | State::Discontinued) => return None,
         Some(State::Complete) => overview.landing.mark(id)?.next.clone()?,
@@ -164,9 +165,8 @@ pub fn unblocking(overview: &WorkspaceSnapshot, entry: &Entry, cwd: &Utf8Path) -
         let other = overview.get(id);
         match (blocker.standing, other) {
             (Standing::Missing, _) => return format!("pdca new {id}"),
-            (Standing::Unreadable | Standing::In(State::AwaitingSignoff), _) => {
-                return format!("pdca status {id}");
-            }
+            (Standing::Unreadable, _) => return format!("pdca status {id}"),
+            (Standing::In(State::AwaitingSignoff), _) => return format!("pdca show {id}"),
             (Standing::In(State::Unplanned), Some(other)) => return plan(other, cwd).command,
             (
                 Standing::In(State::Planned | State::Built | State::Checked | State::Iterate(_)),

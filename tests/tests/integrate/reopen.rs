@@ -369,7 +369,7 @@ fn every_standing_has_a_next_command_that_works_when_it_is_pasted() {
     scene.scene.brief("4", &[("Depends on", "1")]);
     assert_eq!(next(&scene, "4"), "pdca run 1");
     go_on(&scene, "4");
-    assert_eq!(next(&scene, "4"), "pdca status 1");
+    assert_eq!(next(&scene, "4"), "pdca show 1");
     go_on(&scene, "4");
     scene.scene.brief("5", &[("Depends on", "99")]);
     assert_eq!(next(&scene, "5"), "pdca new 99");
