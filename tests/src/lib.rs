@@ -133,10 +133,7 @@ impl Scene {
 
     /// Types a command line that `pdca` printed into a shell, in the workspace. Its editor changes nothing.
     pub fn paste(&self, line: &str) -> Ran {
-        let bin = self.workspace.around().join("bin");
-        fs_err::create_dir_all(&bin).expect("a directory can be made");
-        // A second line of the same scene finds the link that is there.
-        drop(fs_err::os::unix::fs::symlink(pdca_bin(), bin.join("pdca")));
+        let bin = self.bin_path();
         let line = format!("PATH={bin}:$PATH; export PATH; {line}");
         let mut shell = Tool::new("sh").cwd(self.workspace.path()).args(["-c", &line]);
         for (name, value) in self.surroundings(&[("EDITOR", "true")]) {
@@ -145,6 +142,46 @@ impl Scene {
         let said = shell.timeout(PATIENCE).run().expect("a shell can be run");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ran { code: said.code, out: text(said.stdout), err: text(said.stderr) }
+    }
+
+    /// Runs `pdca` at a pseudo-terminal, with everything that a person types there.
+    pub fn at_terminal(&self, args: &[&str], keys: &str) -> Ran {
+        self.at_terminal_with(&[], args, keys)
+    }
+
+    /// Like [`Self::at_terminal`], with further variables.
+    pub fn at_terminal_with(&self, env: &[(&str, &str)], args: &[&str], keys: &str) -> Ran {
+        self.terminal_shell(env, &format!("pdca {}", args.join(" ")), keys)
+    }
+
+    /// Types a line into a shell at a pseudo-terminal; the keys go to its commands.
+    pub fn at_terminal_shell(&self, line: &str, keys: &str) -> Ran {
+        self.terminal_shell(&[], line, keys)
+    }
+
+    /// `script` gives its child a terminal, and what comes on its own standard input are the keys.
+    fn terminal_shell(&self, env: &[(&str, &str)], line: &str, keys: &str) -> Ran {
+        let path = self.bin_path();
+        let line = format!("PATH={path}:$PATH; export PATH; {line}");
+        let mut tool = Tool::new("script")
+            .cwd(self.workspace.path())
+            .args(["-qefc", &line, "/dev/null"])
+            .stdin(keys);
+        for (name, value) in self.surroundings(env) {
+            tool = tool.env(name, value);
+        }
+        let said = tool.timeout(PATIENCE).run().expect("`script` of util-linux can be run");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+        Ran { code: said.code, out: text(said.stdout), err: text(said.stderr) }
+    }
+
+    /// Returns a directory that has `pdca`.
+    fn bin_path(&self) -> Utf8PathBuf {
+        let bin = self.workspace.around().join("bin");
+        fs_err::create_dir_all(&bin).expect("a directory can be made");
+        // A second line of the same scene finds the link that is there.
+        drop(fs_err::os::unix::fs::symlink(pdca_bin(), bin.join("pdca")));
+        bin
     }
 
     /// Starts `pdca` and does not wait for it.

@@ -9,6 +9,7 @@ mod completions;
 mod config_migrate;
 mod config_show;
 mod demo;
+mod diff;
 mod doctor;
 mod forecast;
 mod gates;
@@ -29,10 +30,12 @@ mod reopen;
 mod replay;
 mod report;
 mod resolve;
+mod review;
 mod run;
 #[cfg(feature = "schema")]
 mod schemas;
 mod select;
+mod show;
 mod signoff;
 mod status;
 mod sweep;
@@ -79,8 +82,7 @@ First steps:
   pdca init                    # make a workspace here
   pdca new 36 --title \"…\"      # a bundle with a brief to fill in
   pdca run 36                  # build, gate, review, stop at sign-off
-  pdca queue                   # what waits for a person, cheapest first
-  pdca signoff 36 accept
+  pdca review                  # what waits for a person, cheapest first
 
 Ids are written 36, #36, issue_36 or PROJ-12.
 `pdca help exit-codes` lists the exit codes, `pdca help config` the config layers and variables."
@@ -111,6 +113,9 @@ enum Command {
     #[command(alias = "gate")]
     Gates(gates::Args),
     Queue(queue::Args),
+    Review(review::Args),
+    Show(show::Args),
+    Diff(diff::Args),
     #[command(alias = "sign-off")]
     Signoff(signoff::Args),
     Reopen(reopen::Args),
@@ -256,7 +261,10 @@ pub(crate) fn dispatch(
         Some(Command::Batch(args)) => batch::run(args, cx, err),
         Some(Command::Gates(args)) => gates::run(args, cx, err),
         Some(Command::Queue(args)) => queue::run(args, cx),
-        Some(Command::Signoff(args)) => signoff::run(args, cx, err),
+        Some(Command::Review(args)) => review::run(args, cx, out, err),
+        Some(Command::Show(args)) => show::run(args, cx),
+        Some(Command::Diff(args)) => diff::run(args, cx),
+        Some(Command::Signoff(args)) => signoff::run(args, cx, out, err),
         Some(Command::Reopen(args)) => reopen::run(args, cx, err),
         Some(Command::Forecast(args)) => forecast::run(args, cx),
         Some(Command::Integrate(args)) => integrate::run(args, cx, err),
@@ -299,6 +307,7 @@ impl Line {
                 | Command::Run(_)
                 | Command::Batch(_)
                 | Command::Gates(_)
+                | Command::Review(_)
                 | Command::Signoff(_)
                 | Command::Reopen(_)
                 | Command::Integrate(_)
@@ -323,6 +332,8 @@ impl Line {
                 | Command::Why(_)
                 | Command::Log(_)
                 | Command::Queue(_)
+                | Command::Show(_)
+                | Command::Diff(_)
                 | Command::Replay(_)
                 | Command::Forecast(_)
                 | Command::ActIndex(_)
@@ -353,6 +364,9 @@ impl Command {
             | Command::Batch(_)
             | Command::Gates(_)
             | Command::Queue(_)
+            | Command::Review(_)
+            | Command::Show(_)
+            | Command::Diff(_)
             | Command::Signoff(_)
             | Command::Reopen(_)
             | Command::Forecast(_)

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
-use crate::report::{Report, Response};
+use crate::report::{Format, Report, Response};
 use crate::{session, template};
 
 /// A request for a new bundle.
@@ -103,8 +103,19 @@ pub fn new(
     if args.plan {
         return plan(&bundle, cx, true, carried, err);
     }
-    let report = NewReport::of(cx, &bundle, BriefState::Template);
+    let state = if args.from_brief.is_none() { edited(cx, &bundle)? } else { BriefState::Template };
+    let report = NewReport::of(cx, &bundle, state);
     Ok(Response::done(NewReport { written: true, carried, ..report }))
+}
+
+/// Opens the brief in the editor of the person, at a terminal, and returns its state after that.
+fn edited(cx: &Context<'_>, bundle: &Bundle) -> Result<BriefState, Failure> {
+    let may_edit = cx.globals.format() == Format::Text;
+    if may_edit && pdca_front::editor::edit(cx, &bundle.path(Artifact::Brief)) {
+        let is_filled = bundle.load()?.authored_brief().is_some();
+        return Ok(if is_filled { BriefState::Edited } else { BriefState::Template });
+    }
+    Ok(BriefState::Template)
 }
 
 #[derive(Serialize)]
@@ -131,6 +142,8 @@ enum BriefState {
     /// From an attempt that was sent back to Plan; has to be edited.
     Draft,
     Planned,
+    /// Filled in by the person, in an editor.
+    Edited,
     /// The planner left it unchanged.
     Unplanned,
 }
@@ -163,6 +176,7 @@ impl Report for NewReport {
                 writeln!(out, "{path} is there: {what}")?;
                 writeln!(out, "next: edit it, take its slug out of `<…>`, then {run}")?;
             }
+            BriefState::Edited => writeln!(out, "next: {run}")?,
             BriefState::Planned => writeln!(out, "next: read it, then {run}")?,
             BriefState::Unplanned => writeln!(out, "the planner left the brief as it was")?,
         }

@@ -22,6 +22,7 @@
 
 pub mod context;
 pub mod cost;
+pub mod editor;
 pub mod exit;
 pub mod explain;
 pub mod failure;

@@ -166,6 +166,7 @@ pub struct ChangedFile {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offer {
     /// The key in `pdca review` and on the board.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub key: char,
     /// The word on the command line.
     pub action: &'static str,
@@ -195,6 +196,7 @@ impl Card {
         };
         let hint = || snapshot.authored_brief()?.disposition_hint().map(str::to_owned);
         let (id, landing) = (bundle.id(), &source.snapshot.landing);
+        let is_landed = landing.mark(id).is_some_and(|mark| mark.word == "landed");
         let stands_on = source
             .config
             .and_then(|config| pdca_driver::stands_on(config, bundle, snapshot.iterations));
@@ -221,7 +223,8 @@ impl Card {
             cost: Some(bundle.calls().cost()?).filter(CostTotal::is_known),
             items: snapshot.summary.as_ref().map(Summary::items).unwrap_or_default().to_vec(),
             problems: snapshot.problems.iter().map(ToString::to_string).collect(),
-            offers: offers(&snapshot, coverage),
+            // What has landed is mended by another bundle.
+            offers: if is_landed { Vec::new() } else { offers(&snapshot, coverage) },
         })
     }
 

@@ -79,7 +79,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-config" | "pdca-snapshot" => Place::Level(5),
         "pdca-front" | "pdca-review" => Place::Level(6),
         "pdca-act-log" | "pdca-board" | "pdca-doctor" | "pdca-draft" | "pdca-planning"
-        | "pdca-transcript" | "pdca-report" | "pdca-upkeep" => Place::Level(7),
+        | "pdca-report" | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(7),
         "pdca-cli" => Place::Level(8),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,

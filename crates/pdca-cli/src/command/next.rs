@@ -14,7 +14,12 @@ pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
 
 /// Chooses the most useful command, to be typed here.
 pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
-    let next = next_of_workspace(overview, &cx.env.cwd);
+    let mut next = next_of_workspace(overview, &cx.env.cwd);
+    // A person at a terminal is shown the cards themselves.
+    let is_decision = next.command == "pdca queue" || next.command.starts_with("pdca show ");
+    if is_decision && cx.env.terminal.stdin && cx.env.terminal.stdout {
+        "pdca review".clone_into(&mut next.command);
+    }
     Next { command: cx.typed(&next.command), ..next }
 }
 
@@ -59,7 +64,7 @@ mod tests {
         desk.workspace.write("results/issue_3/brief.md", "- **Slug:** <x>\n");
         insta::assert_snapshot!(next(&desk), @"next: $EDITOR results/issue_3/brief.md   # the brief of 3 is a template still");
         desk.awaiting("4", &[], "pass");
-        insta::assert_snapshot!(next(&desk), @"next: pdca status 4   # 4 waits for your sign-off");
+        insta::assert_snapshot!(next(&desk), @"next: pdca show 4   # 4 waits for your sign-off");
         desk.awaiting("5", &[], "pass");
         insta::assert_snapshot!(next(&desk), @"next: pdca queue   # 2 bundles wait for your sign-off");
         desk.workspace.brief("6", &[]);

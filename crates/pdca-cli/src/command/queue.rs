@@ -132,7 +132,8 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
         items.len(),
         items.len() - cheap
     )?;
-    let ids = items.iter().map(|item| item.id.as_ref().len()).max().unwrap_or(0);
+    let ids = items.iter().map(|item| item.id.as_ref().len()).max().unwrap_or(0).min(24);
+    let width = cx.env.terminal.width.map(|width| usize::from(width).max(40));
     for item in items {
         let verdict = match item.overall {
             Some(Overall::Pass) => cx.out.good("gates pass"),
@@ -148,18 +149,34 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
             (count, 0) => format!("{count} findings"),
             (count, _) => format!("{count} findings, fitness for purpose"),
         };
-        let slug = one_line(item.slug.as_deref().unwrap_or("-"), 36);
-        let changed = if item.patch_changed { " [patch edited after Check]" } else { "" };
+        // 54 columns are taken by the verdict, by what is to be done, and by the space between.
+        let room = width.map_or(36, |width| width.saturating_sub(54 + ids).clamp(8, 36));
+        let slug = one_line(item.slug.as_deref().unwrap_or("-"), room);
+        let mut extra = String::new();
+        if item.patch_changed {
+            extra.push_str(" [patch edited after Check]");
+        }
         let others: Vec<&str> = item.forecast_conflicts.iter().map(AsRef::as_ref).collect();
-        let conflicts = if others.is_empty() {
-            String::new()
+        if !others.is_empty() {
+            extra.push_str(&format!(" [will conflict: {}]", others.join(", ")));
+        }
+        let used = 54 + ids + slug.chars().count() + extra.chars().count();
+        let is_long = width.is_some_and(|width| used > width) && !extra.is_empty();
+        let extra = width.map_or_else(|| extra.clone(), |width| one_line(&extra, width - 5));
+        let extra = if is_long {
+            format!("\n    {}", cx.out.warn(extra.trim()))
+        } else if extra.is_empty() {
+            extra
         } else {
-            cx.out.warn(format!(" [will conflict: {}]", others.join(", "))).to_string()
+            format!(" {}", cx.out.warn(extra.trim()))
         };
-        writeln!(out, "  {:<ids$}  {verdict}  {what:<36}  {slug}{changed}{conflicts}", item.id)?;
+        writeln!(out, "  {:<ids$}  {verdict}  {what:<36}  {slug}{extra}", item.id)?;
     }
     if let Some(first) = items.first() {
-        writeln!(out, "next: {}", cx.out.accent(format!("pdca status {}", first.id)))?;
+        let next = format!("pdca show {}", first.id);
+        let next =
+            if cx.env.terminal.stdin && cx.env.terminal.stdout { "pdca review" } else { &next };
+        writeln!(out, "next: {}", cx.out.accent(cx.typed(next)))?;
     }
     Ok(())
 }
@@ -195,7 +212,7 @@ mod tests {
           11  gates pass  1 to confirm: fitness for purpose     a-small-thing
           10  gates pass  1 finding, fitness for purpose        a-small-thing
           8   gates FAIL  3 findings                            a-small-thing
-        next: pdca status 7
+        next: pdca show 7
         ");
     }
 

@@ -1,23 +1,22 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
 pub(super) mod checklist;
-mod explain;
 mod line;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
 
-use pdca_driver::Effects;
 use pdca_events::WarningCode;
 use pdca_leaves::{Proposal, Role};
-use pdca_review::{Batch, Choice, Decided, Decision, Outcome, Overridden, Remark, Signing, Ticks};
+use pdca_review::{Batch, Choice, Decided, Decision, Outcome, Overridden, Remark, Ticks};
+use pdca_sitting::ReviewRequest;
 use pdca_state::{Bundle, BundleId, SignoffAction, State};
 use serde::Serialize;
 
-pub(crate) use explain::explain;
 pub(super) use line::ACTIONS;
 use line::{Verb, Words};
+pub(super) use pdca_sitting::{Signature, explain, signer, with_signing};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -55,7 +54,7 @@ Examples:
   pdca signoff 36 iterate-do --note \"the test passes without the fix\"
   pdca signoff 36 discontinue --note \"superseded by 41\"
 
-The number of an item stays the same when others are cleared.
+Without any word, at a terminal, it is `pdca review`. The number of an item stays the same when others are cleared.
 Who signs: --by, then [project] author or PDCA_AUTHOR, then $USER. Your text is recorded as it is.
 The older spellings `--accept`, `--iterate-do`, `--iterate-plan` and `--delta` work too."
 )]
@@ -110,7 +109,16 @@ struct Older {
     discontinue: bool,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    if args.is_bare() {
+        let request = ReviewRequest { ids: &[], by: args.by.as_deref() };
+        return pdca_sitting::review(request, cx, out, err);
+    }
     let words = Words::parse(args)?;
     let bundles = cx.require_bundles(&words.ids)?;
     match (words.verb, bundles.as_slice()) {
@@ -136,19 +144,6 @@ fn decision(id: &BundleId, choice: Choice, note: Option<&str>) -> Decision {
     Decision { id: id.clone(), choice, note: note.map(str::to_owned) }
 }
 
-/// The name and date to record.
-pub(super) struct Signature {
-    by: String,
-    date: String,
-}
-
-impl Signature {
-    /// Returns the signature of the person at the terminal, today.
-    pub(super) fn of(by: Option<&str>, cx: &Context<'_>) -> Result<Self, Failure> {
-        Ok(Self { by: signer(by, cx)?, date: cx.env.today() })
-    }
-}
-
 /// Returns the signature as typed. Ticking items needs no name.
 fn signed(args: &Args, cx: &Context<'_>, decision: &Decision) -> Result<Signature, Failure> {
     let by = match decision.choice.action() {
@@ -156,19 +151,6 @@ fn signed(args: &Args, cx: &Context<'_>, decision: &Decision) -> Result<Signatur
         None => String::new(),
     };
     Ok(Signature { by, date: date(args, cx)? })
-}
-
-/// Calls `with` with what a decision needs: configuration, effects, name and date.
-pub(super) fn with_signing<T>(
-    cx: &Context<'_>,
-    signature: &Signature,
-    with: impl FnOnce(&Signing<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let config = session::driver_config(cx)?;
-    let effects = crate::faults::effects(cx)?;
-    let effects: &dyn Effects = effects.as_ref();
-    let (by, date, dry_run) = (&*signature.by, &*signature.date, cx.globals.dry_run);
-    with(&Signing { config: &config, effects, by, date, dry_run })
 }
 
 /// Records one decision and reports it.
@@ -294,7 +276,8 @@ pub(super) struct Decisions {
     dry_run: bool,
     /// Those that were recorded, or would be, in the order in which they were.
     done: Vec<Outcome>,
-    failed: Vec<Refused>,
+    /// Those that were not, each with the reason.
+    refused: Vec<Refused>,
 }
 
 /// A decision that was not recorded.
@@ -337,7 +320,7 @@ fn all_decided(
         Ok(pdca_review::decide_all(signing, decisions))
     })?;
     let mut report =
-        Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), failed: Vec::new() };
+        Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
     for outcome in done {
         report.done.push(match outcome {
             Outcome::Decided(decided) => {
@@ -355,7 +338,7 @@ fn all_decided(
     for (id, error) in failed {
         let Some((bundle, _)) = decisions.iter().find(|(one, _)| *one.id() == id) else { continue };
         let failure = explain(error, bundle);
-        report.failed.push(Refused { id, why: failure.fault().message });
+        report.refused.push(Refused { id, why: failure.fault().message });
         worst = Some(match worst {
             None => failure,
             Some(before) => {
@@ -389,7 +372,7 @@ fn ask(
         let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;
         let state = bundle.load()?.state;
         if state != State::AwaitingSignoff {
-            return Err(explain::not_awaiting(state, bundle));
+            return Err(pdca_sitting::not_awaiting(state, bundle));
         }
         session::require_leaf(cx, Role::Signoff)?;
         let config = signing.config;
@@ -418,6 +401,11 @@ fn ask(
 }
 
 impl Args {
+    /// Returns whether nothing was asked for, so that a person at a terminal is shown what waits.
+    fn is_bare(&self) -> bool {
+        self.words.is_empty() && line::older(&self.older).is_none()
+    }
+
     /// Returns the choice for an action, with the flags that go with it.
     fn choice(&self, action: SignoffAction) -> Result<Choice, Failure> {
         if action != SignoffAction::Accept && !self.overridden.is_empty() {
@@ -441,16 +429,6 @@ impl Args {
             SignoffAction::Discontinue => Choice::Discontinue,
         })
     }
-}
-
-/// Returns who decides: as typed, as configured, or the user who is logged in.
-pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
-    let config = cx.workspace()?.config.project.author.as_deref();
-    let user = cx.env.var_text("USER").or_else(|| cx.env.var_text("LOGNAME"));
-    let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
-    by.map(str::to_owned).ok_or_else(|| {
-        Failure::usage("no sign-off author").hint("pass `--by NAME` or set `author` in [project]")
-    })
 }
 
 fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {

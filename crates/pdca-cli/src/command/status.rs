@@ -1,6 +1,7 @@
 //! `pdca status`: the state of every bundle, or all about one.
 
 pub(super) mod detail;
+mod list;
 #[cfg(test)]
 mod tests;
 
@@ -11,28 +12,24 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
 use pdca_snapshot::{
-    Blocker, BranchSummary, DoingRow, Entry, HeldBy, Next, RunRow, UNREADABLE, WorkspaceSnapshot,
-    ago, timestamp,
+    BranchSummary, DoingRow, Entry, Next, RunRow, UNREADABLE, WorkspaceSnapshot, timestamp,
 };
 use pdca_state::{
-    Artifact, Awaits, Bundle, BundleId, CostTotal, Coverage, LoadError, Overall, State, chain,
+    Artifact, Bundle, BundleId, CostTotal, Coverage, LoadError, Overall, State, chain,
 };
 use serde::Serialize;
 
 use crate::context::{Context, Globals, IdArg};
 use crate::cost::Bill;
-use crate::failure::{Failure, shorter};
-use crate::progress::span;
+use crate::failure::Failure;
 use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
-use crate::style::{ColorWhen, Painted, one_line, printable};
-
-use crate::words;
-use pdca_upkeep::runs::run_lines;
+use crate::style::{ColorWhen, Painted, printable};
 
 /// Show the state of every bundle, or everything about one
 ///
-/// The state is derived from the files of a bundle. Bundles that need a person come first. `[blocked-by: …]` names
+/// The state is derived from the files of a bundle. Bundles that need you come first, then what runs, what waits, and what
+/// is done. `[blocked-by: …]` names
 /// dependencies that are not COMPLETE; while a driver is running, `[lane 2, 3 min]` tells where a bundle is in
 /// flight and for how long, and `[held-by: …]` names bundles in flight that it may not run beside, with a path both can
 /// write. An unreadable bundle is one bad row; the exit code is 0 whenever the bundles could be listed.
@@ -312,17 +309,13 @@ impl Report for StatusReport {
     const KIND: &'static str = "status";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for line in self.runs.iter().flat_map(|run| run_lines(run, cx)) {
-            writeln!(out, "{line}")?;
-        }
         for why in &self.unread {
             let hint = cx.out.faint("# `pdca doctor` says more");
             writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
         }
-        show_all(cx, &self.overview, &self.bill, out)?;
+        list::show_all(cx, &self.overview, &self.runs, &self.bill, out)?;
         if self.with_next {
-            let why = cx.out.faint(format!("# {}", self.next.why));
-            writeln!(out, "\nnext: {}   {why}", cx.out.accent(&self.next.command))?;
+            next_line(cx, &self.next, out)?;
         }
         Ok(())
     }
@@ -333,7 +326,12 @@ impl Report for StatusReport {
         for entry in &self.overview.entries {
             let state = entry.state().map_or(UNREADABLE, State::as_str).to_owned();
             let (slug, remarks) = match &entry.glance {
-                Ok(glance) => (glance.slug.clone(), remarks(&plain, entry, &self.overview)),
+                Ok(glance) => {
+                    let remarks = list::remarks(&plain, entry, &self.overview);
+                    let texts: Vec<String> =
+                        remarks.into_iter().map(|remark| remark.text).collect();
+                    (glance.slug.clone(), texts.join(" "))
+                }
                 Err(error) => (None, chain(error)),
             };
             table.row([state, entry.id.to_string(), slug.unwrap_or_default(), remarks]);
@@ -362,187 +360,18 @@ fn bill(overview: &WorkspaceSnapshot) -> Bill {
     bill
 }
 
-fn show_all(
-    cx: &Context<'_>,
-    overview: &WorkspaceSnapshot,
-    bill: &Bill,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    if overview.entries.is_empty() {
-        writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
-    }
-    let widest = |of: fn(&Entry) -> usize| overview.entries.iter().map(of).max().unwrap_or(0);
-    let ids = widest(|entry| entry.id.as_ref().len()).min(24);
-    let slugs = widest(|entry| {
-        entry
-            .glance
-            .as_ref()
-            .ok()
-            .and_then(|glance| glance.slug.as_deref())
-            .map_or(0, |slug| slug.chars().count())
-    })
-    .min(36);
-    for entry in &overview.entries {
-        let state = entry.state().map_or(UNREADABLE, State::as_str);
-        let state = paint(cx.out, entry.state(), format!("{state:<16}"));
-        match &entry.glance {
-            Err(error) => {
-                let what = shorter(&chain(error), &cx.env.cwd);
-                writeln!(out, "{state}  {:<ids$}  {}", entry.id, printable(&what))?;
-            }
-            Ok(glance) => {
-                let slug = one_line(glance.slug.as_deref().unwrap_or("-"), slugs.max(1));
-                let cost = bill.bundles.get(&entry.id).and_then(CostTotal::words);
-                let cost =
-                    cost.map(|cost| format!("[{}] ", cost.split(' ').next().unwrap_or_default()));
-                let line = format!(
-                    "{state}  {:<ids$}  {slug:<slugs$}  {}{}",
-                    entry.id,
-                    cost.unwrap_or_default(),
-                    remarks(cx, entry, overview)
-                );
-                writeln!(out, "{}", line.trim_end())?;
-            }
-        }
-    }
-    for stranger in &overview.strangers {
-        let name = printable(&stranger.name).into_owned();
-        writeln!(
-            out,
-            "{}  {name} is not a bundle: {}",
-            cx.out.warn("ignored"),
-            printable(&stranger.why.to_string())
-        )?;
-    }
-    if overview.entries.len() > 1 {
-        let counts: Vec<String> =
-            overview.counts().iter().map(|(state, count)| format!("{count} {state}")).collect();
-        writeln!(
-            out,
-            "{}",
-            cx.out.faint(format!("{} bundles: {}", overview.entries.len(), counts.join(", ")))
-        )?;
-    }
-    if let Some(line) = bill.line() {
-        writeln!(out, "{}", cx.out.faint(line))?;
-    }
-    if overview.landing.branches.len() > 1 {
-        for branch in &overview.landing.branches {
-            let counts: Vec<String> =
-                branch.counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
-            let name = format!("{} {}", branch.target, branch.name);
-            write!(out, "{}  {}", cx.out.strong(printable(&name)), counts.join(", "))?;
-            if let Some((next, _)) = &branch.next {
-                write!(out, "  next: {}", cx.out.accent(cx.typed(next)))?;
-            }
-            writeln!(out)?;
-        }
+/// Writes the next command with its reason, on two lines where one is too narrow.
+fn next_line(cx: &Context<'_>, next: &Next, out: &mut dyn Write) -> Result<(), Failure> {
+    let (command, why) = (cx.out.accent(&next.command), format!("# {}", next.why));
+    let length = 9 + next.command.chars().count() + why.chars().count();
+    let is_long = cx.env.terminal.width.is_some_and(|width| length > usize::from(width));
+    let why = cx.out.faint(why);
+    if is_long {
+        writeln!(out, "\n{why}\nnext: {command}")?;
+    } else {
+        writeln!(out, "\nnext: {command}   {why}")?;
     }
     Ok(())
-}
-
-/// Returns the remarks about a bundle besides its state.
-fn remarks(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> String {
-    let work = &overview.work;
-    let palette = cx.out;
-    let mut remarks: Vec<String> = Vec::new();
-    if let Some(at) = work.on(&entry.id) {
-        let place = at.lane.map_or_else(|| "in work".to_owned(), |lane| format!("lane {lane}"));
-        let long = at.since.map(|since| words::duration(ago(since, cx.env.now())));
-        let long = long.map_or_else(String::new, |long| format!(", {long}"));
-        let doing = work.doing(&entry.id).map(|doing| {
-            let seconds = cx.env.now().saturating_sub(doing.since.as_second());
-            let long = span(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
-            format!(": {} for {long}", printable(&doing.what))
-        });
-        let doing = doing.unwrap_or_default();
-        remarks.push(palette.good(format!("[{place}{long}{doing}]")).to_string());
-    }
-    if let Some((name, _)) = overview.blocked.get(&entry.id) {
-        remarks.push(palette.bad(format!("[{name}]")).to_string());
-    }
-    if !entry.blocked_by.is_empty() {
-        let ids: Vec<String> = entry.blocked_by.iter().map(blocked_by).collect();
-        remarks.push(palette.warn(format!("[blocked-by: {}]", ids.join(", "))).to_string());
-    }
-    let held: Vec<String> = work.holding(&entry.id).iter().map(held_by).collect();
-    if !held.is_empty() {
-        remarks.push(palette.warn(format!("[held-by: {}]", held.join(", "))).to_string());
-    }
-    let Ok(glance) = &entry.glance else { return String::new() };
-    if !glance.missing.is_empty() {
-        remarks.push(palette.warn(format!("[fill in: {}]", glance.missing.join(", "))).to_string());
-    }
-    if glance.state == State::AwaitingSignoff {
-        remarks.push(match (glance.open_items, glance.closes) {
-            (0, true) => palette.good("[confirm the close]").to_string(),
-            (0, false) => palette.good("[nothing open]").to_string(),
-            (count, _) => format!("[{count} to decide]"),
-        });
-    }
-    if let Some(failure) = &entry.failed {
-        remarks.push(palette.bad(printable(&failed(failure))).to_string());
-    }
-    if glance.overall == Some(Overall::Fail) && !glance.state.is_terminal() {
-        remarks.push(palette.bad("[gates: fail]").to_string());
-    }
-    if glance.coverage == Coverage::Changed {
-        remarks.push(palette.bad("[patch edited after Check]").to_string());
-    }
-    let holds = |id: &BundleId| work.holding(&entry.id).iter().any(|by| by.id == *id);
-    let rivals = entry.conflicts_with.iter().filter(|id| !holds(id));
-    let rivals: Vec<&str> = rivals.map(AsRef::as_ref).collect();
-    if !rivals.is_empty() && !glance.state.is_terminal() {
-        remarks.push(format!("[not beside: {}]", rivals.join(", ")));
-    }
-    if let Some(stale) = overview.landing.stale(&entry.id) {
-        remarks.push(palette.warn(format!("[stale: {}]", printable(&stale.why))).to_string());
-    }
-    if let Some(mark) = overview.landing.mark(&entry.id) {
-        let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
-        let text = format!("[{}{}]", mark.word, printable(&text));
-        let is_good = matches!(mark.word, "landed" | "sealed");
-        let painted = if is_good { palette.good(text) } else { palette.warn(text) };
-        remarks.push(painted.to_string());
-    }
-    let conflicts = overview.landing.conflicts(&entry.id);
-    if !conflicts.is_empty() {
-        let ids: Vec<&str> = conflicts.iter().map(AsRef::as_ref).collect();
-        remarks.push(palette.warn(format!("[will conflict: {}]", ids.join(", "))).to_string());
-    }
-    if glance.iterations > 0 {
-        remarks.push(palette.faint(format!("[attempt {}]", glance.iterations + 1)).to_string());
-    }
-    remarks.join(" ")
-}
-
-fn held_by(by: &HeldBy) -> String {
-    let until = match by.until {
-        None | Some(Awaits::Built) => "",
-        Some(Awaits::Accepted) => "until it is signed off",
-        Some(Awaits::Landed) => "until it has landed",
-    };
-    match (&by.witness, until) {
-        (Some(witness), "") => format!("{} ({})", by.id, printable(witness)),
-        (Some(witness), until) => format!("{} {until} ({})", by.id, printable(witness)),
-        (None, "") => by.id.to_string(),
-        (None, until) => format!("{} {until}", by.id),
-    }
-}
-
-/// Renders `[builder failed ×2: timed out]`.
-fn failed(failure: &BeatFailure) -> String {
-    let BeatFailure { beat, times, why, .. } = failure;
-    let times = if *times > 1 { format!(" ×{times}") } else { String::new() };
-    format!("[{beat} failed{times}: {}]", one_line(why, 60))
-}
-
-/// Names a blocker, with what is awaited if its state alone does not tell.
-fn blocked_by(blocker: &Blocker) -> String {
-    match blocker.awaits {
-        Awaits::Landed => format!("{} until it has landed", blocker.id),
-        Awaits::Built | Awaits::Accepted => blocker.id.to_string(),
-    }
 }
 
 /// Colours a state by who has to act.

@@ -53,7 +53,10 @@ fn the_short_help_names_every_command() {
       batch        Run all unfinished bundles
       gates        Run the configured checks over a bundle's patch or the working tree
       queue        List bundles that wait for sign-off, cheapest first
-      signoff      Record a decision about a bundle
+      review       Go through what waits for sign-off, one key per decision
+      show         Show what a person needs to decide about a bundle
+      diff         Show the change of a bundle
+      signoff      Record a decision about one bundle or many
       reopen       Send an accepted change that has not landed back to be built again
       forecast     Predict merge conflicts between pending changes
       integrate    Gate accepted changes together and land the green ones

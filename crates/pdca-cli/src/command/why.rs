@@ -170,7 +170,7 @@ fn explain(
                     say(format!("stale: {}", stale.why));
                     Some(pdca_snapshot::after_stale(id, stale))
                 }
-                None => Some(format!("pdca status {id}")),
+                None => Some(format!("pdca show {id}")),
             }
         }
         State::Complete | State::Discontinued => {
@@ -420,7 +420,7 @@ mod tests {
           it depends on 99 (results/issue_3/brief.md:10), and there is no such bundle: `pdca new 99`
           it is never in work beside 4, which is PLANNED
           the batch cannot be planned until that is mended: `pdca plan`
-        next: pdca status 2
+        next: pdca show 2
         ");
         insta::assert_snapshot!(desk.run(&["why", "3", "--json"]), @r#"
         {
@@ -439,7 +439,7 @@ mod tests {
             "it is never in work beside 4, which is PLANNED",
             "the batch cannot be planned until that is mended: `pdca plan`"
           ],
-          "next": "pdca status 2",
+          "next": "pdca show 2",
           "schedule": {
             "status": "rejected",
             "waits_on": [],
@@ -485,7 +485,7 @@ mod tests {
         3 is AWAITING_SIGNOFF
           it waits for your sign-off; 2 open in §6
           gate C4 verified failed: 1 test
-        next: pdca status 3
+        next: pdca show 3
         ");
         desk.complete("4");
         insta::assert_snapshot!(desk.run(&["why", "4"]), @"

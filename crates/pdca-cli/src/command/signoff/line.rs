@@ -66,7 +66,7 @@ fn is_action(word: &OsStr) -> bool {
     ACTIONS.iter().any(|action| word == *action)
 }
 
-fn older(older: &Older) -> Option<&'static str> {
+pub(super) fn older(older: &Older) -> Option<&'static str> {
     match older {
         Older { accept: true, .. } => Some("accept"),
         Older { iterate_do: true, .. } => Some("iterate-do"),

@@ -113,6 +113,68 @@ fn boxes_are_shown_and_ticked_by_number() {
 }
 
 #[test]
+fn the_number_of_an_item_does_not_move_when_another_is_cleared() {
+    let desk = Desk::new();
+    desk.awaiting("36", &["a", "b", "c"], "pass");
+    desk.run(&["signoff", "36", "clear", "2"]);
+    insta::assert_snapshot!(desk.run(&["signoff", "36", "show"]), @"
+    1 [ ] a
+    2 [x] b
+    3 [ ] c
+    ");
+    insta::assert_snapshot!(desk.run(&["signoff", "36", "clear", "2"]), @"
+    --- stderr
+    error: item 2 of §6 is ticked already
+      --> results/issue_36/SUMMARY.md
+    hint: `pdca signoff 36 show` lists the items with their numbers
+    --- exit 2
+    ");
+    assert_eq!(desk.run(&["signoff", "36", "clear", "3"]).exit, Exit::Done);
+}
+
+#[test]
+fn several_bundles_are_decided_together_or_none_of_them_is() {
+    let desk = Desk::new();
+    desk.awaiting("2", &["a"], "pass");
+    desk.awaiting("11", &[], "pass");
+    desk.awaiting("12", &[], "fail");
+    let before = desk.all_files();
+    insta::assert_snapshot!(desk.run(&["signoff", "2", "11", "12", "accept", "--clear"]), @r#"
+    --- stderr
+    nothing was recorded
+    error: 12 cannot be accepted yet
+      --> results/issue_12/SUMMARY.md
+      gate red: C4 verified
+    hint: `pdca signoff 12 iterate-do --note "…"`; a red row is accepted only on the record: `pdca signoff 12 accept --override ROW --reason "…"`
+    --- exit 2
+    "#);
+    assert_eq!(desk.all_files(), before);
+    insta::assert_snapshot!(desk.run(&["signoff", "2", "11", "accept", "--clear", "--note", "read"]), @"
+    2 is COMPLETE
+    11 is COMPLETE
+    ");
+    assert!(desk.workspace.read("results/issue_2/SUMMARY.md").contains("- [x] a — read\n"));
+}
+
+#[test]
+fn the_words_are_ids_then_an_action_then_numbers() {
+    let desk = Desk::new();
+    desk.awaiting("36", &["a"], "pass");
+    for (args, hint) in [
+        (&["signoff", "36"][..], "one of: accept"),
+        (&["signoff", "36", "acept"], "did you mean `accept`?"),
+        (&["signoff", "36", "accept", "--accept"], "error: two actions"),
+        (&["signoff", "36", "iterate-do", "--clear"], "`--clear` goes with `accept`"),
+        (&["signoff", "36", "clear", "x"], "`x` is not the number of an item"),
+        (&["signoff", "36", "37", "show"], "pdca new 37"),
+    ] {
+        let run = desk.run(args);
+        assert_eq!(run.exit, Exit::Usage, "{run}");
+        assert!(run.err.contains(hint), "{run}");
+    }
+}
+
+#[test]
 fn a_box_that_is_not_there_is_refused() {
     let desk = Desk::new();
     desk.awaiting("36", &["a"], "pass");
@@ -168,7 +230,10 @@ fn iterate_plan_archives_the_brief_too_and_leaves_it_as_a_draft() {
       "by": "ada",
       "date": "2026-11-16",
       "state": "UNPLANNED",
-      "archived": "iteration-v1"
+      "archived": "iteration-v1",
+      "cleared": [],
+      "command": "pdca signoff 36 iterate-plan --note 'wrong cause'",
+      "remarks": []
     }
     --- stderr
     the attempt is in results/issue_36/iteration-v1

@@ -217,7 +217,7 @@ fn heading(
         writeln!(out, "  in work    {}{long}", printable(&at.holder))?;
     }
     for by in overview.work.holding(&snapshot.id) {
-        writeln!(out, "  {}    {}", cx.out.warn("held-by"), super::held_by(by))?;
+        writeln!(out, "  {}    {}", cx.out.warn("held-by"), super::list::held_by(by))?;
     }
     for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
         writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;
@@ -275,11 +275,11 @@ fn gates(cx: &Context<'_>, report: &GateReport, out: &mut dyn Write) -> Result<(
             GateResult::None => cx.out.faint("none        "),
         };
         let weight = if row.gating { "" } else { " (advisory)" };
-        let line = format!(
-            "  {word}  {}{weight}  {}",
-            one_line(&row.check, 60),
-            one_line(&row.path_line, 120)
-        );
+        let plain = row.element().map(|element| format!(" \"{}\"", element.plain()));
+        let name = format!("{}{}{weight}", one_line(&row.check, 40), plain.unwrap_or_default());
+        // The word takes 16 columns, with the space around it.
+        let room = cx.width().saturating_sub(18 + name.chars().count()).max(10);
+        let line = format!("  {word}  {name}  {}", one_line(&row.path_line, room));
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())

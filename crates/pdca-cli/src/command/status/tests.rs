@@ -20,11 +20,14 @@ fn desk() -> Desk {
 #[test]
 fn every_bundle_is_one_row_and_a_bad_one_is_a_bad_row() {
     insta::assert_snapshot!(desk().run(&["status"]), @"
+    needs you
     UNREADABLE        6  results/issue_6/brief.md:1: byte 0xe9 is not UTF-8
     AWAITING_SIGNOFF  2  a-small-thing  [1 to decide] [gates: fail]
     PLANNED           3  third          [blocked-by: 2, 99] [not beside: 4]
-    PLANNED           4  a-small-thing
     UNPLANNED         5  -
+    waiting
+    PLANNED           4  a-small-thing
+    done
     COMPLETE          1  a-small-thing
     ignored  issue_a b is not a bundle: `issue_a b` is not an id: the character ' ' is not allowed
     6 bundles: 1 UNREADABLE, 1 AWAITING_SIGNOFF, 2 PLANNED, 1 UNPLANNED, 1 COMPLETE
@@ -84,7 +87,7 @@ fn scripts_get_the_documented_fields() {
       "iterations": 0,
       "lane": null,
       "missing": [],
-      "next": "pdca status 2",
+      "next": "pdca show 2",
       "open_items": 0,
       "overall": null,
       "patch_changed": false,
@@ -149,7 +152,7 @@ fn one_bundle_is_shown_in_full() {
       Scope                   one file
       Disposition hint        fix
     Gates fail
-      fail          C4 verified  1 test
+      fail          C4 verified "green after the change"  1 test
     §6 NEEDS-HUMAN 1 open, 0 cleared
        1 [ ] C5 — is the cause the cause?
     next: read results/issue_2/SUMMARY.md, then
@@ -254,11 +257,13 @@ fn while_a_driver_is_at_work_each_bundle_says_where_it_is_and_whom_it_holds() {
     desk.workspace.brief("5", &[("Touches", "docs")]);
     let work = desk.at_work(&[("1", 2, 3), ("5", 0, 125)]);
     insta::assert_snapshot!(desk.run(&[]), @"
+    running
     PLANNED           1  a-small-thing  [lane 2, 3 min]
+    PLANNED           5  a-small-thing  [lane 0, 2 h 5 min]
+    waiting
     PLANNED           2  a-small-thing  [held-by: 1 (src/ab.py)]
     PLANNED           3  a-small-thing  [held-by: 1]
     PLANNED           4  a-small-thing  [blocked-by: 1]
-    PLANNED           5  a-small-thing  [lane 0, 2 h 5 min]
     5 bundles: 5 PLANNED
 
     next: pdca status --watch   # process 7 is at work
@@ -300,4 +305,35 @@ fn paths_of_different_repositories_hold_nobody() {
     let _work = desk.at_work(&[("1", 0, 1)]);
     let shown = desk.run(&["status"]).out;
     assert_eq!(shown.matches("[held-by: 1 (x)]").count(), 1, "{shown}");
+}
+
+#[test]
+fn at_eighty_columns_nothing_is_wider_whatever_the_names_are() {
+    let long =
+        "a-title-that-somebody-wrote-without-a-thought-for-narrow-terminals-and-their-people";
+    let mut desk = desk();
+    desk.env.terminal.width = Some(80);
+    desk.workspace.brief(&"x".repeat(100), &[("Slug", long), ("Depends on", "2, 3, 4, 5, 6")]);
+    desk.workspace.brief(
+        "PROJ-with-a-long-name-1",
+        &[("Slug", long), ("Conflicts with", "1, 2, 3, 4"), ("Depends on", "2, 3, 4, 5, 98, 99")],
+    );
+    desk.awaiting("7", &["a", "b"], "fail");
+    desk.workspace.write("results/issue_7/patch.diff", "edited\n");
+    let _work = desk.at_work(&[("4", 0, 125)]);
+    for args in [&["status"][..], &[], &["queue"], &["show", "7"], &["status", "--format", "table"]]
+    {
+        let run = desk.run(args);
+        for line in run.out.lines() {
+            assert!(line.chars().count() <= 80, "{args:?} {}: {line}", line.chars().count());
+        }
+    }
+    let groups: Vec<String> = desk
+        .run(&["status"])
+        .out
+        .lines()
+        .filter(|line| ["needs you", "running", "waiting", "done"].contains(line))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(groups, ["needs you", "running", "done"]);
 }

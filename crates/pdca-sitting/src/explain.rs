@@ -4,16 +4,15 @@ use pdca_driver::integrate::ReturnError;
 use pdca_review::{ChecklistError, DecideError};
 use pdca_state::{Artifact, Bundle, SignoffError, State};
 
-use super::super::integrate::{unknown, unsealable};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
-use crate::session;
+use pdca_front::explain::integrate::{standing as unknown, unsealable};
 
 /// Explains why a decision was not recorded.
-pub(crate) fn explain(error: DecideError, bundle: &Bundle) -> Failure {
+pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     match error {
-        DecideError::Admission(error) => session::refused(&error),
+        DecideError::Admission(error) => pdca_front::session::refused(&error),
         DecideError::NotAwaiting { state, .. } => not_awaiting(state, bundle),
         DecideError::PatchEdited { gated, now, .. } => {
             let now = now.unwrap_or_else(|| "no patch at all".to_owned());
@@ -38,7 +37,8 @@ pub(crate) fn explain(error: DecideError, bundle: &Bundle) -> Failure {
     }
 }
 
-pub(super) fn not_awaiting(state: State, bundle: &Bundle) -> Failure {
+/// Explains why there is nothing to sign.
+pub fn not_awaiting(state: State, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let what = format!("{id} is {state}, so there is nothing to sign");
     let hint = match state {

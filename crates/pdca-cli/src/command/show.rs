@@ -1,0 +1,25 @@
+//! `pdca show`: the card of a bundle.
+
+use crate::context::{Context, IdArg};
+use crate::failure::Failure;
+use crate::report::Response;
+
+/// Show what a person needs to decide about a bundle
+///
+/// The claim, the proof that a check is red before the change and green after it, open items with their numbers, gates with failing tests, the
+/// review by row, the size of the change and the paths outside `Touches`, what changed since the last attempt, known conflicts, cost; and
+/// the commands that decide. `pdca review` shows the same, one after the other.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca show 36
+  pdca show 36 --json | jq '.offers[].command'")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: IdArg,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+    pdca_sitting::show(&args.id, cx)
+}

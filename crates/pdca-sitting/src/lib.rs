@@ -1,0 +1,27 @@
+//! Sign-off at the terminal: the card of a bundle, its diff, and one decision after the other.
+//!
+//! `pdca-review` knows what a decision is; this crate shows it to a person. [`review`] reads keys and hands what
+//! they decide to [`pdca_review::decide`], when the time to undo it is over.
+//!
+//! # Invariants
+//! - The terminal is put back however the sitting ends: a signal, a panic, a child that left it changed.
+//! - A decision is recorded after its window, or when the person confirms it. A process that ends before has recorded
+//!   nothing of what was pending, and says so with the commands that would.
+//! - The checkout behind `t` is a private one below a temporary directory; nothing in it reaches the bundle.
+
+mod checkout;
+mod diff;
+mod explain;
+mod keyboard;
+mod pager;
+mod review;
+mod show;
+mod signing;
+
+pub use diff::{DiffReport, DiffRequest, diff};
+pub use explain::{explain, not_awaiting};
+pub use review::{ReviewRequest, Reviewed, review};
+pub use show::{CardReport, show};
+pub use signing::{Signature, signer, with_signing};
+
+use pdca_front::{context, editor, exit, failure, faults, report, session, style};

@@ -1,0 +1,443 @@
+//! `pdca review`: one card after the other, one key per decision.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use pdca_review::{
+    Card, CardSource, Decision, KEYS, Outcome, Prompt, Session, Signing, Step, decide, waiting,
+};
+use pdca_snapshot::WorkspaceSnapshot;
+use pdca_state::{Bundle, BundleId};
+use serde::Serialize;
+
+use crate::checkout::Throwaway;
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::explain::explain;
+use crate::failure::Failure;
+use crate::keyboard::{self, Keyboard, Pressed};
+use crate::report::{Format, Nothing, Report, Response};
+use crate::show::{lines, short_lines};
+use crate::signing::{Signature, with_signing};
+use crate::style::printable;
+use crate::{diff, editor, pager, session};
+
+/// The time in which a decision can be undone.
+const WINDOW: Duration = Duration::from_secs(5);
+/// The longest wait for a key while nothing is pending.
+const IDLE: Duration = Duration::from_secs(3600);
+/// The lines of a terminal that does not tell.
+const LINES: usize = 24;
+
+/// What is to be reviewed.
+#[derive(Debug, Clone, Copy)]
+pub struct ReviewRequest<'a> {
+    /// The bundles; all that wait if empty.
+    pub ids: &'a [IdArg],
+    /// The name of the person who decides.
+    pub by: Option<&'a str>,
+}
+
+/// The end of a sitting.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reviewed {
+    /// What was recorded, in order.
+    recorded: Vec<Outcome>,
+    /// The number of bundles that still wait for sign-off.
+    left: usize,
+    next: Option<String>,
+}
+
+impl Report for Reviewed {
+    const KIND: &'static str = "review";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        writeln!(out, "{} decided, {} left", self.recorded.len(), self.left)?;
+        if let Some(next) = &self.next {
+            writeln!(out, "next: {}", cx.out.accent(next))?;
+        }
+        Ok(())
+    }
+}
+
+/// Goes through the bundles with the person at the terminal.
+pub fn review(
+    request: ReviewRequest<'_>,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    require_terminal(cx)?;
+    let named = cx.require_bundles(request.ids)?;
+    let snapshot = session::snapshot_at_work(cx)?;
+    let ids: Vec<BundleId> = if named.is_empty() {
+        waiting(&snapshot).iter().map(|entry| entry.id.clone()).collect()
+    } else {
+        named.iter().map(|bundle| bundle.id().clone()).collect()
+    };
+    if ids.is_empty() {
+        return Nothing::to_do("nothing waits for sign-off", err);
+    }
+    let signature = Signature::of(request.by, cx)?;
+    with_signing(cx, &signature, |signing| {
+        let sitting = Sitting {
+            keyboard: Keyboard::open()?,
+            session: Session::new(ids, WINDOW),
+            cx,
+            signing,
+            snapshot,
+            out,
+            card: None,
+            recorded: Vec::new(),
+            is_ending: false,
+        };
+        sitting.run()
+    })
+}
+
+/// A review needs a person: what a script can do instead is named.
+fn require_terminal(cx: &Context<'_>) -> Result<(), Failure> {
+    let terminal = &cx.env.terminal;
+    if terminal.stdin && terminal.stdout && cx.globals.format() != Format::Json {
+        return Ok(());
+    }
+    Err(Failure::usage("a review needs a terminal").hint(
+        "without one: `pdca queue` lists what waits, `pdca show <id>` shows it, and \
+         `pdca signoff <id>… accept | iterate-do | iterate-plan | discontinue --note \"…\"` decides",
+    ))
+}
+
+/// One sitting.
+struct Sitting<'a> {
+    // First, so that the terminal is put back before anything else is dropped.
+    keyboard: Keyboard,
+    session: Session,
+    cx: &'a Context<'a>,
+    signing: &'a Signing<'a>,
+    snapshot: WorkspaceSnapshot,
+    out: &'a mut dyn Write,
+    /// The card that is shown.
+    card: Option<Card>,
+    recorded: Vec<Outcome>,
+    /// The person wants to quit, and something is pending.
+    is_ending: bool,
+}
+
+impl Sitting<'_> {
+    fn run(mut self) -> Result<Response, Failure> {
+        self.show()?;
+        loop {
+            self.record_due()?;
+            let is_over = self.is_ending || self.session.current().is_none();
+            let due = self.session.next_due();
+            if is_over && due.is_none() {
+                break;
+            }
+            let patience = due.map_or(IDLE, |due| {
+                due.saturating_sub(self.keyboard.now()) + Duration::from_millis(1)
+            });
+            match self.keyboard.key(patience)? {
+                Pressed::Nothing => {}
+                Pressed::Continued => self.show()?,
+                Pressed::End => return Err(self.interrupted()),
+                Pressed::Enter if is_over => {
+                    for decision in self.session.confirm() {
+                        self.record(&decision)?;
+                    }
+                }
+                Pressed::Enter => self.show()?,
+                Pressed::Escape => self.press('\u{1b}')?,
+                Pressed::Key(key) => self.press(key)?,
+            }
+        }
+        self.end()
+    }
+
+    fn press(&mut self, key: char) -> Result<(), Failure> {
+        let now = self.keyboard.now();
+        let step = self.session.press(key, self.card.as_ref(), now);
+        self.carry_out(step)
+    }
+
+    fn carry_out(&mut self, step: Step) -> Result<(), Failure> {
+        match step {
+            Step::Show => self.show(),
+            Step::Say(text) => self.say(&text),
+            Step::AskItem(number) => self.ask_item(number),
+            Step::AskLine(prompt) => self.ask_line(prompt),
+            Step::Diff => self.diff(),
+            Step::Log => self.log(),
+            Step::Shell => self.shell(),
+            Step::EditNote => self.edit_note(),
+            Step::Whole => self.whole(),
+            Step::Help => self.help(),
+            Step::Decided(decision) => {
+                let command = self.cx.typed(&decision.command_line());
+                let undo = self.cx.out.faint("  # `u` undoes it for 5 s");
+                writeln!(self.out, "{}{undo}", self.cx.out.accent(printable(&command)))?;
+                self.show()
+            }
+            Step::Undone(decision) => {
+                self.is_ending = false;
+                self.say(&format!("undone, nothing was recorded: {}", decision.command_line()))?;
+                self.show()
+            }
+            Step::Quit => {
+                self.is_ending = true;
+                self.show_end()
+            }
+        }
+    }
+
+    /// Shows the present card, or what is still pending at the end.
+    fn show(&mut self) -> Result<(), Failure> {
+        let Some(id) = self.session.current().cloned() else {
+            self.card = None;
+            return self.show_end();
+        };
+        let (config, snapshot) = (Some(self.signing.config), &self.snapshot);
+        let card = Card::load(CardSource { snapshot, config }, &self.bundle(&id));
+        let card = match card {
+            Ok(card) => card,
+            Err(error) => {
+                self.complain(&error.into())?;
+                self.session.skip();
+                return self.show();
+            }
+        };
+        let (place, all) = self.session.place();
+        let width = self.width();
+        let rule = format!("── {place} of {all} ");
+        let rule = format!("{rule}{}", "─".repeat(width.saturating_sub(rule.chars().count())));
+        writeln!(self.out, "{}", self.cx.out.faint(rule))?;
+        let most = keyboard::height().unwrap_or(LINES).saturating_sub(3).max(8);
+        for line in short_lines(&card, self.cx.out, width, most) {
+            writeln!(self.out, "{line}")?;
+        }
+        let note = if self.session.note().is_some() { " [note]" } else { "" };
+        let keys = "a accept  i iterate  p plan  x discontinue  d diff  l logs  t try  ? keys";
+        writeln!(self.out, "{}{note}", self.cx.out.faint(keys))?;
+        self.out.flush()?;
+        self.card = Some(card);
+        Ok(())
+    }
+
+    /// Shows what is pending, where nothing else is to be decided.
+    fn show_end(&mut self) -> Result<(), Failure> {
+        let pending = self.session.pending().count();
+        if pending > 0 {
+            let decisions = if pending == 1 { "decision is" } else { "decisions are" };
+            self.say(&format!(
+                "{pending} {decisions} recorded in 5 s; Enter records at once, `u` undoes the last"
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn ask_item(&mut self, number: usize) -> Result<(), Failure> {
+        let items = self.card.iter().flat_map(|card| &card.items);
+        let text = items.filter(|item| item.number == number).map(|item| item.text.clone()).next();
+        let text =
+            crate::style::one_line(&text.unwrap_or_default(), self.width().saturating_sub(28));
+        let keys = self.cx.out.faint("y ticks it, n leaves it");
+        writeln!(self.out, " {number} [ ] {text}  {keys}")?;
+        Ok(self.out.flush()?)
+    }
+
+    fn ask_line(&mut self, prompt: Prompt) -> Result<(), Failure> {
+        let question = match &prompt {
+            Prompt::Note { choice, needed: true } => format!("{}: why? ", choice.word()),
+            Prompt::Note { choice, needed: false } => {
+                format!("{}: note for the next attempt (Enter: none): ", choice.word())
+            }
+            Prompt::Override { rows } => {
+                format!(
+                    "red: {}. Reason to accept it nevertheless (Enter: do not): ",
+                    rows.join(", ")
+                )
+            }
+        };
+        write!(self.out, "{}", printable(&question))?;
+        self.out.flush()?;
+        let Some(line) = self.keyboard.line()? else { return Err(self.interrupted()) };
+        let Some(card) = self.card.clone() else { return Ok(()) };
+        let now = self.keyboard.now();
+        let step = self.session.answer(prompt, &line, &card, now);
+        self.carry_out(step)
+    }
+
+    fn diff(&mut self) -> Result<(), Failure> {
+        let Some(bundle) = self.shown() else { return Ok(()) };
+        let report = match diff::present(self.cx, &bundle) {
+            Ok(report) => report,
+            Err(failure) => return self.complain(&failure),
+        };
+        let cx = self.cx;
+        if !self.keyboard.lend(|| Ok(report.page(cx)))? {
+            self.out.write_all(report.coloured(cx.out).as_bytes())?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Shows the logs of the gates, failed ones first.
+    fn log(&mut self) -> Result<(), Failure> {
+        let Some(card) = &self.card else { return Ok(()) };
+        let mut text = String::new();
+        for gate in &card.gates {
+            let Some(log) = &gate.log else { continue };
+            let bytes = fs_err::read(card.dir.join(log)).unwrap_or_default();
+            text.push_str(&format!("── gate {} {}\n", gate.rule, gate.result));
+            for line in String::from_utf8_lossy(&bytes).lines() {
+                text.push_str(&printable(line));
+                text.push('\n');
+            }
+        }
+        if text.is_empty() {
+            let id = card.id.clone();
+            return self
+                .say(&format!("no gate of it left a log; `pdca log {id}` shows the leaves"));
+        }
+        self.page(&text)
+    }
+
+    fn whole(&mut self) -> Result<(), Failure> {
+        let Some(card) = &self.card else { return Ok(()) };
+        let text = lines(card, self.cx.out, self.width()).join("\n") + "\n";
+        self.page(&text)
+    }
+
+    fn page(&mut self, text: &str) -> Result<(), Failure> {
+        let cx = self.cx;
+        if !self.keyboard.lend(|| Ok(pager::page(cx, text.as_bytes())))? {
+            self.out.write_all(text.as_bytes())?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Opens a shell in a throwaway checkout with the change.
+    fn shell(&mut self) -> Result<(), Failure> {
+        let Some(bundle) = self.shown() else { return Ok(()) };
+        let checkout = match Throwaway::make(self.signing.config, &bundle) {
+            Ok(checkout) => checkout,
+            Err(failure) => return self.complain(&failure),
+        };
+        let id = bundle.id();
+        self.say(&format!("a throwaway checkout with the change of {id}; `exit` brings you back"))?;
+        let shell = self.cx.env.var("SHELL").filter(|shell| !shell.is_empty());
+        let shell = shell.map_or_else(|| "sh".into(), std::ffi::OsStr::to_owned);
+        // How the person's last command there ended says nothing about the change.
+        let left = self.keyboard.lend(|| pdca_process::attend(&shell, &[], checkout.path()));
+        drop(checkout);
+        left?;
+        self.show()
+    }
+
+    fn edit_note(&mut self) -> Result<(), Failure> {
+        let Some(card) = &self.card else { return Ok(()) };
+        let note = self.session.note().unwrap_or_default();
+        let text = format!("{note}\n\n# The note for {}. Lines with `#` are left out.\n", card.id);
+        let file = tempfile::Builder::new().prefix("pdca-note-").suffix(".md").tempfile()?;
+        fs_err::write(file.path(), text)?;
+        let Some(path) = Utf8Path::from_path(file.path()) else {
+            return self.say("the temporary directory is not UTF-8");
+        };
+        if editor::editor(self.cx).is_none() {
+            return self.say("no editor: set $EDITOR, or type the note after `i`, `p` or `x`");
+        }
+        let cx = self.cx;
+        if !self.keyboard.lend(|| Ok(editor::edit(cx, path)))? {
+            return self.say("the editor failed; the note is as it was");
+        }
+        let written = fs_err::read_to_string(path)?;
+        let kept: Vec<&str> = written.lines().filter(|line| !line.starts_with('#')).collect();
+        self.session.set_note(&kept.join("\n"));
+        self.show()
+    }
+
+    fn help(&mut self) -> Result<(), Failure> {
+        for (key, what) in KEYS {
+            writeln!(self.out, "  {:<6} {what}", self.cx.out.strong(key))?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn record_due(&mut self) -> Result<(), Failure> {
+        for decision in self.session.due(self.keyboard.now()) {
+            self.record(&decision)?;
+        }
+        Ok(())
+    }
+
+    /// Records a decision. One that is refused is said, and its card comes again.
+    fn record(&mut self, decision: &Decision) -> Result<(), Failure> {
+        let bundle = self.bundle(&decision.id);
+        match decide(self.signing, &bundle, decision) {
+            Ok(outcome) => {
+                let state = match &outcome {
+                    Outcome::Decided(decided) => decided.state,
+                    Outcome::Cleared(_) => "cleared",
+                };
+                self.recorded.push(outcome);
+                self.say(&format!("recorded: {} is {state}", decision.id))
+            }
+            Err(error) => {
+                self.complain(&explain(error, &bundle))?;
+                self.session.put_back(&decision.id);
+                self.say(&format!("not recorded: {}; its card comes again", decision.id))?;
+                if self.card.is_none() { self.show() } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Returns the failure of a sitting that is cut short, with the commands of what was not recorded.
+    fn interrupted(&self) -> Failure {
+        let pending: Vec<String> =
+            self.session.pending().map(|one| self.cx.typed(&one.command_line())).collect();
+        let failure = match pending.len() {
+            0 => Failure::new(Exit::Interrupted, "interrupted; nothing was pending"),
+            count => Failure::new(
+                Exit::Interrupted,
+                format!("interrupted; not recorded, because it could still be undone: {count}"),
+            ),
+        };
+        let failure = pending.iter().fold(failure, |failure, one| failure.detail(one.clone()));
+        failure.hint("`pdca review` goes on")
+    }
+
+    fn end(self) -> Result<Response, Failure> {
+        let Self { keyboard, cx, recorded, .. } = self;
+        drop(keyboard);
+        let left = waiting(&session::snapshot(cx)?).len();
+        let is_accepted = |outcome: &Outcome| match outcome {
+            Outcome::Decided(decided) => decided.action == "accept" && !decided.dry_run,
+            Outcome::Cleared(_) => false,
+        };
+        let next = recorded.iter().any(is_accepted).then(|| cx.typed("pdca integrate"));
+        Ok(Response::done(Reviewed { recorded, left, next }))
+    }
+
+    fn bundle(&self, id: &BundleId) -> Bundle {
+        self.signing.config.dirs.bundles.bundle(id)
+    }
+
+    fn shown(&self) -> Option<Bundle> {
+        self.card.as_ref().map(|card| self.bundle(&card.id))
+    }
+
+    fn width(&self) -> usize {
+        // A terminal may tell the width 0.
+        self.cx.env.terminal.width.map_or(80, usize::from).clamp(40, 200)
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        writeln!(self.out, "{}", printable(text))?;
+        Ok(self.out.flush()?)
+    }
+
+    fn complain(&mut self, failure: &Failure) -> Result<(), Failure> {
+        failure.render(self.cx.out, &self.cx.env.cwd, &mut self.out)?;
+        Ok::<_, io::Error>(self.out.flush()?).map_err(Failure::from)
+    }
+}

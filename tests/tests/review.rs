@@ -1,0 +1,205 @@
+//! Sign-off at a terminal: the real binary in a pseudo-terminal, with a person who types.
+
+use pdca_e2e::{Ran, Scene};
+use pdca_state::sha256_hex;
+
+const STANDING: &str = "Validation — fitness-to-purpose — does it serve the people who use it?";
+
+/// Makes a bundle that waits for sign-off, with these open items, in a workspace without a target.
+fn awaiting(scene: &Scene, id: &str, open: &[&str], gate: &str) {
+    scene.workspace.brief(id, &[]);
+    let file = |name: &str| format!("results/issue_{id}/{name}");
+    let patch =
+        format!("diff --git a/{id} b/{id}\n--- a/{id}\n+++ b/{id}\n@@ -1 +1 @@\n-x\n+{id}\n");
+    let digest = sha256_hex(patch.as_bytes());
+    scene.workspace.write(file("patch.diff"), patch);
+    scene.workspace.write(
+        file("check-gates.json"),
+        format!(
+            r#"{{"issue_dir": "issue_{id}", "overall": "{gate}", "patch_digest": "{digest}", "rows": [
+            {{"check": "T3 tests", "result": "{gate}", "rule_id": "T3-tests", "path_line": "1 test", "gating": true, "element": "T3"}}]}}"#
+        ),
+    );
+    scene.workspace.write(file("check-review.md"), "| Item | Verdict | Basis |\n|---|---|---|\n");
+    let boxes: String = open.iter().map(|item| format!("- [ ] {item}\n")).collect();
+    let summary = format!(
+        "# Result — issue {id}\n\n## 6. NEEDS-HUMAN\n\n{boxes}\n## 9. Check sign-off\n\n- Disposition confirmed / overridden:\n\
+         - Outcome:\n- Iteration delta (if iterating):\n- By / date:\n\n## 10. Act candidates\n"
+    );
+    scene.workspace.write(file("SUMMARY.md"), summary);
+}
+
+/// A workspace without a target, with `count` bundles: every third has nothing open, the others the standing question.
+fn cheap(count: usize) -> Scene {
+    let scene = Scene::new("");
+    scene.workspace.config("");
+    for number in 1..=count {
+        let open: &[&str] = if number % 3 == 0 { &[] } else { &[STANDING] };
+        awaiting(&scene, &number.to_string(), open, "pass");
+    }
+    scene
+}
+
+fn summary(scene: &Scene, id: &str) -> String {
+    let dir = scene.workspace.bundle(id);
+    let archived = dir.join("iteration-v1/SUMMARY.md");
+    let path = if archived.exists() { archived } else { dir.join("SUMMARY.md") };
+    fs_err::read_to_string(path).unwrap()
+}
+
+#[test]
+fn thirty_cheap_bundles_take_two_keys_each_and_leave_what_the_typed_command_leaves() {
+    const COUNT: usize = 30;
+    let (keyed, typed) = (cheap(COUNT), cheap(COUNT));
+    // Those with nothing open come first, by id; the others take one more key for their item.
+    let keys = format!("{}{}\n", "a".repeat(COUNT / 3), "ay".repeat(COUNT - COUNT / 3));
+    assert!(keys.len() <= 2 * COUNT);
+    let ran = keyed.at_terminal(&["review"], &keys).expect(0);
+    assert!(ran.out.contains("30 decided, 0 left"), "{}", ran.out);
+    for number in 1..=COUNT {
+        let id = number.to_string();
+        if number % 3 != 0 {
+            typed.pdca(&["signoff", &id, "clear", "1"]).expect(0);
+        }
+        typed.pdca(&["signoff", &id, "accept"]).expect(0);
+        assert_eq!(summary(&keyed, &id), summary(&typed, &id), "{id}");
+    }
+}
+
+#[test]
+fn every_key_leaves_what_its_command_leaves() {
+    let scene = |gate: &str| {
+        let scene = Scene::new("");
+        scene.workspace.config("");
+        for id in ["1", "2", "3", "4"] {
+            awaiting(&scene, id, &[], if id == "4" { gate } else { "pass" });
+        }
+        scene
+    };
+    let (keyed, typed) = (scene("fail"), scene("fail"));
+    // The note of 1 is typed, that of 2 comes from an editor, 3 is given up, 4 is accepted although it is red.
+    let keys = "imind the gap\nepxsuperseded\nano browser here\n\n";
+    let editor = "f() { echo from the editor > \"$1\"; }; f";
+    keyed.at_terminal_with(&[("EDITOR", editor)], &["review"], keys).expect(0);
+    for args in [
+        &["signoff", "1", "iterate-do", "--note", "mind the gap"][..],
+        &["signoff", "2", "iterate-plan", "--note", "from the editor"],
+        &["signoff", "3", "discontinue", "--note", "superseded"],
+        &["signoff", "4", "accept", "--override", "T3-tests", "--reason", "no browser here"],
+    ] {
+        typed.pdca(args).expect(0);
+    }
+    for id in ["1", "2", "3", "4"] {
+        assert_eq!(summary(&keyed, id), summary(&typed, id), "{id}");
+    }
+}
+
+#[test]
+fn what_is_undone_or_pending_when_the_terminal_goes_is_not_recorded() {
+    let scene = cheap(3);
+    let before = summary(&scene, "3");
+    // 3 is accepted and undone; then the sitting is left.
+    scene.at_terminal(&["review"], "auq").expect(0);
+    assert_eq!(summary(&scene, "3"), before);
+    // Killed within the window, from what it started itself: nothing was recorded, and the command is named.
+    let killer = [("EDITOR", "kill -TERM $PPID; true")];
+    let ran = scene.at_terminal_with(&killer, &["review"], "ae");
+    assert_ne!(ran.code, 0);
+    assert!(
+        ran.out.contains("not recorded") && ran.out.contains("pdca signoff 3 accept"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(summary(&scene, "3"), before);
+}
+
+#[test]
+fn without_a_terminal_the_typed_commands_are_named() {
+    let scene = cheap(1);
+    for args in [&["review"][..], &["signoff"], &["review", "--json"]] {
+        let ran = scene.pdca(args).expect(2);
+        assert!(ran.err.contains("pdca signoff <id>"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn the_terminal_is_put_back_however_the_sitting_ends() {
+    let scene = cheap(1);
+    // The shell around it says which mode the terminal has before and after. A child that is killed, or that leaves the
+    // terminal without echo, changes nothing either.
+    let editors = [
+        ("true", "q", "leaves"),
+        ("kill -TERM $PPID; true", "e", "is told to end"),
+        ("kill -KILL $$; true", "eq", "has a child that is killed"),
+        ("stty -echo raw; true", "eq", "has a child that changes the mode"),
+    ];
+    for (editor, keys, ending) in editors {
+        let mode = "echo mode=$(stty -g)";
+        let line = format!("{mode}; EDITOR='{editor}' pdca review; {mode}");
+        let ran = scene.at_terminal_shell(&line, keys);
+        let modes: Vec<&str> =
+            ran.out.lines().filter_map(|line| Some(line.split_once("mode=")?.1)).collect();
+        assert_eq!(modes.len(), 2, "{}", ran.out);
+        assert_eq!(modes[0], modes[1], "the person {ending}");
+    }
+}
+
+#[test]
+fn a_card_a_diff_and_many_decisions_at_once() {
+    let scene = cheap(4);
+    let card = scene.pdca(&["show", "1", "--json"]).expect(0).json();
+    assert_eq!(card["kind"], "card");
+    assert_eq!(card["items"][0]["number"], 1);
+    let diff = scene.pdca(&["diff", "1"]).expect(0).out;
+    assert!(diff.starts_with("diff --git a/1 b/1\n"), "{diff}");
+    assert_eq!(
+        scene.pdca(&["diff", "1", "--stat"]).expect(0).out,
+        "    +1     -1  1\n1 file, +1 -1\n"
+    );
+    // One of them cannot be accepted, so none is.
+    awaiting(&scene, "9", &[], "fail");
+    let refused = scene.pdca(&["signoff", "1", "2", "9", "accept", "--clear"]).expect(2);
+    assert!(
+        refused.err.contains("nothing was recorded") && refused.err.contains("gate red"),
+        "{}",
+        refused.err
+    );
+    assert!(summary(&scene, "1").contains("- Outcome:\n"));
+    let Ran { out, .. } = scene
+        .pdca(&["signoff", "1", "2", "3", "accept", "--clear", "--note", "all read"])
+        .expect(0);
+    assert_eq!(out, "1 is COMPLETE\n2 is COMPLETE\n3 is COMPLETE\n");
+    let apart = cheap(1);
+    apart.pdca(&["signoff", "1", "clear", "all", "--note", "all read"]).expect(0);
+    apart.pdca(&["signoff", "1", "accept", "--note", "all read"]).expect(0);
+    assert_eq!(summary(&scene, "1"), summary(&apart, "1"));
+}
+
+#[test]
+fn a_shell_in_a_throwaway_checkout_has_the_change_and_leaves_nothing() {
+    let builder = "echo changed > greeting.txt";
+    let reviewer =
+        r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n'";
+    let gate =
+        "\n[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = \"test -f greeting.txt\"\n";
+    let scene = Scene::with_leaves(builder, reviewer, gate);
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    let shell = scene.workspace.around().join("shell.sh");
+    let seen = scene.workspace.around().join("seen");
+    fs_err::write(
+        &shell,
+        format!(
+            "#!/bin/sh\npwd > {seen}\ncat greeting.txt >> {seen}\necho spoilt > greeting.txt\n"
+        ),
+    )
+    .unwrap();
+    fs_err::set_permissions(&shell, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = scene.at_terminal_shell(&format!("SHELL={shell} pdca review 7"), "tq").expect(0);
+    let seen = fs_err::read_to_string(&seen).unwrap_or_else(|_| panic!("{}", ran.out));
+    let (dir, greeting) = seen.split_once('\n').unwrap();
+    assert_eq!(greeting, "changed\n");
+    assert!(!camino::Utf8Path::new(dir).exists(), "{dir}");
+    assert_eq!(scene.repo.read("greeting.txt"), b"hello\n");
+    assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
