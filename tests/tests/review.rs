@@ -21,7 +21,7 @@ fn awaiting(scene: &Scene, id: &str, open: &[&str], gate: &str) {
         ),
     );
     scene.workspace.write(file("check-review.md"), "| Item | Verdict | Basis |\n|---|---|---|\n");
-    let boxes: String = open.iter().map(|item| format!("- [ ] {item}\n")).collect();
+    let boxes: String = open.iter().map(|item| ["- [ ] ", item, "\n"].concat()).collect();
     let summary = format!(
         "# Result — issue {id}\n\n## 6. NEEDS-HUMAN\n\n{boxes}\n## 9. Check sign-off\n\n- Disposition confirmed / overridden:\n\
          - Outcome:\n- Iteration delta (if iterating):\n- By / date:\n\n## 10. Act candidates\n"
@@ -44,7 +44,7 @@ fn summary(scene: &Scene, id: &str) -> String {
     let dir = scene.workspace.bundle(id);
     let archived = dir.join("iteration-v1/SUMMARY.md");
     let path = if archived.exists() { archived } else { dir.join("SUMMARY.md") };
-    fs_err::read_to_string(path).unwrap()
+    fs_err::read_to_string(path).expect("there is a summary")
 }
 
 #[test]

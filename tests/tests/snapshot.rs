@@ -99,21 +99,25 @@ fn mutations(scene: &Scene) -> Vec<Mutation<'_>> {
     let staging = staging.trim().to_owned();
     let staged = scene.repo.git(&["rev-parse", &staging]).trim().to_owned();
     let file = |id: &str, name: &str| scene.workspace.bundle(id).join(name);
-    let text = |id: &str, name: &str| fs_err::read_to_string(file(id, name)).unwrap();
+    let text =
+        |id: &str, name: &str| fs_err::read_to_string(file(id, name)).expect("it can be done");
     let (brief, patch) = (text("5", "brief.md"), text("6", "patch.diff"));
     let results = scene.workspace.path().join("results");
     let put = move |id: &'static str, name: &'static str, text: String| -> Box<dyn Fn()> {
-        let path = results.join(format!("issue_{id}")).join(name);
+        let place = results.join(format!("issue_{id}")).join(name);
         Box::new(move || {
             // The same length and the same time of content: only what no program can set tells.
-            let before = fs_err::metadata(&path).unwrap().modified().unwrap();
-            fs_err::write(&path, &text).unwrap();
+            let before = fs_err::metadata(&place)
+                .expect("it can be done")
+                .modified()
+                .expect("it can be done");
+            fs_err::write(&place, &text).expect("it can be done");
             std::fs::File::options()
                 .append(true)
-                .open(&path)
-                .unwrap()
+                .open(&place)
+                .expect("it can be done")
                 .set_modified(before)
-                .unwrap();
+                .expect("it can be done");
         })
     };
     let git = |args: Vec<String>| -> Box<dyn Fn() + '_> {
@@ -149,7 +153,7 @@ fn mutations(scene: &Scene) -> Vec<Mutation<'_>> {
         ("no checkout has the branch", git(words("switch --quiet own-work"))),
         (
             "what is kept is damaged",
-            Box::new(move || fs_err::write(&kept, "{\"format\":").unwrap()),
+            Box::new(move || fs_err::write(&kept, "{\"format\":").expect("it can be done")),
         ),
     ]
 }

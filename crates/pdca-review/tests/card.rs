@@ -25,7 +25,7 @@ fn awaiting(workspace: &Workspace, id: &str, open: &[&str], result: &str) {
         file("check-review.md"),
         "| Item | Verdict | Basis |\n|---|---|---|\n| T1 Structure | PASS | fine |\n| C5 Causal adequacy | NEEDS-HUMAN | is it the cause? |\n",
     );
-    let boxes: String = open.iter().map(|item| format!("- [ ] {item}\n")).collect();
+    let boxes: String = open.iter().map(|item| ["- [ ] ", item, "\n"].concat()).collect();
     workspace.write(
         file("SUMMARY.md"),
         format!("# Result\n\n## 6. NEEDS-HUMAN\n\n- [x] done\n{boxes}\n## 9. Check sign-off\n\n- Outcome:\n"),

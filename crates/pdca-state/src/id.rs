@@ -77,7 +77,7 @@ impl Ord for BundleId {
             if !number.is_empty() && !other_number.is_empty() {
                 match compare_numbers(number, other_number) {
                     Ordering::Equal => (here, there) = (left, other_left),
-                    different => return different,
+                    different @ (Ordering::Less | Ordering::Greater) => return different,
                 }
                 continue;
             }

@@ -129,7 +129,7 @@ pub(crate) fn run(
         }
         (Verb::Decide(choice), [one]) => {
             let decision = decision(one.id(), choice, args.note.as_deref());
-            decided(cx, signed(args, cx, &decision)?, one, &decision, err)
+            decided(cx, &signed(args, cx, &decision)?, one, &decision, err)
         }
         (Verb::Decide(choice), many) => {
             let decision = |one: &Bundle| decision(one.id(), choice.clone(), args.note.as_deref());
@@ -156,12 +156,12 @@ fn signed(args: &Args, cx: &Context<'_>, decision: &Decision) -> Result<Signatur
 /// Records one decision and reports it.
 fn decided(
     cx: &Context<'_>,
-    signature: Signature,
+    signature: &Signature,
     bundle: &Bundle,
     decision: &Decision,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let outcome = with_signing(cx, &signature, |signing| {
+    let outcome = with_signing(cx, signature, |signing| {
         pdca_review::decide(signing, bundle, decision).map_err(|error| explain(error, bundle))
     })?;
     respond(cx, bundle, outcome, err)
