@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
-use pdca_testkit::{Repo, Workspace, assert_follows_schema, pdca_bin};
+use pdca_testkit::{Pty, Reply, Repo, Workspace, assert_follows_schema, pdca_bin};
 
 mod namespace;
 mod oracle;
@@ -88,7 +88,8 @@ impl Scene {
         scene
     }
 
-    fn script(&self, role: &str, text: &str) {
+    /// Writes the script of a leaf.
+    pub fn script(&self, role: &str, text: &str) {
         let counted = format!(
             "log=\"$PDCA_WORKSPACE/calls\"\necho \"{role} $1\" >> \"$log/log\"\nset -eu\n{text}\n\
              echo \"{role} $1\" >> \"$log/ended\"\n"
@@ -207,6 +208,17 @@ impl Scene {
         command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(&[]));
         command.stdin(Stdio::null()).stdout(to.into_parts().0).stderr(Stdio::null());
         Started(command.spawn().expect("pdca can be started"))
+    }
+
+    /// Starts a shell script at a terminal, as the leader of its session; `$PDCA` is the binary.
+    pub fn at_terminal(&self, env: &[(&str, &str)], script: &str, replies: Vec<Reply>) -> Pty {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let facts = self.workspace.around().join(format!("terminal-{count}"));
+        let mut all = self.surroundings(env);
+        all.insert("PDCA".to_owned(), pdca_bin().to_string());
+        Pty::start(self.workspace.path(), &facts, all, script, replies)
     }
 
     fn surroundings(&self, env: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -33,8 +33,7 @@ fn the_demo_lands_all_but_the_guilty_and_a_crash_leads_to_the_same_commits() {
 #[test]
 fn both_spellings_of_a_command_do_the_same() {
     for (old, new) in [
-        (&["flow", "7", "-n"][..], &["batch", "7", "-n"][..]),
-        (&["sign-off", "7", "show"], &["signoff", "7", "show"]),
+        (&["sign-off", "7", "show"][..], &["signoff", "7", "show"][..]),
         (&["gate", "7"], &["gates", "7"]),
         (&["act", "index"], &["act-index"]),
         (&["act", "diff"], &["act-diff"]),

@@ -28,6 +28,13 @@ use pdca_state::{Bundle, BundleId, RootError};
 use failure::Failure;
 use workspace::{FILE, Workspace};
 
+/// Returns whether a cycle ended since the last entry of the log.
+pub fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
+    let records = pdca_act::Records::load(&workspace.process_dir)?;
+    let scope = pdca_act::IndexScope::SinceLastReview;
+    Ok(!pdca_act::index(&bundles(workspace)?, &records, scope).cycles.is_empty())
+}
+
 /// Returns every bundle, completed ones included.
 fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
     let root = &workspace.bundle_root;

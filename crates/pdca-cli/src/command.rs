@@ -11,6 +11,7 @@ mod config_show;
 mod demo;
 mod diff;
 mod doctor;
+mod flow;
 mod forecast;
 mod gates;
 mod guard;
@@ -108,8 +109,8 @@ enum Command {
     Plan(plan::Args),
     Widen(widen::Args),
     Run(run::Args),
-    #[command(alias = "flow")]
     Batch(batch::Args),
+    Flow(flow::Args),
     #[command(alias = "gate")]
     Gates(gates::Args),
     Queue(queue::Args),
@@ -247,6 +248,36 @@ pub(crate) fn dispatch(
     if line.command.as_ref().is_none_or(Command::needs_workspace) {
         tell_warnings(cx, err)?;
     }
+    perform(line, cx, out, err)
+}
+
+/// Returns whether there is a command of this name.
+pub(crate) fn has_command(name: &str) -> bool {
+    Cli::command().find_subcommand(name).is_some()
+}
+
+/// Runs another command line of this program as a part of this one, with the same global options.
+pub(crate) fn subcommand(
+    words: &[&str],
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    let words = std::iter::once("pdca").chain(words.iter().copied());
+    let parsed = Cli::command()
+        .try_get_matches_from(words)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|error| mistake(&error.render().to_string()))?;
+    let line = Line { globals: cx.globals.clone(), command: parsed.command };
+    // Only endless output is written there, and nobody asks for it here.
+    perform(&line, cx, &mut std::io::sink(), err)
+}
+
+fn perform(
+    line: &Line,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
     match &line.command {
         None => next::run(cx),
         Some(Command::Init(args)) => init::run(args, cx, err),
@@ -259,6 +290,7 @@ pub(crate) fn dispatch(
         Some(Command::Widen(args)) => widen::run(args, cx),
         Some(Command::Run(args)) => run::run(args, cx, err),
         Some(Command::Batch(args)) => batch::run(args, cx, err),
+        Some(Command::Flow(args)) => flow::run(args, cx, err),
         Some(Command::Gates(args)) => gates::run(args, cx, err),
         Some(Command::Queue(args)) => queue::run(args, cx),
         Some(Command::Review(args)) => review::run(args, cx, out, err),
@@ -306,6 +338,7 @@ impl Line {
                 | Command::Widen(_)
                 | Command::Run(_)
                 | Command::Batch(_)
+                | Command::Flow(_)
                 | Command::Gates(_)
                 | Command::Review(_)
                 | Command::Signoff(_)
@@ -362,6 +395,7 @@ impl Command {
             | Command::Widen(_)
             | Command::Run(_)
             | Command::Batch(_)
+            | Command::Flow(_)
             | Command::Gates(_)
             | Command::Queue(_)
             | Command::Review(_)

@@ -24,6 +24,8 @@ pub struct Machine {
     pub fixed_date: Option<i64>,
     /// Returns how far local time is ahead of UTC, in seconds.
     pub utc_offset: fn() -> i32,
+    /// A person can be talked with at the terminal.
+    pub has_terminal: bool,
 }
 
 /// Builds the driver's configuration from a workspace.
@@ -50,6 +52,8 @@ pub fn driver_config(
         gates_env_pass: config.gates.env_pass.clone(),
         leaves: config.leaves.clone(),
         force_stubs: force_stubs(environment)?,
+        has_terminal: machine.has_terminal,
+        pace: None,
         targets: workspace
             .targets
             .iter()

@@ -53,7 +53,7 @@ pub use environment::Environment;
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 pub use migrate::{Migrated, MigratedKind, Migration, migrate};
 pub use problem::{ConfigError, Place, Problem};
-pub use programs::{has_program, require_leaf, require_programs};
+pub use programs::{has_leaf, has_program, require_leaf, require_programs};
 pub use rules::hydrate_hint;
 pub use trust::Trust;
 pub use workspace::Workspace;
@@ -84,6 +84,10 @@ pub struct Config {
     pub integrate: pdca_driver::integrate::QueueSettings,
     /// `[publish]`: pull requests and comments for accepted changes.
     pub publish: pdca_publish::PublishSettings,
+    /// `[flow]`: a day of work with `pdca flow`.
+    pub flow: pdca_flow::FlowSettings,
+    /// `[notify]`: who is told that a person is needed.
+    pub notify: pdca_flow::NotifySettings,
     /// `[leaves]`: the outside commands that fill one artifact each.
     pub leaves: pdca_leaves::Leaves,
 }

@@ -77,15 +77,36 @@ pub fn has_program(environment: Environment<'_>, workspace: &Utf8Path, program: 
     environment.find_program(program).is_some()
 }
 
-/// Returns an error if no program is configured for a role that a person asked for by name.
+/// Returns whether a program is configured for a role.
+pub fn has_leaf(
+    workspace: &Workspace,
+    role: Role,
+    environment: Environment<'_>,
+) -> Result<bool, ConfigError> {
+    let leaf = workspace.config.leaves.of(role);
+    Ok(leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(environment)?)
+}
+
+/// Returns an error if no program is configured for a role that a person asked for by name, or if it talks with a person
+/// and there is no terminal.
 pub fn require_leaf(
     workspace: &Workspace,
     role: Role,
     environment: Environment<'_>,
+    has_terminal: bool,
 ) -> Result<(), ConfigError> {
-    let leaf = workspace.config.leaves.of(role);
-    if leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(environment)? {
-        return Ok(());
+    if has_leaf(workspace, role, environment)? {
+        let is_interactive = workspace.config.leaves.of(role).is_some_and(|leaf| leaf.interactive);
+        if !is_interactive || has_terminal {
+            return Ok(());
+        }
+        let key = format!("leaves.{role}.interactive");
+        return Err(Problem::new(format!("the {role} talks with a person, and there is no terminal"))
+            .hint(format!(
+                "run the command in a terminal, without redirecting its input or its errors; or set `interactive = false` in [leaves.{role}]"
+            ))
+            .at_known(workspace.sources.place(&key))
+            .into());
     }
     Err(Problem::new(format!("no {role} is configured"))
         .hint(format!("set `mode = \"command\"` and `argv` of [leaves.{role}] in pdca.toml"))

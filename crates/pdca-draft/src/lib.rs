@@ -13,5 +13,6 @@ mod template;
 
 pub use new::{NewBundle, NewReport, new};
 pub use select::{Export, SelectReport, Selection, select};
+pub use template::load as load_template;
 
 use pdca_front::{context, exit, failure, report, session, style, workspace};

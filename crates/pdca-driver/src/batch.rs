@@ -60,17 +60,24 @@ pub struct Remark {
 impl Batch {
     /// Loads every unfinished bundle of the workspace. A missing bundle root counts as empty.
     pub fn of_all(config: &WorkspaceConfig) -> Result<Self, RootError> {
-        Self::load(config, None)
+        Self::load(config, None, true)
     }
 
     /// Loads the bundles with these ids, which must exist.
     pub fn of(config: &WorkspaceConfig, ids: &BTreeSet<BundleId>) -> Result<Self, RootError> {
-        Self::load(config, Some(ids))
+        Self::load(config, Some(ids), false)
+    }
+
+    /// Like [`Self::of_all`], over these bundles only: none of them was asked for by name, so one that cannot start is
+    /// left alone.
+    pub fn among(config: &WorkspaceConfig, ids: &BTreeSet<BundleId>) -> Result<Self, RootError> {
+        Self::load(config, Some(ids), true)
     }
 
     fn load(
         config: &WorkspaceConfig,
         chosen: Option<&BTreeSet<BundleId>>,
+        unasked: bool,
     ) -> Result<Self, RootError> {
         let mut known = match config.dirs.bundles.list() {
             Err(RootError::Missing { .. }) => Vec::new(),
@@ -101,7 +108,7 @@ impl Batch {
                 dependants: config.schedule.dependants.into(),
                 rivals,
                 // A bundle that was asked for by name is rejected with a reason rather than left out.
-                leave_alone: chosen.is_none(),
+                leave_alone: unasked,
                 ..Options::default()
             },
         };
@@ -117,7 +124,7 @@ impl Batch {
                 if let Some(item) = batch.items.last_mut().filter(|_| is_stale) {
                     item.standing = ItemState::Active;
                 }
-                batch.look_at_failures(config, &row.result, chosen.is_none());
+                batch.look_at_failures(config, &row.result, unasked);
             } else {
                 let standing = standing(&row.result);
                 if standing.holds(rivals) {

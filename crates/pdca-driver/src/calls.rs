@@ -6,6 +6,7 @@
 //!    kept once, under the name of the call, and the event may be emitted twice, with that name in it.
 //! 3. Before the next call, the sums over the records are held against `max_cost` and `max_cost_per_issue`.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::Utf8Path;
 use pdca_events::{RecordedCall, WarningCode};
 use pdca_leaves::{
-    BoxError, Call, CallHeader, Called, LeafConfig, Mode, Trace, begin_call, forget_call, tries_of,
-    try_dir,
+    BoxError, Call, CallHeader, Called, LeafConfig, Mode, ROLES, Trace, begin_call, forget_call,
+    tries_of, try_dir,
 };
 use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
 
@@ -109,6 +110,24 @@ pub fn cost_of_run<'a>(
     let sum = |calls: Vec<pdca_state::KeptCall>| {
         CostTotal::of(calls.iter().filter(|call| of_run(call)).map(|call| &call.record))
     };
+    calls.map(sum).fold(CostTotal::default(), CostTotal::plus)
+}
+
+/// Returns what the calls of unattended leaves cost that began at `since`, in seconds since 1970, or later. Calls of the runs
+/// in `but` are left out.
+pub fn cost_since(config: &WorkspaceConfig, since: i64, but: &BTreeSet<String>) -> CostTotal {
+    let bundles = config.dirs.bundles.list().unwrap_or_default();
+    let counts = |call: &pdca_state::KeptCall| {
+        let is_left_out = call.record.run.as_ref().is_some_and(|run| but.contains(run));
+        let role = ROLES.iter().find(|spec| spec.name == call.record.role);
+        // A person who sits at the terminal pays with open eyes.
+        let is_unattended = role.is_some_and(|spec| spec.called == Called::InEveryCycle);
+        call.record.began >= since && is_unattended && !is_left_out
+    };
+    let sum = |calls: Vec<pdca_state::KeptCall>| {
+        CostTotal::of(calls.iter().filter(|call| counts(call)).map(|call| &call.record))
+    };
+    let calls = bundles.iter().filter_map(|bundle| bundle.calls().all().ok());
     calls.map(sum).fold(CostTotal::default(), CostTotal::plus)
 }
 

@@ -22,6 +22,15 @@ use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
 
+/// How far lanes may run ahead of the person who signs off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaceLimit {
+    /// No new bundle is started while so many wait for sign-off or are in flight.
+    pub max_unsigned: u32,
+    /// The bundles outside the batch that wait for sign-off.
+    pub elsewhere: u32,
+}
+
 /// The resolved configuration of a workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceConfig {
@@ -38,6 +47,10 @@ pub struct WorkspaceConfig {
     pub leaves: Leaves,
     /// Replaces every leaf by a stub.
     pub force_stubs: bool,
+    /// A person can be talked with at the terminal; without one an interactive leaf is refused.
+    pub has_terminal: bool,
+    /// How far lanes may run ahead of the person; `None` without a limit.
+    pub pace: Option<PaceLimit>,
     /// The repositories under change.
     pub targets: Vec<TargetSpec>,
     /// The branch to build on if neither brief nor target names one.
@@ -132,6 +145,8 @@ impl WorkspaceConfig {
             gates_env_pass: Vec::new(),
             leaves: Leaves::default(),
             force_stubs: false,
+            has_terminal: true,
+            pace: None,
             targets: Vec::new(),
             default_branch: None,
             lanes: LaneSettings::at(format!("{workspace}.lanes")),

@@ -57,6 +57,7 @@ pub fn review_cycles(
     let request = Call {
         facts: CallFacts { gates: gates.as_deref(), ..cx.facts(None) },
         force_stub: cx.config.force_stubs,
+        has_terminal: cx.config.has_terminal,
         hold: Some(&children),
         max_memory: cx.config.limits.leaf_memory,
         breaker: Some(&cx.config.breaker),
@@ -70,7 +71,7 @@ pub fn review_cycles(
     Ok(entry)
 }
 
-fn leaf_failure(role: Role, log: &Utf8Path, source: LeafError) -> BeatError {
+pub(crate) fn leaf_failure(role: Role, log: &Utf8Path, source: LeafError) -> BeatError {
     if matches!(source, LeafError::Cancelled) {
         return BeatError::Interrupted;
     }
@@ -78,7 +79,7 @@ fn leaf_failure(role: Role, log: &Utf8Path, source: LeafError) -> BeatError {
 }
 
 /// Returns the places of a call that has no checkout.
-fn own_places<'a>(cx: &'a Driver<'_>, kept: &'a [Utf8PathBuf]) -> CallPaths<'a> {
+pub(crate) fn own_places<'a>(cx: &'a Driver<'_>, kept: &'a [Utf8PathBuf]) -> CallPaths<'a> {
     CallPaths {
         workspace: &cx.config.dirs.root,
         bundle_root: cx.config.dirs.bundles.path(),

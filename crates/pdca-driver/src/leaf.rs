@@ -112,7 +112,9 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
         request.prepare.map_or(Ok(()), |prepare| prepare(tried))
     };
     let prepare: Option<&dyn Fn(u32) -> Result<(), BoxError>> = Some(&prepare);
-    let request = Call { hold, max_memory, breaker, clock: Some(clock), prepare, ..*request };
+    let has_terminal = cx.config.has_terminal;
+    let request =
+        Call { hold, max_memory, breaker, clock: Some(clock), prepare, has_terminal, ..*request };
     let outcome = call(&request, &mut tell, cx.cancel);
     // One that was cancelled has no end that is told.
     calls.keep();
@@ -266,6 +268,7 @@ pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
         | LeafError::Prompt { .. }
         | LeafError::Writable { .. }
         | LeafError::NoSandbox { .. }
+        | LeafError::NoTerminal { .. }
         | LeafError::Prepare(_)
         | LeafError::Fingerprint(_)
         | LeafError::Digest(_)

@@ -66,6 +66,7 @@ mod check;
 mod drift;
 mod interactive;
 mod local_executor;
+mod plan_session;
 mod refold;
 mod review;
 
@@ -80,12 +81,12 @@ pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
 pub use base::{Base, BaseError, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, Exhausted, Remark};
-pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, leaves_without_cost};
+pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves_without_cost};
 pub use check::{gate, judge};
 pub use checkout::CheckoutError;
 pub use config::{
-    IterateFrom, LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig,
-    WorkspaceDirs,
+    IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError, TargetSpec,
+    WorkspaceConfig, WorkspaceDirs,
 };
 pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
@@ -99,6 +100,9 @@ pub use locks::{AtWork, Errand, WorkspaceLocks};
 pub use pdca_exec::BandEnd;
 pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
 pub use pdca_lanes::{LaneCount, LaneCountError};
+pub use plan_session::{
+    BriefEnd, PlanSession, PlannedBrief, finish_plan_session, plan_session, refused_session,
+};
 pub use preflight::{
     Fit, LaneNeeds, Reckoning, Room, Short, fit_lanes, fit_ports, reckon_lanes, room,
 };

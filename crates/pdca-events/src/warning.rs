@@ -59,8 +59,12 @@ pub enum WarningCode {
     NoRoom,
     /// No target is configured.
     NoTarget,
+    /// The command of `[notify]` failed.
+    NotNotified,
     /// Something that is only kept for later could not be stored.
     NotStored,
+    /// Lanes wait for the person who signs off.
+    Paced,
     /// The builder left the patch of the attempt before as it was.
     PatchUnchanged,
     /// Build products are left out of the change, or stay in it.

@@ -1,4 +1,4 @@
-//! Fault injection: at a chosen effect the process is killed or stands still, for the demo and for tests of recovery.
+//! Fault injection: at a chosen effect the process is killed, stands still or panics, for the demo and for tests of recovery.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,19 +11,23 @@ use crate::failure::Failure;
 enum At {
     /// The k-th point of the run, from 1.
     Point(u64),
-    /// The n-th time an effect of that name is about to happen, from 1.
-    Effect(String, u64),
+    /// The n-th time an effect of that name is about to happen, or has happened, from 1.
+    Effect(String, When, u64),
 }
 
 impl At {
-    /// `@k` or `name[:n]`.
+    /// `@k`, `name[:n]`, or `>name[:n]` for after it.
     fn parse(text: &str) -> Option<Self> {
         if let Some(k) = text.strip_prefix('@') {
             return k.parse().ok().map(Self::Point);
         }
+        let (when, text) = match text.strip_prefix('>') {
+            Some(text) => (When::After, text),
+            None => (When::Before, text),
+        };
         match text.rsplit_once(':') {
-            Some((name, n)) => Some(Self::Effect(name.to_owned(), n.parse().ok()?)),
-            None => Some(Self::Effect(text.to_owned(), 1)),
+            Some((name, n)) => Some(Self::Effect(name.to_owned(), when, n.parse().ok()?)),
+            None => Some(Self::Effect(text.to_owned(), when, 1)),
         }
     }
 }
@@ -40,7 +44,7 @@ impl Effects for Fault {
     fn reached(&self, point: Point) {
         let last = match &self.at {
             At::Point(k) => *k,
-            At::Effect(name, n) if point.name == name && point.when == When::Before => *n,
+            At::Effect(name, when, n) if point.name == name && point.when == *when => *n,
             At::Effect(..) => return,
         };
         if SEEN.fetch_add(1, Ordering::SeqCst) + 1 == last {
@@ -49,15 +53,20 @@ impl Effects for Fault {
     }
 }
 
-/// What may befall a driver in tests of recovery: it is killed, or stands still until it is continued.
-const FAULTS: [(&str, fn()); 2] =
-    [("PDCA_CRASH_AT", kill), ("PDCA_STOP_AT", pdca_process::stop_self)];
+/// What may befall a driver in tests of recovery: it is killed, stands still until it is continued, or panics.
+const FAULTS: [(&str, fn()); 3] =
+    [("PDCA_CRASH_AT", kill), ("PDCA_STOP_AT", pdca_process::stop_self), ("PDCA_PANIC_AT", panic)];
+
+#[expect(clippy::panic, reason = "this is the fault")]
+fn panic() {
+    panic!("asked for by PDCA_PANIC_AT");
+}
 
 fn kill() {
     pdca_process::end_self_with_sigkill();
 }
 
-/// Returns what `--crash-at`, `PDCA_CRASH_AT` or `PDCA_STOP_AT` (each `@k` or `name[:n]`) asks for.
+/// Returns what `--crash-at`, `PDCA_CRASH_AT`, `PDCA_STOP_AT` or `PDCA_PANIC_AT` (each `@k` or `[>]name[:n]`) asks for.
 ///
 /// The flag is how `pdca demo --crash` starts its child. The environment is read in the tests' binary alone: what a
 /// shell happens to export never stops the driver of a user.

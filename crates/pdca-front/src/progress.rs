@@ -35,6 +35,10 @@ pub struct Progress {
     detail: Detail,
     live: Option<Screen>,
     width: usize,
+    /// The roles whose leaves talk with a person.
+    talking: Vec<String>,
+    /// One of them has the terminal.
+    is_lent: bool,
 }
 
 /// The live lines on a terminal, one per lane in use.
@@ -57,7 +61,13 @@ impl Progress {
     pub fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
-        Self { palette, detail, live, width }
+        Self { palette, detail, live, width, talking: Vec::new(), is_lent: false }
+    }
+
+    /// Draws nothing while a leaf of one of these roles has the terminal.
+    #[must_use]
+    pub fn lending_to(self, talking: Vec<String>) -> Self {
+        Self { talking, ..self }
     }
 
     /// Shows events until all senders are gone; `record` sees each of them first.
@@ -112,6 +122,11 @@ impl Progress {
 
     /// Updates the live lines.
     fn note(&mut self, event: &Event) {
+        if let EventKind::LeafBegan { role, .. } | EventKind::LeafEnded { role, .. } = &event.kind
+            && self.talking.contains(role)
+        {
+            self.is_lent = matches!(event.kind, EventKind::LeafBegan { .. });
+        }
         let Some(screen) = &mut self.live else { return };
         let at = (event.lane, name(&event.scope));
         match Activity::of(&event.kind) {
@@ -271,7 +286,7 @@ impl Progress {
 
     fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
         self.wipe(err)?;
-        let Some(screen) = &mut self.live else { return Ok(()) };
+        let Some(screen) = self.live.as_mut().filter(|_| !self.is_lent) else { return Ok(()) };
         for ((lane, name), live) in &screen.lines {
             let passed = span(live.since.elapsed());
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));

@@ -42,6 +42,7 @@ pub fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         clock: || process_env::moment().wall.as_second(),
         fixed_date,
         utc_offset: process_env::utc_offset,
+        has_terminal: cx.may_ask(),
     };
     Ok(pdca_config::driver_config(cx.workspace()?, cx.env.environment(), machine)?)
 }
@@ -77,9 +78,11 @@ pub fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> boo
     pdca_config::has_program(cx.env.environment(), workspace, program)
 }
 
-/// Returns an error if no program is configured for a role that a person asked for by name.
+/// Returns an error if no program is configured for a role that a person asked for by name, or if it needs a terminal and
+/// there is none.
 pub fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
-    Ok(pdca_config::require_leaf(cx.workspace()?, role, cx.env.environment())?)
+    let environment = cx.env.environment();
+    Ok(pdca_config::require_leaf(cx.workspace()?, role, environment, cx.may_ask())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.
@@ -214,7 +217,9 @@ pub fn work<T: Send>(
     let (to, from) = crossbeam_channel::unbounded::<Event>();
     // Lines of the log would tear a line that is drawn again and again.
     let live = cx.env.terminal.stderr && cx.env.var_text(process_env::LOG_VARIABLE).is_none();
-    let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
+    let talking = site.leaves.all().filter(|(_, _, leaf)| leaf.interactive);
+    let talking = talking.map(|(role, _, _)| role.name.to_owned()).collect();
+    let mut progress = Progress::new(cx.err, detail(cx), live, cx.width()).lending_to(talking);
     let done = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {

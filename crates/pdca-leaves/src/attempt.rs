@@ -1,13 +1,14 @@
 //! One attempt judged: what it left, or what is wrong with it.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{ChildVerdict, Ending, Log, read_log, read_printed};
-use pdca_state::{Artifact, Review, files};
+use pdca_state::{Artifact, BundleId, Review, files};
 
 use crate::{
     call::Call,
     class::{Diagnosis, FailureClass, diagnose},
+    command::Layout,
     config::Throttled,
     error::LeafError,
     outcome::{FoundIn, Produced},
@@ -200,6 +201,10 @@ fn says_nothing(produced: &[Produced]) -> bool {
 /// Takes what the leaf left out of the view.
 fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<Produced>, Flaw> {
     let role = call.inputs.role();
+    if !call.inputs.session().is_empty() {
+        // Each brief counts by itself, and none is an answer too; see [`left_briefs`].
+        return Ok(Vec::new());
+    }
     let mut produced = Vec::new();
     let mut flaws = Vec::new();
     for output in role.outputs() {
@@ -246,26 +251,53 @@ fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, 
     Ok(Produced { output, bytes: stdout.bytes, found: FoundIn::Printed })
 }
 
+/// Returns the briefs that are in the view of a planning session, by issue, also of a session that failed. A flaw means that
+/// there is a file which cannot be taken.
+pub fn left_briefs(session: &[BundleId], job: &Utf8Path) -> Vec<(BundleId, Result<Vec<u8>, Flaw>)> {
+    let view = Layout::new(job).view();
+    let name = Artifact::Brief.file_name();
+    let mut left = Vec::new();
+    for id in session {
+        let path = Utf8PathBuf::from(id.dir_name()).join(name);
+        match take_file(&view, &path, name, Artifact::Brief.max_len(), None) {
+            Err(Flaw::Missing(_)) => {}
+            taken => left.push((id.clone(), taken)),
+        }
+    }
+    left
+}
+
 /// Reads one output from the view, which the leaf could do with as it liked.
 fn take(inputs: &Inputs, view: &Utf8Path, output: Output) -> Result<Vec<u8>, Flaw> {
     let name = output.file_name();
-    let unfit = |why: String| Flaw::Unfit { name, why };
-    let real = fs::symlink_metadata(view).is_ok_and(|found| found.is_dir());
-    if !real {
-        return Err(unfit("the staged view was replaced".to_owned()));
-    }
     let max = match output {
         Output::Artifact(artifact) => artifact.max_len(),
         Output::Advice => Artifact::Review.max_len(),
         Output::Proposal | Output::ActEntry => MAX_OTHER,
     };
-    let bytes = files::read_within(view, Utf8Path::new(name), max)
+    take_file(view, Utf8Path::new(name), name, max, inputs.get(name))
+}
+
+/// Reads a file of the view that is not what was given.
+fn take_file(
+    view: &Utf8Path,
+    path: &Utf8Path,
+    name: &'static str,
+    max: u64,
+    given: Option<&[u8]>,
+) -> Result<Vec<u8>, Flaw> {
+    let unfit = |why: String| Flaw::Unfit { name, why };
+    let real = fs::symlink_metadata(view).is_ok_and(|found| found.is_dir());
+    if !real {
+        return Err(unfit("the staged view was replaced".to_owned()));
+    }
+    let bytes = files::read_within(view, path, max)
         .map_err(|error| unfit(error.to_string()))?
         .ok_or(Flaw::Missing(name))?;
     if is_blank(&bytes) {
         return Err(Flaw::Empty(name));
     }
-    if inputs.get(name) == Some(bytes.as_slice()) {
+    if given == Some(bytes.as_slice()) {
         return Err(Flaw::Untouched(name));
     }
     Ok(bytes)

@@ -36,6 +36,8 @@ pub struct Call<'a> {
     pub places: CallPaths<'a>,
     /// What the leaf is told about the change.
     pub facts: CallFacts<'a>,
+    /// A person sits at the terminal. Without one an interactive leaf is refused.
+    pub has_terminal: bool,
     /// Start nothing, whatever the configuration says.
     pub force_stub: bool,
     /// The model that the brief asks for, in place of the configured one.
@@ -81,6 +83,7 @@ impl<'a> Call<'a> {
             job,
             places,
             facts: CallFacts::default(),
+            has_terminal: true,
             force_stub: false,
             model: None,
             effort: None,
@@ -212,6 +215,9 @@ pub fn call(
     if call.is_stub() {
         debug!("filled by a stub");
         return stub::fill(call);
+    }
+    if call.config.interactive && !call.has_terminal {
+        return Err(LeafError::NoTerminal { role: call.inputs.role() });
     }
     require_sandbox(call, call.inputs.role())?;
     Session::open(call)?.run(report, cancel)

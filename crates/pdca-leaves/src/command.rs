@@ -164,14 +164,17 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
     let config = call.config;
     let attempt = call.facts.attempt.to_string();
     let previous = call.inputs.previous().map(|name| view.join(name));
+    let ids = call.inputs.ids();
+    let brief = view.join(Artifact::Brief.file_name());
+    let brief = call.inputs.session().is_empty().then_some(brief.as_str());
     let all = [
         (Placeholder::Bundle, Some(view.as_str())),
         (Placeholder::Inputs, Some(view.as_str())),
-        (Placeholder::Brief, Some(view.join(Artifact::Brief.file_name()).as_str())),
-        (Placeholder::Output, Some(view.join(role.output().file_name()).as_str())),
+        (Placeholder::Brief, brief),
+        (Placeholder::Output, Some(output(call, &view).as_str())),
         (Placeholder::Worktree, call.places.worktree.map(Utf8Path::as_str)),
         (Placeholder::Workspace, Some(call.places.workspace.as_str())),
-        (Placeholder::Id, call.inputs.bundle().map(|bundle| bundle.id().as_ref())),
+        (Placeholder::Id, ids.as_deref()),
         (Placeholder::Role, Some(role.as_str())),
         (Placeholder::Base, call.facts.base),
         (Placeholder::Target, call.facts.target),
@@ -189,6 +192,12 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
     ]
     .map(|(name, value)| value.map(|value| (name, value.to_owned())));
     all.into_iter().flatten().collect()
+}
+
+/// The file to leave; in a session over several issues, the directory with one of each.
+fn output(call: &Call<'_>, view: &Utf8Path) -> Utf8PathBuf {
+    let is_session = !call.inputs.session().is_empty();
+    if is_session { view.to_owned() } else { view.join(call.inputs.role().output().file_name()) }
 }
 
 /// Has clients that keep their credentials in files find none: those of forges look into an empty directory, and git
@@ -221,7 +230,9 @@ fn environment(
 ) -> impl Iterator<Item = (OsString, OsString)> {
     let role = call.inputs.role();
     let view = layout.view();
-    let output = view.join(role.output().file_name());
+    let output = output(call, &view);
+    let issues =
+        call.inputs.session().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let prompt = prompted.then(|| layout.prompt());
     let facts = call.facts;
     let attempt = facts.attempt.to_string();
@@ -234,6 +245,7 @@ fn environment(
         ("PDCA_ROLE", Some(role.as_str())),
         ("PDCA_PROMPT_FILE", prompt.as_deref().map(Utf8Path::as_str)),
         ("PDCA_ISSUE", call.inputs.bundle().map(|bundle| bundle.id().as_ref())),
+        ("PDCA_ISSUES", Some(issues.as_str()).filter(|issues| !issues.is_empty())),
         ("PDCA_WORKSPACE", Some(call.places.workspace.as_str())),
         ("PDCA_WORKTREE", call.places.worktree.map(Utf8Path::as_str)),
         ("PDCA_PRIMARY", primary),
@@ -272,6 +284,9 @@ pub(crate) fn raw_prompt(call: &Call<'_>) -> Result<Option<String>, LeafError> {
         (PromptVia::Stdin | PromptVia::File, Some(text), _) => Ok(Some(text.clone())),
         (PromptVia::Stdin | PromptVia::File, None, Some(file)) => {
             load_prompt(&call.places.workspace.join(file)).map(Some)
+        }
+        (PromptVia::Stdin | PromptVia::File, None, None) if !call.inputs.session().is_empty() => {
+            Ok(Some(prompt::PLANNING_SESSION.to_owned()))
         }
         (PromptVia::Stdin | PromptVia::File, None, None) => {
             Ok(Some(prompt::built_in(call.inputs.role(), config.protocol).to_owned()))

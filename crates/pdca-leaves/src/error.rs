@@ -58,6 +58,14 @@ pub enum LeafError {
         /// What is missing.
         why: String,
     },
+    /// The leaf talks with a person, and there is no terminal. Nothing was started.
+    #[error(
+        "the {role} talks with a person, and there is no terminal (`interactive` in [leaves.{role}])"
+    )]
+    NoTerminal {
+        /// The role.
+        role: Role,
+    },
     /// The driver could not prepare the checkout.
     #[error("the checkout cannot be prepared")]
     Prepare(#[source] BoxError),
@@ -184,6 +192,7 @@ impl LeafError {
             | Self::Prompt { .. }
             | Self::Writable { .. }
             | Self::NoSandbox { .. }
+            | Self::NoTerminal { .. }
             | Self::Prepare(_)
             | Self::Fingerprint(_)
             | Self::Digest(_)

@@ -88,7 +88,7 @@ mod probe;
 mod proposal;
 
 pub use agent_config::{agent_imports, is_agent_config};
-pub use attempt::Flaw;
+pub use attempt::{Flaw, left_briefs};
 pub use breaker::Breaker;
 pub use call::{BoxError, Call, CallFacts, CallPaths, call};
 pub use class::{FailureClass, WallClock};

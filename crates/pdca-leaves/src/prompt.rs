@@ -25,6 +25,9 @@ pub(crate) fn built_in(role: Role, protocol: Protocol) -> &'static str {
     }
 }
 
+/// The built-in prompt of a planner with several issues before it.
+pub(crate) const PLANNING_SESSION: &str = include_str!("../prompts/planner-session.md");
+
 /// Leaves out the lines of a built-in prompt that do not hold, and the empty lines around them.
 pub(crate) fn select(prompt: &str, values: &Values) -> String {
     let has = |name: &str| {

@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
         let mut watch = Watch { report, cancel };
         let mut progress = Progress {
             attempt: 1,
-            of: self.call.config.retries.saturating_add(1),
+            of: attempts(self.call),
             throttled: 0,
             resumes: self.resumed.is_some(),
             pauses: Pauses::new(&self.call.config.throttled),
@@ -449,6 +449,11 @@ impl<'a> Session<'a> {
         log.line(&format!("void: {} while it ran", changes(&changed, fix)));
         LeafError::Voided { role: self.role, changed, fix, guard, log: log.into_text() }
     }
+}
+
+/// Returns how many attempts there are. A person who ended a session is not asked again at once.
+fn attempts(call: &Call<'_>) -> u32 {
+    if call.config.interactive { 1 } else { call.config.retries.saturating_add(1) }
 }
 
 fn remove(file: &Utf8Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::io;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_state::{Artifact, Brief, Bundle, sha256_hex};
+use pdca_state::{Artifact, Brief, Bundle, BundleId, sha256_hex};
 use thiserror::Error;
 
 use crate::role::{CONFLICT, Role, inputs};
@@ -24,6 +24,8 @@ const MAX_TEST: u64 = 16 * 1024 * 1024;
 pub struct Inputs {
     role: Role,
     bundle: Option<Bundle>,
+    /// The issues of a planning session, which has no bundle of its own.
+    session: Vec<BundleId>,
     files: Vec<(Utf8PathBuf, Vec<u8>)>,
 }
 
@@ -96,17 +98,42 @@ impl Inputs {
                 bundle.attempts().last().map_err(|source| StageError::Load { role, source })?;
             files.extend(last.into_iter().flat_map(|last| last.files));
         }
-        Ok(Self { role, bundle: Some(bundle.clone()), files })
+        Ok(Self { role, bundle: Some(bundle.clone()), session: Vec::new(), files })
     }
 
     /// What the driver puts together for Act, which looks at many bundles.
     pub fn for_act(
         files: impl IntoIterator<Item = (Utf8PathBuf, Vec<u8>)>,
     ) -> Result<Self, StageError> {
+        Self::put_together(Role::Act, Vec::new(), files)
+    }
+
+    /// What a planner may see of several issues: the files of each lie in a directory with the name of its bundle. `more`
+    /// is for all of them, such as templates.
+    pub fn for_planning(
+        bundles: &[Bundle],
+        more: impl IntoIterator<Item = (Utf8PathBuf, Vec<u8>)>,
+    ) -> Result<Self, StageError> {
+        let mut files = Vec::new();
+        for bundle in bundles {
+            let own = Self::gather(Role::Planner, bundle)?.files;
+            let dir = Utf8PathBuf::from(bundle.id().dir_name());
+            files.extend(own.into_iter().map(|(path, bytes)| (dir.join(path), bytes)));
+        }
+        files.extend(more);
+        let session = bundles.iter().map(|bundle| bundle.id().clone()).collect();
+        Self::put_together(Role::Planner, session, files)
+    }
+
+    fn put_together(
+        role: Role,
+        session: Vec<BundleId>,
+        files: impl IntoIterator<Item = (Utf8PathBuf, Vec<u8>)>,
+    ) -> Result<Self, StageError> {
         let files: Vec<_> = files.into_iter().collect();
         match files.iter().find(|(path, _)| !is_plain(path)) {
             Some((path, _)) => Err(StageError::Path { path: path.clone() }),
-            None => Ok(Self { role: Role::Act, bundle: None, files }),
+            None => Ok(Self { role, bundle: None, session, files }),
         }
     }
 
@@ -128,6 +155,19 @@ impl Inputs {
         self.bundle.as_ref()
     }
 
+    /// The issues of a planning session; empty in every other call.
+    pub fn session(&self) -> &[BundleId] {
+        &self.session
+    }
+
+    /// The ids that the call is about, as a person lists them; Act has none.
+    pub(crate) fn ids(&self) -> Option<String> {
+        let several =
+            || self.session.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let one = self.bundle.as_ref().map(|bundle| bundle.id().to_string());
+        one.or_else(|| (!self.session.is_empty()).then(several))
+    }
+
     /// The files of the view, in order.
     pub fn names(&self) -> impl Iterator<Item = &Utf8Path> {
         self.files.iter().map(|(name, _)| name.as_path())
@@ -142,6 +182,13 @@ impl Inputs {
     /// A file of the view.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|(own, _)| own == name).map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// Replaces a file of the view.
+    pub fn replace(&mut self, name: &Utf8Path, bytes: Vec<u8>) {
+        if let Some(file) = self.files.iter_mut().find(|(own, _)| own == name) {
+            file.1 = bytes;
+        }
     }
 
     /// The sha256 over role, names and bytes: part of the key of the job.

@@ -25,6 +25,7 @@ use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, send_opening, writ
 use crate::run::Sign;
 use crate::spec::{Spec, Stdin};
 use crate::supervisor::Invocation;
+use crate::terminal::LentTerminal;
 use crate::tree;
 use crate::verdict::ChildVerdict;
 
@@ -64,6 +65,10 @@ pub(crate) struct SupervisorClient {
     lost: Lost,
     heard: Vec<u8>,
     started: bool,
+    /// The child stopped, and the driver has not reacted yet.
+    stopped: bool,
+    /// Dropped after the supervisor was waited for, which takes the terminal back.
+    terminal: Option<LentTerminal>,
 }
 
 impl SupervisorClient {
@@ -76,7 +81,13 @@ impl SupervisorClient {
         // Sent before the supervisor exists, so that it can leave our terminal without waiting for us.
         open(spec, &ours)?;
         let token = next_token();
-        let supervisor = command(invocation, theirs, &token).spawn()?;
+        let terminal = LentTerminal::of(spec, invocation);
+        let mut command = command(invocation, theirs, &token);
+        if terminal.is_some() {
+            command.process_group(0);
+        }
+        let supervisor = command.spawn()?;
+        let group = Pid::from_child(&supervisor);
         let mut client = Self {
             lost: Lost {
                 pid: Pid::from_child(&supervisor).as_raw_pid(),
@@ -87,7 +98,12 @@ impl SupervisorClient {
             socket: Some(ours),
             heard: Vec::new(),
             started: false,
+            stopped: false,
+            terminal,
         };
+        if let Some(terminal) = &mut client.terminal {
+            terminal.lend(group)?;
+        }
         match client.give_order(spec) {
             Ok(()) => Ok(client),
             // The supervisor died early; `watch` notices that, and `stop` cleans up after it.
@@ -117,6 +133,9 @@ impl SupervisorClient {
             let (last, any) = self.listen(watch)?;
             if let Some(last) = last {
                 return Ok(last);
+            }
+            if std::mem::take(&mut self.stopped) {
+                self.suspend(cancel)?;
             }
             let now = Instant::now();
             if any {
@@ -190,6 +209,7 @@ impl SupervisorClient {
                         self.started = true;
                         watch(Sign::Started { pid });
                     }
+                    SupervisorMessage::Stopped => self.stopped = true,
                     SupervisorMessage::Output { bytes, last_line } => {
                         watch(Sign::Output { bytes, last_line });
                     }
@@ -222,6 +242,17 @@ impl SupervisorClient {
         };
         let line: Vec<u8> = self.heard.drain(..=end).collect();
         Ok(Some(serde_json::from_slice(&line)?))
+    }
+
+    /// Stops with the child, and lets that go on when the person continues both.
+    fn suspend(&mut self, cancel: &Cancel) -> io::Result<()> {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.suspend(&|| !cancel.is_cancelled())?;
+        }
+        if let Some(socket) = &mut self.socket {
+            let _told = socket.write(&[byte::RESUME]);
+        }
+        Ok(())
     }
 
     fn tell(&mut self, urgency: Urgency) {

@@ -34,6 +34,8 @@ pub(crate) struct Control {
     socket: UnixStream,
     unsent: Vec<u8>,
     demand: Demand,
+    /// The driver lent the terminal again to a stopped child.
+    resumed: bool,
     open: bool,
 }
 
@@ -50,6 +52,8 @@ pub(crate) enum Opening {
     Supervise(Attachment),
     /// Confine itself and become the child.
     Confine,
+    /// Put the driver in the foreground of its terminal.
+    TerminalBack,
 }
 
 /// The terminal of a supervisor.
@@ -65,7 +69,7 @@ impl Control {
         let socket = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
         let null = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
-        Ok(Self { socket, unsent: Vec::new(), demand: Demand::Run, open: true })
+        Ok(Self { socket, unsent: Vec::new(), demand: Demand::Run, resumed: false, open: true })
     }
 
     /// Receives the opening byte; `None` if the driver is already gone.
@@ -79,6 +83,7 @@ impl Control {
                 Ok(Some((supervise(Attachment::Terminal), inherited)))
             }
             Some((byte::CONFINED, streams)) => Ok(Some((Opening::Confine, streams))),
+            Some((byte::TERMINAL_BACK, terminal)) => Ok(Some((Opening::TerminalBack, terminal))),
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
             None => Ok(None),
         }
@@ -108,6 +113,11 @@ impl Control {
         self.demand
     }
 
+    /// Returns true once after the driver lent the terminal again.
+    pub(crate) fn take_resumed(&mut self) -> bool {
+        std::mem::take(&mut self.resumed)
+    }
+
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         let mut interest = PollFlags::IN;
         if !self.unsent.is_empty() {
@@ -128,6 +138,7 @@ impl Control {
                         match *word {
                             byte::CANCEL => self.demand = self.demand.max(Demand::Cancel),
                             byte::KILL => self.demand = Demand::Kill,
+                            byte::RESUME => self.resumed = true,
                             _ => {}
                         }
                     }

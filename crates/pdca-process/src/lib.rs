@@ -78,6 +78,7 @@ mod spec;
 mod supervise;
 mod supervise_loop;
 mod supervisor;
+mod terminal;
 pub mod testing;
 mod tool;
 mod tree;

@@ -8,7 +8,7 @@
 //!                       if the child inherits any of them
 //!                       a frame: the order, as JSON
 //!                       a frame: the bytes of the child's standard input
-//!                       then at any time: c (cancel), k (kill)
+//!                       then at any time: c (cancel), k (kill), r (the stopped child may go on)
 //! supervisor → driver   lines of JSON, one message each; the last one is the ending
 //! ```
 //!
@@ -30,7 +30,7 @@ use crate::spec::Spec;
 use crate::verdict::ChildVerdict;
 
 /// The version of the protocol; changed whenever the two sides would misunderstand each other.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 /// The longest frame that is written or accepted.
 const MAX_FRAME: u32 = 1 << 30;
 /// The number of bytes that are reserved before a frame is read.
@@ -42,8 +42,11 @@ pub(crate) mod byte {
     pub(crate) const TERMINAL: u8 = b'T';
     /// The opening of a process that confines itself and becomes the child.
     pub(crate) const CONFINED: u8 = b'C';
+    /// The opening of a process that puts the driver in the foreground of a terminal.
+    pub(crate) const TERMINAL_BACK: u8 = b'F';
     pub(crate) const CANCEL: u8 = b'c';
     pub(crate) const KILL: u8 = b'k';
+    pub(crate) const RESUME: u8 = b'r';
 }
 
 /// The order of the driver to its supervisor.
@@ -56,10 +59,21 @@ pub(crate) struct Order {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum SupervisorMessage {
-    Started { pid: i32 },
-    Output { bytes: u64, last_line: String },
-    Ended { verdict: Box<ChildVerdict> },
-    NoSandbox { why: String },
+    Started {
+        pid: i32,
+    },
+    Output {
+        bytes: u64,
+        last_line: String,
+    },
+    /// The child stopped, and waits until it may go on at the terminal.
+    Stopped,
+    Ended {
+        verdict: Box<ChildVerdict>,
+    },
+    NoSandbox {
+        why: String,
+    },
 }
 
 /// Sends the first byte, together with descriptors for the child.

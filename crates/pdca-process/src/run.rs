@@ -5,9 +5,6 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use camino::Utf8PathBuf;
 use fs_err as fs;
-use rustix::process::getpgrp;
-use rustix::stdio::stdin;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{debug, debug_span};
 
@@ -118,7 +115,6 @@ fn run_once(
     if cancel.is_cancelled() {
         return Ok(ChildVerdict::bare(Ending::Cancelled));
     }
-    let terminal = Terminal::keep(spec);
     // Arguments, environment and input may hold secrets and prompts; the log has none of them.
     let _span = debug_span!("child", program = %spec.argv[0].display()).entered();
 
@@ -132,7 +128,6 @@ fn run_once(
     };
     let last = client.watch(spec, cancel, &mut watch).map_err(supervisor)?;
     let stopped = client.stop(&last);
-    drop(terminal);
 
     let verdict = match last {
         FinalMessage::Ended(verdict) => Ok(verdict),
@@ -170,22 +165,4 @@ fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> Ch
         Err(error) => format!("the supervisor {how} ({error})"),
     };
     ChildVerdict::bare(Ending::Infra { why })
-}
-
-/// The terminal settings from before an interactive child; restored on drop.
-struct Terminal(Termios);
-
-impl Terminal {
-    fn keep(spec: &Spec) -> Option<Self> {
-        // A background process that sets the terminal's attributes is stopped by the kernel.
-        let foreground = spec.interactive && tcgetpgrp(stdin()).is_ok_and(|it| it == getpgrp());
-        foreground.then(|| tcgetattr(stdin()).ok().map(Self)).flatten()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // Fails if the terminal was closed meanwhile; then there is nothing to restore.
-        let _set = tcsetattr(stdin(), OptionalActions::Drain, &self.0);
-    }
 }

@@ -53,8 +53,8 @@ pub struct Spec {
     /// [`memory_support`](crate::memory_support).
     #[serde(default)]
     pub max_memory: Option<u64>,
-    /// Leaves the terminal to the child: it stays in the driver's process group and its output is not
-    /// captured. Usually combined with [`Stdin::Inherit`].
+    /// Lends the terminal to the child: its process group is in the foreground until it ends, and its output is not
+    /// captured. Without a terminal it stays in the driver's process group. Usually combined with [`Stdin::Inherit`].
     pub interactive: bool,
     /// A lock file that the supervisor locks shared from before it starts the child until the whole tree is dead and
     /// the verdict is stored. It is created if missing. See [`wait_until_free`](crate::wait_until_free).

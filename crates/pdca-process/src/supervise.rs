@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::process::{WaitOptions, wait};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use crate::confine;
 use crate::control::{Attachment, Control, Demand, Opening, Received};
@@ -39,6 +39,7 @@ use crate::protocol::SupervisorMessage;
 use crate::spec::Spec;
 use crate::supervise_loop::{SuperviseLoop, Supervised};
 use crate::supervisor;
+use crate::terminal;
 use crate::tree;
 use crate::verdict::ChildVerdict;
 
@@ -78,6 +79,7 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     };
     let attachment = match opening {
         Opening::Confine => return confine::become_child(control.into_socket(), inherited),
+        Opening::TerminalBack => return terminal::come_to_the_front(&inherited),
         Opening::Supervise(attachment) => attachment,
     };
     close_to_tracing();
@@ -130,14 +132,14 @@ fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>
     held
 }
 
-/// Makes the end of a child readable on a socket, and handles the signals that would end the supervisor.
+/// Makes the end of a child readable on a socket, and handles the signals that would end or stop the supervisor.
 fn take_signals() -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
     let taken = Arc::new(AtomicBool::new(false));
     // Handlers, not `SIG_IGN`: an ignored signal stays ignored across `exec` in the child.
-    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP] {
         signal_hook::flag::register(signal, Arc::clone(&taken))?;
     }
     Ok(reader)

@@ -20,6 +20,7 @@ use crate::log::printed_path;
 use crate::poll::{nonblocking, poll_until};
 use crate::protocol::SupervisorMessage;
 use crate::spec::{Spec, Stdin};
+use crate::terminal::BorrowedTerminal;
 use crate::tree;
 use crate::tree::Process;
 use crate::verdict::ChildVerdict;
@@ -63,6 +64,8 @@ pub(crate) struct SuperviseLoop {
     status: Option<WaitStatus>,
     /// The process id of `bwrap`, if that runs around the child.
     wall: Option<i32>,
+    /// The terminal, if it was lent to the child.
+    terminal: Option<BorrowedTerminal>,
     /// True if the last [`reap`](Self::reap) left no ended child uncollected.
     reaped_all: bool,
     /// True if this process has no child left, and therefore no descendant.
@@ -103,6 +106,7 @@ impl SuperviseLoop {
             child: None,
             status: None,
             wall: None,
+            terminal: None,
             reaped_all: false,
             alone: false,
         }
@@ -114,6 +118,7 @@ impl SuperviseLoop {
             let verdict = ChildVerdict::bare(Ending::Cancelled);
             return (Supervised::Ended(verdict), self.control);
         }
+        self.terminal = BorrowedTerminal::of(&self.spec, inherited.first());
         let started = Instant::now();
         let launched = self
             .streams(inherited)
@@ -138,6 +143,9 @@ impl SuperviseLoop {
         if !survivors.is_empty() {
             let why = format!("processes that cannot be ended: {survivors:?}");
             ending = Ending::Infra { why };
+        }
+        if let Some(terminal) = &self.terminal {
+            terminal.give_back();
         }
         self.drain_rest();
         let (output, marked, _log) = self.capture.finish();
@@ -304,8 +312,11 @@ impl SuperviseLoop {
     /// would otherwise keep the loop here for ever.
     fn reap(&mut self) {
         self.reaped_all = false;
+        let stops =
+            if self.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         for _ in 0..REAP {
-            match wait(WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG | stops) {
+                Ok(Some((pid, status))) if status.stopped() => self.stopped(pid.as_raw_pid()),
                 Ok(Some((pid, status))) if Some(pid.as_raw_pid()) == self.child => {
                     self.status = Some(status);
                 }
@@ -320,6 +331,17 @@ impl SuperviseLoop {
                     return;
                 }
             }
+        }
+    }
+
+    /// Reports that the child stopped. A process below it is the child's own matter.
+    fn stopped(&mut self, pid: i32) {
+        if Some(pid) != self.child {
+            return;
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.pause();
+            self.control.report(&SupervisorMessage::Stopped);
         }
     }
 
@@ -345,6 +367,11 @@ impl SuperviseLoop {
         // The bytes only wake; the children themselves are collected by `reap`.
         let _none = self.ended_children.read(&mut [0; 1024]);
         self.control.exchange();
+        if self.control.take_resumed()
+            && let Some(terminal) = &mut self.terminal
+        {
+            terminal.resume();
+        }
         self.feed_child();
         self.drain_some();
         self.mention_progress();

@@ -23,6 +23,7 @@
 
 mod accepted;
 mod activity;
+mod flow;
 mod group;
 mod landing_summary;
 mod next;

@@ -30,6 +30,7 @@
 mod browser;
 mod gits;
 mod program;
+mod pty;
 mod repo;
 mod schema;
 mod workspace;
@@ -37,6 +38,7 @@ mod workspace;
 pub use browser::Browser;
 pub use gits::gits;
 pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
+pub use pty::{Pty, Reply};
 pub use repo::Repo;
 pub use schema::assert_follows_schema;
 pub use workspace::Workspace;

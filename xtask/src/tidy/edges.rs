@@ -68,9 +68,8 @@ pub(super) enum Place {
 pub(super) fn place(name: &str) -> Option<Place> {
     Some(match name {
         "pdca-state" | "pdca-process" => Place::Level(0),
-        "pdca-dag" | "pdca-events" | "pdca-guard" | "pdca-journal" | "pdca-select" => {
-            Place::Level(1)
-        }
+        "pdca-dag" | "pdca-events" | "pdca-flow" | "pdca-guard" | "pdca-journal"
+        | "pdca-select" => Place::Level(1),
         "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
             Place::Level(2)
         }

@@ -1,4 +1,4 @@
-//! `pdca batch`, also known as `pdca flow`: like `run`, over all unfinished bundles.
+//! `pdca batch`: like `run`, over all unfinished bundles.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ Examples:
   pdca batch --lanes 4       # four at once, as far as the briefs allow
   pdca batch --lanes auto    # as many as processors, memory and disk allow
   pdca batch 12 15 --json
-  pdca flow 12 15            # the same; older instances know it by this name")]
+  pdca flow 12 15            # the whole cycle: planning, sign-off and landing too")]
 pub(crate) struct Args {
     /// The bundles; all unfinished ones if none is named
     #[arg(value_name = "ID")]

@@ -197,6 +197,8 @@ mod tests {
         driver.max_duration_secs = 14400  # default
         driver.min_free_gb = 1  # default
         driver.products = ["__pycache__/", "*.py[co]", "*.egg-info/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", ".coverage", "node_modules/", ".nyc_output/", ".gradle/", "target/", "*.class", "*.o", ".aider.*.history*", ".aider.tags.cache*/", "*.orig", "*.rej", "*.sw[op]", "*~", ".#*", ".DS_Store", "core.[0-9]*"]  # default
+        flow.after_accept = "integrate"  # default
+        flow.max_unsigned = 10  # default
         gates.checks[0].at_publish = false  # default
         gates.checks[0].cmd = "true"  # pdca.toml:7
         gates.checks[0].confirm = false  # default
@@ -240,6 +242,8 @@ mod tests {
         leaves.resolver.mode = "stub"  # default
         leaves.reviewer.mode = "stub"  # default
         leaves.signoff.mode = "stub"  # default
+        notify.terminal = true  # default
+        notify.timeout_secs = 10  # default
         paths.bundle_root = "results"  # default
         paths.process_dir = "process"  # default
         paths.templates_dir = "templates"  # default

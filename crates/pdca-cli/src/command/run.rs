@@ -1,5 +1,6 @@
 //! `pdca run`: runs the named bundles until a person has to decide.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 
@@ -76,40 +77,17 @@ pub(super) fn drive_all(
     InstalledGit::require()?;
     cx.workspace()?.require_all_distinct()?;
     session::require_programs(cx, site)?;
-    let load = || -> Result<Loaded, Failure> {
-        let chosen = bundles.map(|all| all.iter().map(|bundle| bundle.id().clone()).collect());
-        let mut batch = match &chosen {
+    let chosen: Option<BTreeSet<BundleId>> =
+        bundles.map(|all| all.iter().map(|bundle| bundle.id().clone()).collect());
+    let load = || {
+        let batch = match &chosen {
             Some(chosen) => Batch::of(site, chosen)?,
             None => Batch::of_all(site)?,
         };
-        batch.postpone(&session::pauses(site));
-        // Report all problems at once, including those of the file.
-        match (batch.plan(), Kept::require_groups(cx, site)) {
-            (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
-            (Ok(_), Err(failure)) => Err(failure),
-            (Err(rejection), Ok(_)) => Err(rejected(&rejection, cx)),
-            (Err(rejection), Err(of_file)) => {
-                let mut failure = rejected(&rejection, cx);
-                failure.problems.extend(of_file.problems);
-                Err(failure)
-            }
-        }
+        planned(batch, site, cx)
     };
     let (batch, plan, _) = load()?;
-    for remark in &batch.remarks {
-        cx.note(err, &format!("{} {}: {}", cx.err.warn("warning:"), remark.place, remark.text))?;
-    }
-    for one in &batch.failed {
-        let said = words::failed(one);
-        cx.note(err, &format!("{} failed before ({said}): trying again", one.id.dir_name()))?;
-    }
-    for left in LeftAlone::all(&batch, &plan, cx) {
-        let said = format!("{} is left alone: {}", left.id.dir_name(), printable(&left.why));
-        cx.note(err, &format!("{} {said}", cx.err.warn("warning:")))?;
-        if let Some(hint) = &left.hint {
-            cx.note(err, &format!("hint: {}", printable(hint)))?;
-        }
-    }
+    tell_oddities(&batch, &plan, cx, err)?;
     let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
     if cx.globals.dry_run {
         return Ok(Response::done(DryRun::of(&batch, &plan, lanes, cx)));
@@ -134,6 +112,70 @@ pub(super) fn drive_all(
     });
     let exit = report.exit();
     Ok(Response::new(report, exit).failed(failure))
+}
+
+/// Runs these bundles, or all unfinished ones, none of them by name, and returns what came of it. A bundle that cannot start
+/// is left alone.
+pub(super) fn drive_unasked(
+    site: &WorkspaceConfig,
+    among: Option<&BTreeSet<BundleId>>,
+    args: &DriveArgs,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Batched, Failure> {
+    InstalledGit::require()?;
+    cx.workspace()?.require_all_distinct()?;
+    session::require_programs(cx, site)?;
+    let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
+    session::tell_changes(cx, err)?;
+    let batch = match among {
+        Some(ids) => Batch::among(site, ids)?,
+        None => Batch::of_all(site)?,
+    };
+    let (batch, plan, groups) = planned(batch, site, cx)?;
+    tell_oddities(&batch, &plan, cx, err)?;
+    let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
+    session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
+}
+
+/// Plans a batch. Reports all problems at once, including those of `lanes.json`.
+fn planned(mut batch: Batch, site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Loaded, Failure> {
+    batch.postpone(&session::pauses(site));
+    match (batch.plan(), Kept::require_groups(cx, site)) {
+        (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
+        (Ok(_), Err(failure)) => Err(failure),
+        (Err(rejection), Ok(_)) => Err(rejected(&rejection, cx)),
+        (Err(rejection), Err(of_file)) => {
+            let mut failure = rejected(&rejection, cx);
+            failure.problems.extend(of_file.problems);
+            Err(failure)
+        }
+    }
+}
+
+/// Tells what is odd about the briefs, what failed before, and what is left alone.
+fn tell_oddities(
+    batch: &Batch,
+    plan: &Plan,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    for remark in &batch.remarks {
+        cx.note(err, &format!("{} {}: {}", cx.err.warn("warning:"), remark.place, remark.text))?;
+    }
+    for one in &batch.failed {
+        let said = words::failed(one);
+        cx.note(err, &format!("{} failed before ({said}): trying again", one.id.dir_name()))?;
+    }
+    for left in LeftAlone::all(batch, plan, cx) {
+        let said = format!("{} is left alone: {}", left.id.dir_name(), printable(&left.why));
+        cx.note(err, &format!("{} {said}", cx.err.warn("warning:")))?;
+        if let Some(hint) = &left.hint {
+            cx.note(err, &format!("hint: {}", printable(hint)))?;
+        }
+    }
+    Ok(())
 }
 
 /// The bundles, their plan, and the planning groups.

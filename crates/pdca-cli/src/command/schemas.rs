@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_migrate, config_show, demo, forecast, gates, guard, init, integrate, publish, queue,
-    resolve, run, signoff, status, verify, why,
+    config_migrate, config_show, demo, flow, forecast, gates, guard, init, integrate, publish,
+    queue, resolve, run, signoff, status, verify, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -27,6 +27,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<config_migrate::MigrateReport>(),
         one::<demo::DemoReport>(),
         one::<pdca_doctor::Examination>(),
+        one::<flow::output::FlowDocument>(),
+        one::<flow::output::FlowDryRun>(),
         one::<forecast::Forecast>(),
         one::<gates::Gated>(),
         one::<guard::Judgement>(),

@@ -80,6 +80,13 @@ enum CharacterArg {
     Hygiene,
 }
 
+impl Args {
+    /// Returns true if an export is named.
+    pub(super) fn has_source(&self) -> bool {
+        self.from_csv.is_some() || self.from_gh.is_some()
+    }
+}
+
 impl CharacterArg {
     fn character(self) -> Character {
         match self {

@@ -235,6 +235,8 @@ pub(super) struct StatusReport {
     strangers: Vec<Odd>,
     /// What the calls of leaves cost, over all bundles.
     cost: CostTotal,
+    /// How much waits for sign-off, and how much may before `pdca flow` holds builds back.
+    pace: pdca_flow::Pace,
     next: Next,
     #[serde(skip)]
     overview: WorkspaceSnapshot,
@@ -290,7 +292,9 @@ impl StatusReport {
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
         let next = super::next::next(cx, &overview);
         let bill = bill(&overview);
+        let pace = overview.pace(&cx.workspace()?.config.flow);
         Ok(Self {
+            pace,
             cost: bill.sum(),
             bill,
             runs: std::mem::take(&mut overview.runs),
@@ -314,6 +318,12 @@ impl Report for StatusReport {
             writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
         }
         list::show_all(cx, &self.overview, &self.runs, &self.bill, out)?;
+        let is_held = self.overview.entries.iter().any(Entry::can_go_on);
+        if let Some(reason) = self.pace.reason().filter(|_| is_held) {
+            let by = cx.out.faint("# by `pdca flow`; `pdca batch` builds all the same");
+            let text = format!("builds are held back: {reason}");
+            writeln!(out, "{}   {by}", cx.out.warn(text))?;
+        }
         if self.with_next {
             next_line(cx, &self.next, out)?;
         }

@@ -90,6 +90,8 @@ impl Driver<'_> {
             watched: BTreeMap::new(),
             heard,
             looks: Looks::default(),
+            in_flight: 0,
+            is_paced: false,
             short: short(self.config),
             stopped: None,
             accepted: batch.accepted(),
@@ -193,6 +195,10 @@ struct BatchHost<'d> {
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<Drifted>,
     looks: Looks,
+    /// The bundles that are being worked on.
+    in_flight: usize,
+    /// Set while lanes wait for the person.
+    is_paced: bool,
     /// Set while the disk is below its floor.
     short: Option<Short>,
     stopped: Option<Stop>,
@@ -456,6 +462,30 @@ impl BatchHost<'_> {
         self.short = short;
     }
 
+    /// Returns whether so much waits for the person, or soon will, that nothing new is started.
+    fn is_ahead(&self) -> bool {
+        let Some(pace) = self.driver.config.pace else { return false };
+        let unsigned = self.watched.len() + self.in_flight;
+        u32::try_from(unsigned).unwrap_or(u32::MAX).saturating_add(pace.elsewhere)
+            >= pace.max_unsigned
+    }
+
+    /// Says once that lanes wait for the person, and not for something else.
+    fn look_at_pace(&mut self) {
+        let is_ahead = self.is_ahead();
+        if is_ahead && !self.is_paced && !self.watched.is_empty() {
+            let text = format!(
+                "{} wait for sign-off: no more bundles are started until some are decided",
+                self.watched.len()
+            );
+            if let Some(bundle) = self.batch.bundles.first() {
+                self.driver.tell(bundle, EventKind::notice(WarningCode::Paced, text));
+            }
+            self.is_paced = true;
+        }
+        self.is_paced &= is_ahead;
+    }
+
     fn tell(&self, id: &BundleId, lane: Option<u32>, what: EventKind) {
         self.driver.events.emit(Scope::Bundle(id.clone()), lane, what);
     }
@@ -467,6 +497,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     }
 
     fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {
+        self.in_flight += 1;
         let chain = self.chains.get(id).copied().unwrap_or(1);
         self.tell(id, lane, EventKind::Dispatched { chain, resumed });
     }
@@ -501,6 +532,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         id: &BundleId,
         result: Result<Result<BandEnd, BeatError>, Panicked>,
     ) -> Completion {
+        self.in_flight = self.in_flight.saturating_sub(1);
         let result = result.unwrap_or_else(|Panicked(said)| {
             self.tell(
                 id,
@@ -525,6 +557,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         self.hear_the_run();
         self.listen_for_bases();
         self.look_for_room();
+        self.look_at_pace();
         news.extend(self.decisions(last));
         news
     }
@@ -532,6 +565,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     fn is_stopped(&self) -> bool {
         self.driver.cancel.is_cancelled()
             || self.short.is_some()
+            || self.is_ahead()
             || self.is_refused()
             || self.driver.config.breaker.any_signed_out().is_some()
             || self.driver.run_cost_reached().is_some()

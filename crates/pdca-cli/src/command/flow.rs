@@ -1,0 +1,169 @@
+//! `pdca flow`: the whole cycle as one command, with the person only where a person is due.
+//!
+//! What comes next is decided by [`pdca_flow::next`] from the files; this module says how each step is done. Each is a
+//! command that could have been typed: `select`, `signoff`, `integrate`, `publish`, `act review`.
+
+mod budget;
+mod host;
+pub(super) mod output;
+mod person;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use pdca_flow::{FlowEnd, FlowReport, Notice, NoticeKind, Standing, next};
+use pdca_leaves::Role;
+use pdca_process::Cancel;
+use pdca_state::BundleId;
+
+use self::budget::FlowRecord;
+use self::host::Tracks;
+use self::output::{FlowDocument, FlowDryRun};
+use self::person::AtTerminal;
+use super::run::DriveArgs;
+use super::select;
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::report::{Format, Response, render};
+use crate::session::{self, Interrupts};
+
+/// Carry issues through the whole cycle, with you only where a person is due
+///
+/// Drafts go to a planning session with [leaves.planner], planned bundles to the lanes, finished ones to your sign-off as
+/// soon as they wait, accepted ones are integrated or published as `after_accept` in [flow] says, and the lanes go on
+/// building meanwhile. No new bundle is started while more wait for you than `max_unsigned` in [flow], or than you decide in
+/// an hour. With `--act` a look back follows at the end.
+///
+/// After a stop or a kill the same command goes on. Without a terminal it stops where you are due, with exit code 3 and the
+/// next command.
+///
+/// Exit codes: 0 everything is done, 3 a person has to decide, 4 nothing to do, 103 a budget is spent, 130 interrupted;
+/// others as `pdca batch` and `pdca integrate` have them.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+#[command(after_long_help = "\
+Examples:
+  pdca flow                                       # everything that is not finished
+  pdca flow 12 15 20 --lanes 3
+  pdca flow --from-csv export.csv --limit 12 --act
+  pdca flow --dry-run                             # what would come next
+
+The keys of [flow] and [notify] are in `pdca help config`; docs/guide/flow.md describes a day with it.")]
+pub(crate) struct Args {
+    /// The bundles; all unfinished ones if none is named
+    #[arg(value_name = "ID")]
+    ids: Vec<IdArg>,
+
+    /// At the end, review the finished cycles and record what the process learns
+    #[arg(long)]
+    act: bool,
+
+    #[command(flatten)]
+    drive: DriveArgs,
+
+    #[command(flatten)]
+    select: select::Args,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
+    let scope = scope(args, cx)?;
+    if args.select.has_source() {
+        select_drafts(args, cx, err)?;
+    }
+    let config = &cx.workspace()?.config;
+    let standing = Standing {
+        has_terminal: cx.may_ask(),
+        can_plan: can_plan(cx)?,
+        act: args.act,
+        ..Standing::default()
+    };
+    let cancel = Cancel::new();
+    let tracks = Tracks::new(cx, scope, args, cancel.clone());
+    if cx.globals.dry_run {
+        use pdca_flow::FlowHost as _;
+        let facts = tracks.facts(false)?;
+        let moves = next(&facts, &standing);
+        return Ok(Response::done(FlowDryRun::of(facts, moves, config.flow)));
+    }
+    let record = FlowRecord::begin(cx)?;
+    let signals = Interrupts::listen(&cancel)?;
+    let mut person = AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false };
+    let finished = person.finish_planning();
+    let mut report = pdca_flow::run(&tracks, &mut person, standing);
+    person.flush();
+    let planned = std::mem::take(&mut person.planned);
+    signals.close();
+    report.failures.splice(0..0, finished.err());
+    if !matches!(report.end, FlowEnd::Interrupted) {
+        record.end()?;
+    }
+    let document = FlowDocument::of(cx, &report, planned)?;
+    tracks.tell(&Notice { ids: Vec::new(), ..document.notice(NoticeKind::RunEnded, cx)? });
+    tracks.notifier.finish();
+    AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false }.flush();
+    let (exit, failure) = conclude(report);
+    Ok(Response::new(document, exit).failed(failure))
+}
+
+/// Returns the exit code, and the gravest failure with those after it.
+fn conclude(report: FlowReport<Failure>) -> (Exit, Option<Failure>) {
+    let exit = match report.end {
+        FlowEnd::NeedsYou { .. } => Exit::Waiting,
+        FlowEnd::Done if report.steps == 0 => Exit::NothingToDo,
+        FlowEnd::Done => Exit::Done,
+        FlowEnd::Interrupted => Exit::Interrupted,
+    };
+    let mut failures = report.failures;
+    if matches!(report.end, FlowEnd::Interrupted) && failures.is_empty() {
+        let failure = Failure::new(Exit::Interrupted, "interrupted")
+            .hint("what is on disk is whole; the same command goes on");
+        return (exit, Some(failure));
+    }
+    failures.sort_by_key(|failure| failure.exit != Exit::Interrupted);
+    let mut failures = failures.into_iter();
+    let first = failures.next().map(|mut first| {
+        first.problems.extend(failures.flat_map(|failure| failure.problems));
+        first
+    });
+    (exit, first)
+}
+
+/// Returns the bundles that were named.
+fn scope(args: &Args, cx: &Context<'_>) -> Result<Option<BTreeSet<BundleId>>, Failure> {
+    if args.ids.is_empty() {
+        return Ok(None);
+    }
+    // An export may bring those that do not exist yet.
+    if args.select.has_source() {
+        return args.ids.iter().map(IdArg::parse).collect::<Result<_, _>>().map(Some);
+    }
+    let bundles = cx.require_bundles(&args.ids)?;
+    Ok(Some(bundles.iter().map(|bundle| bundle.id().clone()).collect()))
+}
+
+/// Returns whether a planner is configured that can be called here.
+fn can_plan(cx: &Context<'_>) -> Result<bool, Failure> {
+    let workspace = cx.workspace()?;
+    let environment = cx.env.environment();
+    let is_there = pdca_config::has_leaf(workspace, Role::Planner, environment)?;
+    let leaf = workspace.config.leaves.of(Role::Planner);
+    Ok(is_there && (cx.may_ask() || leaf.is_some_and(|leaf| !leaf.interactive)))
+}
+
+/// Turns an export into drafts; one whose drafts exist is no error.
+fn select_drafts(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+    let response = select::run(&args.select, cx, err)?;
+    if cx.globals.format() == Format::Text && !cx.globals.quiet {
+        render(&response, cx, err)?;
+    }
+    match response.failure {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}
+
+/// Returns the configuration of the driver with a terminal that only sessions have.
+fn session_config(cx: &Context<'_>) -> Result<pdca_driver::WorkspaceConfig, Failure> {
+    session::driver_config(cx)
+}

@@ -1,0 +1,253 @@
+//! The tracks without a person: batches over the lanes, and the delivery of accepted changes.
+//!
+//! They print nothing to the terminal, which a session may have. What they say is collected, and written by the person's
+//! thread between sessions.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
+use pdca_flow::{FlowFacts, FlowHost, FlowStep, Notice, NoticeKind, Notifier};
+use pdca_process::Cancel;
+use pdca_state::BundleId;
+
+use super::{Args, budget, output};
+use crate::command::run::{DriveArgs, drive_unasked, first_failure, stopped};
+use crate::command::subcommand;
+use crate::context::{Context, Globals};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::{ProcessEnv, Terminal};
+use crate::report::{Format, render};
+use crate::session;
+use crate::style::Palette;
+
+/// The most that is kept of what tracks say during one session.
+const MAX_KEPT: usize = 1 << 20;
+
+/// The tracks of a flow.
+pub(super) struct Tracks<'a> {
+    /// The environment without a terminal, which belongs to the person.
+    env: ProcessEnv,
+    globals: Globals,
+    palettes: (Palette, Palette),
+    /// For facts. Its configuration is that from the start, so that an edit in the middle does not end a flow.
+    looking: Mutex<Context<'a>>,
+    scope: Option<BTreeSet<BundleId>>,
+    act: bool,
+    drive: DriveArgs,
+    cancel: Cancel,
+    said: Mutex<Vec<u8>>,
+    pub(super) notifier: Notifier,
+}
+
+impl<'a> Tracks<'a> {
+    pub(super) fn new(
+        cx: &Context<'a>,
+        scope: Option<BTreeSet<BundleId>>,
+        args: &Args,
+        cancel: Cancel,
+    ) -> Self {
+        let notify = cx.workspace().map(|workspace| workspace.config.notify.clone());
+        Self {
+            env: ProcessEnv {
+                terminal: Terminal { width: cx.env.terminal.width, ..Terminal::default() },
+                ..cx.env.clone()
+            },
+            globals: cx.globals.clone(),
+            palettes: (cx.out, cx.err),
+            looking: Mutex::new(Context::new(cx.env, cx.globals.clone())),
+            scope,
+            act: args.act,
+            drive: args.drive.clone(),
+            cancel,
+            said: Mutex::default(),
+            notifier: Notifier::new(notify.unwrap_or_default()),
+        }
+    }
+
+    /// Takes what the tracks said since the last call.
+    pub(super) fn take_said(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells the command of `[notify]`, and the terminal where it knows how to show it.
+    pub(super) fn tell(&self, notice: &Notice) {
+        if !self.notifier.tell(notice) {
+            return;
+        }
+        let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_wanted = looking.workspace().is_ok_and(|workspace| workspace.config.notify.terminal);
+        let (program, term) = (looking.env.var_text("TERM_PROGRAM"), looking.env.var_text("TERM"));
+        let shown = pdca_flow::osc9(program, term, &notice.text);
+        if let Some(shown) = shown.filter(|_| is_wanted && looking.env.terminal.stderr) {
+            self.say(shown.as_bytes());
+        }
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(bytes);
+        let over = said.len().saturating_sub(MAX_KEPT);
+        if over > 0 {
+            said.drain(..over);
+        }
+    }
+
+    /// Returns a context of a track, which has no terminal.
+    fn context(&self) -> Context<'_> {
+        let mut cx = Context::new(&self.env, self.globals.clone());
+        (cx.out, cx.err) = self.palettes;
+        cx
+    }
+
+    /// Returns the configuration of a batch: at the person's pace, and within what is left of the budget.
+    fn site(&self, cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
+        let config = session::driver_config(cx)?;
+        let snapshot = session::snapshot(cx)?;
+        let settings = cx.workspace()?.config.flow;
+        let pace = snapshot.pace(&settings);
+        let elsewhere = self.scope.as_ref().map_or(0, |scope| {
+            let facts = snapshot.flow_facts(None, &settings);
+            facts.unsigned.iter().filter(|id| !scope.contains(*id)).count()
+        });
+        let elsewhere = u32::try_from(elsewhere).unwrap_or(u32::MAX);
+        let pace = pace.cap().map(|max_unsigned| PaceLimit { max_unsigned, elsewhere });
+        Ok(WorkspaceConfig { pace, limits: budget::left(&config), ..config })
+    }
+
+    /// Runs a command line as part of the flow. What it reports goes where progress goes.
+    fn command(&self, words: &[&str]) -> Result<Exit, Failure> {
+        let cx = self.context();
+        let mut err = Saying(self);
+        let response = subcommand(words, &cx, &mut err)?;
+        if cx.globals.format() == Format::Text && !cx.globals.quiet {
+            render(&response, &cx, &mut err)?;
+        }
+        response.failure.map_or(Ok(response.exit), Err)
+    }
+
+    fn notice(&self, kind: NoticeKind, text: String, ids: &[BundleId], next: &str) -> Notice {
+        let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = looking.workspace().map(|workspace| workspace.root.to_string());
+        Notice {
+            schema: 1,
+            kind,
+            text,
+            workspace: root.unwrap_or_default(),
+            ids: ids.iter().map(ToString::to_string).collect(),
+            next: Some(next.to_owned()),
+        }
+    }
+}
+
+/// Collects what a track says.
+struct Saying<'t, 'a>(&'t Tracks<'a>);
+
+impl Write for Saying<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.say(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FlowHost for Tracks<'_> {
+    type Failure = Failure;
+
+    fn facts(&self, is_building: bool) -> Result<FlowFacts, Failure> {
+        let cx = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = cx.workspace()?.config.flow;
+        let snapshot = session::snapshot_at_work(&cx)?;
+        let mut facts = snapshot.flow_facts(self.scope.as_ref(), &settings);
+        if is_building {
+            facts.buildable.clear();
+        }
+        let is_quiet = facts.buildable.is_empty()
+            && facts.unsigned.is_empty()
+            && facts.drafts.is_empty()
+            && facts.undelivered.is_empty();
+        // Reading all cycles takes long, and nobody looks back before the rest is done.
+        facts.act_due =
+            self.act && is_quiet && !is_building && pdca_act_log::is_due(cx.workspace()?)?;
+        Ok(facts)
+    }
+
+    fn build(&self) -> Result<(), Failure> {
+        let cx = self.context();
+        let mut err = Saying(self);
+        let site = self.site(&cx)?;
+        let batched = drive_unasked(&site, self.scope.as_ref(), &self.drive, &cx, &mut err)?;
+        let is_capped = |result: &Result<_, BeatError>| {
+            matches!(result, Err(BeatError::Capped { .. } | BeatError::Cost(_)))
+        };
+        let failure = match &batched.stopped {
+            Some(stop) => Some(stopped(stop)),
+            None if batched.driven.iter().any(|(_, result)| is_capped(result)) => {
+                first_failure(batched)
+            }
+            None => None,
+        };
+        match failure {
+            None => Ok(()),
+            Some(failure) => {
+                let text = failure.problems.first().map(|problem| problem.what.clone());
+                let text = text.unwrap_or_else(|| "the batch stopped".to_owned());
+                self.tell(&self.notice(NoticeKind::Blocked, text, &[], "pdca status"));
+                Err(failure)
+            }
+        }
+    }
+
+    fn deliver(&self, ids: &[BundleId]) -> Result<(), Failure> {
+        let after = self.context().workspace()?.config.flow.after_accept;
+        let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let names = names.iter().map(String::as_str);
+        let mut exits = Vec::new();
+        if after.publishes() {
+            let words: Vec<&str> = std::iter::once("publish").chain(names.clone()).collect();
+            exits.push(self.command(&words)?);
+        }
+        if after.integrates() {
+            // Named changes alone could lack what they stand on; without a scope all that is accepted goes.
+            let named = names.filter(|_| self.scope.is_some());
+            let words: Vec<&str> = std::iter::once("integrate").chain(named).collect();
+            exits.push(self.command(&words)?);
+        }
+        if exits.contains(&Exit::CombinationRed) {
+            let text = "a change is red together with others and is held".to_owned();
+            self.tell(&self.notice(NoticeKind::Culprit, text, ids, "pdca status"));
+        }
+        if exits.contains(&Exit::RecoveryBlocked) || exits.contains(&Exit::MergeConflict) {
+            let text = "accepted changes cannot be delivered by themselves".to_owned();
+            self.tell(&self.notice(NoticeKind::Blocked, text, ids, "pdca status"));
+        }
+        Ok(())
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn needs_you(&self, step: &FlowStep) {
+        let (text, ids, next) = output::needs(step);
+        self.notifier.forget(NoticeKind::NeedsYou);
+        self.tell(&self.notice(NoticeKind::NeedsYou, text, &ids, next));
+    }
+
+    fn stop(&self) {
+        self.cancel.cancel();
+        // Batches and deliveries listen for signals of their own.
+        let _sent =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+    }
+
+    fn panicked(&self, said: String) -> Failure {
+        Failure::unexpected(format!("a track of the flow panicked: {said}"))
+            .hint("what is on disk is whole; the same command goes on")
+    }
+}

@@ -1,0 +1,229 @@
+//! The person's track: planning sessions, sign-off, the look back. One at a time, with the terminal.
+
+use std::io::Write;
+
+use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
+use pdca_events::WarningCode;
+use pdca_flow::{Person, Visit};
+use pdca_leaves::{LeafError, Role};
+use pdca_state::{Bundle, BundleId, Overall, State};
+
+use super::host::Tracks;
+use super::session_config;
+use crate::command::{has_command, subcommand};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::report::{Format, render};
+use crate::session;
+use crate::style::printable;
+
+/// The person at the terminal.
+pub(super) struct AtTerminal<'p, 'c, 'a> {
+    pub(super) cx: &'p Context<'c>,
+    pub(super) err: &'p mut dyn Write,
+    pub(super) tracks: &'p Tracks<'a>,
+    /// What became of briefs.
+    pub(super) planned: Vec<PlannedBrief>,
+    /// A notification that failed was told.
+    pub(super) is_warned: bool,
+}
+
+impl AtTerminal<'_, '_, '_> {
+    /// Writes what the tracks said meanwhile.
+    pub(super) fn flush(&mut self) {
+        let said = self.tracks.take_said();
+        // With the terminal gone nothing can be shown; the exit code still tells the result.
+        let _shown = self.err.write_all(&said).and_then(|()| self.err.flush());
+        let failures = self.tracks.notifier.failures();
+        if let Some(why) = failures.first().filter(|_| !self.is_warned) {
+            self.is_warned = true;
+            let text = format!("`cmd` of [notify] failed, and nobody was told: {}", printable(why));
+            drop(self.cx.warn(self.err, WarningCode::NotNotified, text));
+        }
+    }
+
+    /// Publishes the briefs of a planning session whose driver died after it.
+    pub(super) fn finish_planning(&mut self) -> Result<(), Failure> {
+        let site = session_config(self.cx)?;
+        let finished = session::work(self.cx, &site, None, self.err, finish_plan_session)?;
+        let briefs = finished.map_err(|error| unplanned(&error))?;
+        self.tell_briefs(&briefs)?;
+        self.planned.extend(briefs);
+        Ok(())
+    }
+
+    fn tell_briefs(&mut self, briefs: &[PlannedBrief]) -> Result<(), Failure> {
+        for PlannedBrief { id, end } in briefs {
+            let text = match end {
+                BriefEnd::Planned => format!("{} is planned", id.dir_name()),
+                BriefEnd::Draft { missing } => {
+                    let missing = missing.join(", ");
+                    format!("{} is still a draft: {missing} not filled in", id.dir_name())
+                }
+                BriefEnd::Unchanged => format!("{} was left as it was", id.dir_name()),
+                BriefEnd::Refused { why } => {
+                    let kept = pdca_driver::refused_session(&session_config(self.cx)?);
+                    let why = printable(why);
+                    let kept = self.cx.show(&kept).to_owned();
+                    format!("the brief of {id} was not taken: {why}; it is kept in {kept}")
+                }
+            };
+            self.cx.note(self.err, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a command line of this program, and shows what it reports.
+    fn command(&mut self, words: &[&str]) -> Result<Exit, Failure> {
+        let response = subcommand(words, self.cx, self.err)?;
+        if self.cx.globals.format() == Format::Text {
+            render(&response, self.cx, self.err)?;
+        }
+        match response.failure {
+            Some(failure) => Err(failure),
+            None => Ok(response.exit),
+        }
+    }
+
+    /// Asks the sign-off leaf about one bundle. A leaf ticks nothing: what is open is asked here, one by one.
+    fn ask_about(&mut self, id: &BundleId) -> Result<(), Failure> {
+        let refused = match self.command(&["signoff", id.as_ref(), "ask"]) {
+            Ok(_) => return Ok(()),
+            Err(failure) if failure.exit == Exit::Usage => failure,
+            Err(failure) => return Err(failure),
+        };
+        let open = self.open_items(id)?;
+        if open.is_empty() {
+            // A proposal that the rules refuse is shown, and the bundle waits on.
+            return Ok(refused.render(self.cx.err, &self.cx.env.cwd, self.err)?);
+        }
+        for item in &open {
+            let question = format!("{id}: {} — decided?", printable(item));
+            if !self.cx.ask(&question, self.err)? {
+                return Ok(());
+            }
+        }
+        self.command(&["signoff", id.as_ref(), "clear", "all"])?;
+        self.command(&["signoff", id.as_ref(), "accept"]).map(drop)
+    }
+
+    /// Returns what is open in §6, if nothing but that is in the way of an acceptance.
+    fn open_items(&self, id: &BundleId) -> Result<Vec<String>, Failure> {
+        let snapshot = self.cx.workspace()?.require_bundle(id)?.load()?;
+        let is_green = snapshot.gates.as_ref().is_none_or(|gates| gates.overall == Overall::Pass);
+        let summary = snapshot.summary.as_ref().filter(|_| is_green);
+        Ok(summary.map(crate::command::queue::open_texts).unwrap_or_default())
+    }
+
+    /// Returns the bundles of `ids` that still wait for sign-off.
+    fn undecided(&self, ids: &[BundleId]) -> Result<Vec<BundleId>, Failure> {
+        let workspace = self.cx.workspace()?;
+        let mut left = Vec::new();
+        for id in ids {
+            let state = workspace.require_bundle(id)?.glance()?.state;
+            if state == State::AwaitingSignoff {
+                left.push(id.clone());
+            }
+        }
+        Ok(left)
+    }
+}
+
+impl Person<Failure> for AtTerminal<'_, '_, '_> {
+    fn plan(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+        session::require_leaf(self.cx, Role::Planner)?;
+        let workspace = self.cx.workspace()?;
+        let site = session_config(self.cx)?;
+        let mut taken = Vec::new();
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for id in ids {
+            let bundle = workspace.require_bundle(id)?;
+            // One that another process holds is being edited there.
+            let Ok(held) = site.locks().take(id) else { continue };
+            if bundle.glance().is_ok_and(|seen| seen.state == State::Unplanned) {
+                taken.push(held);
+                bundles.push(bundle);
+            }
+        }
+        let names: Vec<&str> = bundles.iter().map(|bundle| bundle.id().as_ref()).collect();
+        self.cx.note(self.err, &format!("planning session: {}", names.join(", ")))?;
+        let template =
+            ("templates/brief.md.tpl".into(), pdca_draft::load_template(workspace)?.into_bytes());
+        let session = session::work(self.cx, &site, None, self.err, |driver| {
+            plan_session(driver, &bundles, vec![template])
+        })?;
+        let session = session.map_err(|error| unplanned(&error))?;
+        drop(taken);
+        for id in &session.resumed {
+            let text = format!("{} went on from a session that was cut short", id.dir_name());
+            self.cx.note(self.err, &text)?;
+        }
+        self.tell_briefs(&session.briefs)?;
+        let is_left = |id: &&BundleId| {
+            let brief = session.briefs.iter().find(|brief| brief.id == **id);
+            brief.is_none_or(|brief| brief.end != BriefEnd::Planned)
+        };
+        let left = ids.iter().filter(is_left).cloned().collect();
+        self.planned.extend(session.briefs);
+        match session.failure {
+            Some(error) => {
+                unplanned(&error).render(self.cx.err, &self.cx.env.cwd, self.err)?;
+                Ok(Visit { left, is_over: false })
+            }
+            None => Ok(Visit { left, is_over: false }),
+        }
+    }
+
+    fn sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+        let workspace = self.cx.workspace()?;
+        let environment = self.cx.env.environment();
+        let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
+        if pdca_config::has_leaf(workspace, Role::Signoff, environment)? {
+            session::require_leaf(self.cx, Role::Signoff)?;
+            for id in ids {
+                self.flush();
+                self.ask_about(id)?;
+            }
+        } else if has_command("review") {
+            let words: Vec<&str> = std::iter::once("review").chain(names).collect();
+            self.command(&words)?;
+        } else {
+            let text = format!("waiting for your sign-off: {}", names.join(", "));
+            self.cx.note(self.err, &text)?;
+        }
+        Ok(Visit { left: self.undecided(ids)?, is_over: false })
+    }
+
+    fn act(&mut self) -> Result<(), Failure> {
+        let workspace = self.cx.workspace()?;
+        let environment = self.cx.env.environment();
+        if pdca_config::has_leaf(workspace, Role::Act, environment)? {
+            session::require_leaf(self.cx, Role::Act)?;
+            self.command(&["act", "review"]).map(drop)
+        } else {
+            self.command(&["act", "log"])?;
+            if self.cx.globals.yes || self.cx.ask("Append this to the Act log?", self.err)? {
+                self.command(&["act", "log", "--record"])?;
+            }
+            Ok(())
+        }
+    }
+
+    fn idle(&mut self) {
+        self.flush();
+    }
+}
+
+/// Explains why there was no planning session.
+fn unplanned(error: &BeatError) -> Failure {
+    let exit = match error {
+        BeatError::Interrupted => Exit::Interrupted,
+        BeatError::Leaf { source, .. } if matches!(**source, LeafError::NoTerminal { .. }) => {
+            Exit::Usage
+        }
+        _ => Exit::Unexpected,
+    };
+    Failure::from_error(exit, error)
+        .hint("what it left is kept for the next session; `pdca flow` goes on")
+}

@@ -1,0 +1,283 @@
+//! One planning session over several issues: each brief counts by itself.
+//!
+//! 1. The digests of the briefs are recorded before the planner starts, so that a brief that a person edits meanwhile is
+//!    not overwritten.
+//! 2. When the planner has ended, in whatever way, the record says so. A driver that dies from here on costs no second
+//!    session: the next one publishes the rest.
+//! 3. Each brief is published by itself. What cannot be taken is named and kept beside the session.
+//! 4. The session is removed. One that was cut short before step 2 may have half a sentence in a brief, so nothing of it is
+//!    published; the next session starts from it.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_leaves::{
+    Call, CallFacts, Inputs, LeafError, LeafEvent, Mode, Role, WallClock, call, left_briefs,
+};
+use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
+use serde::{Deserialize, Serialize};
+
+use crate::config::WorkspaceConfig;
+use crate::gate_lines::gate_lines;
+use crate::guard::{relieve_guard, stand_guard};
+use crate::interactive::{leaf_failure, own_places};
+use crate::run_bundle::{BeatError, Driver};
+use pdca_events::EventKind;
+use pdca_journal::{Point, When};
+
+const MAX_RECORD: u64 = 1 << 20;
+
+/// The result of a planning session.
+#[derive(Debug)]
+pub struct PlanSession {
+    /// What became of each brief, in the order of the session.
+    pub briefs: Vec<PlannedBrief>,
+    /// The issues that started from what a session left that was cut short.
+    pub resumed: Vec<BundleId>,
+    /// The failure of the planner, which does not void the briefs that it left.
+    pub failure: Option<BeatError>,
+}
+
+/// A brief after a planning session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedBrief {
+    pub id: BundleId,
+    #[serde(flatten)]
+    pub end: BriefEnd,
+}
+
+/// What became of a brief.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "brief", rename_all = "kebab-case")]
+pub enum BriefEnd {
+    /// Published, and complete.
+    Planned,
+    /// Published, and still a draft: these labels are not filled in.
+    Draft { missing: Vec<&'static str> },
+    /// The planner left it as it was.
+    Unchanged,
+    /// Not published.
+    Refused { why: String },
+}
+
+/// The record of a session, in its job directory.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct SessionRecord {
+    /// The digests of the briefs of the bundles when it began.
+    given: BTreeMap<BundleId, String>,
+    ended: bool,
+}
+
+impl SessionRecord {
+    fn path(job: &Utf8Path) -> Utf8PathBuf {
+        job.join("session.json")
+    }
+
+    /// Returns the record of a session that was left; one that cannot be read is none.
+    fn load(job: &Utf8Path) -> Option<Self> {
+        let bytes = files::read_bounded(Self::path(job), MAX_RECORD).ok().flatten()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn store(&self, job: &Utf8Path) -> std::io::Result<()> {
+        fs_err::create_dir_all(job)?;
+        let json = serde_json::to_vec(self).map_err(std::io::Error::other)?;
+        files::replace(Self::path(job), &json)
+    }
+}
+
+fn job_dir(config: &WorkspaceConfig) -> Utf8PathBuf {
+    config.dirs.private().join("plan")
+}
+
+/// Publishes the briefs of a session that ended under a driver that died. Takes the bundles itself.
+pub fn finish_plan_session(cx: &Driver<'_>) -> Result<Vec<PlannedBrief>, BeatError> {
+    let job = job_dir(cx.config);
+    let Some(record) = SessionRecord::load(&job).filter(|record| record.ended) else {
+        return Ok(Vec::new());
+    };
+    let mut briefs = Vec::new();
+    for id in record.given.keys() {
+        let Ok(_taken) = cx.config.locks().take(id) else {
+            let end = BriefEnd::Refused { why: "another process holds the bundle".to_owned() };
+            briefs.push(PlannedBrief { id: id.clone(), end });
+            continue;
+        };
+        briefs.extend(publish(cx, &record, &job, std::slice::from_ref(id))?);
+    }
+    close(cx, &job, &briefs)?;
+    briefs.retain(|brief| brief.end != BriefEnd::Unchanged);
+    Ok(briefs)
+}
+
+/// Has the planner fill in the briefs of these bundles in one session. The caller must hold the bundles, and must have
+/// finished an earlier session.
+///
+/// `templates` are laid out beside the issues.
+pub fn plan_session(
+    cx: &Driver<'_>,
+    bundles: &[Bundle],
+    templates: Vec<(Utf8PathBuf, Vec<u8>)>,
+) -> Result<PlanSession, BeatError> {
+    let job = job_dir(cx.config);
+    let role = Role::Planner;
+    let failed = |source: LeafError| leaf_failure(role, &job, source);
+    let leaf = cx.config.leaves.of(role).filter(|leaf| leaf.mode == Mode::Command);
+    let leaf = leaf.ok_or_else(|| failed(LeafError::NoProgram { role }))?;
+    let mut record = SessionRecord::default();
+    for bundle in bundles {
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        record.given.insert(bundle.id().clone(), sha256_hex(&brief));
+    }
+    let drafts = interrupted(&job, &record);
+    let resumed = drafts.keys().cloned().collect();
+    let mut inputs =
+        Inputs::for_planning(bundles, templates).map_err(|error| failed(error.into()))?;
+    for (id, draft) in drafts {
+        let name = Utf8PathBuf::from(id.dir_name()).join(Artifact::Brief.file_name());
+        inputs.replace(&name, draft);
+    }
+    let jobs = cx.config.jobs();
+    jobs.remove(&job).map_err(BeatError::Own)?;
+    cx.effects.perform("plan-session", || record.store(&job)).map_err(BeatError::Own)?;
+    for bundle in bundles {
+        stand_guard(cx, bundle)?;
+    }
+    let answer = converse(cx, bundles, leaf, &inputs, &job);
+    for bundle in bundles {
+        relieve_guard(cx, bundle)?;
+    }
+    if matches!(answer, Err(LeafError::Cancelled)) || cx.cancel.is_cancelled() {
+        return Err(BeatError::Interrupted);
+    }
+    record.ended = true;
+    cx.effects.perform("plan-ended", || record.store(&job)).map_err(BeatError::Own)?;
+    let ids: Vec<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
+    let briefs = publish(cx, &record, &job, &ids)?;
+    close(cx, &job, &briefs)?;
+    Ok(PlanSession { briefs, resumed, failure: answer.err().map(failed) })
+}
+
+/// Calls the planner, and tells of each bundle that it is being planned.
+fn converse(
+    cx: &Driver<'_>,
+    bundles: &[Bundle],
+    leaf: &pdca_leaves::LeafConfig,
+    inputs: &Inputs,
+    job: &Utf8Path,
+) -> Result<(), LeafError> {
+    let kept = cx.config.kept();
+    let children = cx.config.locks().children();
+    let gates = gate_lines(cx.config, None);
+    let targets = &cx.config.targets;
+    let primary = targets.first().filter(|_| targets.len() == 1).map(|only| only.path.clone());
+    let places = own_places(cx, &kept);
+    let request = Call {
+        facts: CallFacts { gates: gates.as_deref(), ..cx.facts(None) },
+        has_terminal: cx.config.has_terminal,
+        hold: Some(&children),
+        max_memory: cx.config.limits.leaf_memory,
+        breaker: Some(&cx.config.breaker),
+        clock: Some(WallClock { now: cx.config.clock, offset: cx.config.utc_offset }),
+        ..Call::new(
+            leaf,
+            inputs,
+            job,
+            pdca_leaves::CallPaths { primary: primary.as_deref(), ..places },
+        )
+    };
+    let role = Role::Planner.as_str().to_owned();
+    let mut tell = |event| {
+        if let LeafEvent::Started { .. } = event {
+            cx.effects.announce(Point { name: "leaf-started", when: When::After });
+        }
+        let kind = match event {
+            LeafEvent::Attempt { n, of: _ } => {
+                EventKind::LeafBegan { role: role.clone(), attempt: n }
+            }
+            LeafEvent::Ended { ending, held, reused, .. } => EventKind::LeafEnded {
+                role: role.clone(),
+                ending: ending.to_string(),
+                guard: held.to_string(),
+                reused,
+            },
+            LeafEvent::Started { .. }
+            | LeafEvent::Output { .. }
+            | LeafEvent::Throttled { .. }
+            | LeafEvent::Diagnosed { .. }
+            | LeafEvent::NotResumed { .. } => return,
+        };
+        for bundle in bundles {
+            cx.tell(bundle, kind.clone());
+        }
+    };
+    call(&request, &mut tell, cx.cancel).map(drop)
+}
+
+/// Returns the briefs that a session left which was cut short, where nobody changed the bundle since.
+fn interrupted(job: &Utf8Path, now: &SessionRecord) -> BTreeMap<BundleId, Vec<u8>> {
+    let Some(before) = SessionRecord::load(job) else { return BTreeMap::new() };
+    let ids: Vec<BundleId> = before.given.keys().cloned().collect();
+    let mut drafts = BTreeMap::new();
+    for (id, draft) in left_briefs(&ids, job) {
+        let is_same = now.given.get(&id).is_some_and(|digest| before.given[&id] == *digest);
+        if let Ok(draft) = draft
+            && is_same
+            && sha256_hex(&draft) != before.given[&id]
+        {
+            drafts.insert(id, draft);
+        }
+    }
+    drafts
+}
+
+/// Publishes the briefs of these bundles, which the caller holds.
+fn publish(
+    cx: &Driver<'_>,
+    record: &SessionRecord,
+    job: &Utf8Path,
+    ids: &[BundleId],
+) -> Result<Vec<PlannedBrief>, BeatError> {
+    let mut left: BTreeMap<BundleId, _> = left_briefs(ids, job).into_iter().collect();
+    let mut briefs = Vec::new();
+    for id in ids {
+        let bundle = cx.config.dirs.bundles.bundle(id);
+        let present = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let refused = |why: String| BriefEnd::Refused { why };
+        let end = match left.remove(id) {
+            None if present.is_empty() => BriefEnd::Unchanged,
+            None => refused("its brief.md was removed".to_owned()),
+            Some(Err(flaw)) => refused(flaw.to_string()),
+            Some(Ok(brief)) if brief == present => BriefEnd::Unchanged,
+            Some(Ok(_)) if record.given.get(id) != Some(&sha256_hex(&present)) => {
+                refused("its brief was edited during the session".to_owned())
+            }
+            Some(Ok(brief)) => match std::str::from_utf8(&brief) {
+                Err(_) => refused("it is not UTF-8".to_owned()),
+                Ok(text) => {
+                    let missing = Brief::parse(text).missing();
+                    cx.publish(&bundle, Artifact::Brief, &brief)?;
+                    if missing.is_empty() { BriefEnd::Planned } else { BriefEnd::Draft { missing } }
+                }
+            },
+        };
+        briefs.push(PlannedBrief { id: id.clone(), end });
+    }
+    Ok(briefs)
+}
+
+/// Removes the session; one with a brief that was refused is kept under another name.
+fn close(cx: &Driver<'_>, job: &Utf8Path, briefs: &[PlannedBrief]) -> Result<(), BeatError> {
+    let jobs = cx.config.jobs();
+    if briefs.iter().any(|brief| matches!(brief.end, BriefEnd::Refused { .. })) {
+        let aside = refused_session(cx.config);
+        jobs.remove(&aside).map_err(BeatError::Own)?;
+        return fs_err::rename(job, aside).map_err(BeatError::Own);
+    }
+    jobs.remove(job).map_err(BeatError::Own)
+}
+
+/// Returns the directory that keeps the last session with a brief that was refused.
+pub fn refused_session(config: &WorkspaceConfig) -> Utf8PathBuf {
+    config.dirs.private().join("plan.refused")
+}

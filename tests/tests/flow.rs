@@ -1,0 +1,230 @@
+//! `pdca flow` at a pseudo-terminal: from an export to landed and logged, also if it is killed again and again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pdca_e2e::{Ran, Scene, leaf};
+use pdca_testkit::Reply;
+use rustix::process::Signal;
+
+const ISSUES: usize = 12;
+
+/// Fills in every draft of the session, after the person agreed.
+const PLANNER: &str = r#"printf 'plan them? '; read answer; test "$answer" = yes
+for issue in $PDCA_ISSUES; do
+  printf -- "- **Slug:** fix-$issue\n- **Repo + branch target:** team/app @ main\n- **Touches:** file-$issue.txt\n- **Triage verdict:** fix\n" > "issue_$issue/brief.md"
+done"#;
+const BUILDER: &str = "echo \"$1\" > \"file-$1.txt\"";
+const REVIEWER: &str = "printf '| Item | Verdict | Basis |\\n|---|---|---|\\n| C1 | PASS | seen |\\n' > \"$PDCA_OUTPUT\"";
+const SIGNOFF: &str = "printf 'accept it? '; read answer; test \"$answer\" = yes; echo '{\"action\": \"accept\"}' > \"$PDCA_OUTPUT\"";
+const ACT: &str = r#"printf 'look back? '; read answer; test "$answer" = yes
+cp entry-started.md act-entry.md; echo 'Seen.' >> act-entry.md"#;
+
+const CONFIG: &str = "[driver]\nlanes = 2\ngate_base = \"off\"\n\n[integrate]\nland = \"target\"\n\n\
+    [flow]\nmax_unsigned = 4\n\n\
+    [[gates.checks]]\nid = \"T1-there\"\ntier = \"T1\"\ncmd = \"test -f greeting.txt\"\n\n";
+
+/// A workspace with an export of so many issues, and leaves that talk with a person.
+fn scene(more: &str) -> Scene {
+    let talking = |role: &str| leaf(role).replace("prompt_via", "interactive = true\nprompt_via");
+    // A session is about several issues, so there is no id to give.
+    let people = talking("signoff") + &talking("act").replace("{id}", "session");
+    let planner = talking("planner").replace("{id}", "session");
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, &format!("{planner}{people}{CONFIG}{more}"));
+    for (role, script) in [("planner", PLANNER), ("signoff", SIGNOFF), ("act", ACT)] {
+        scene.script(role, script);
+    }
+    let rows: String = (1..=ISSUES).map(|n| format!("{n},issue {n},new\n")).collect();
+    scene.workspace.write("export.csv", format!("id,title,status\n{rows}"));
+    // The branch may move only where nobody has it checked out.
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+    scene
+}
+
+/// A person who agrees to everything.
+fn agreeing() -> Vec<Reply> {
+    let yes = ["plan them? ", "accept it? ", "look back? "].map(|to| Reply { to, with: "yes\n" });
+    let enter = Reply { to: "[Y/n] ", with: "\n" };
+    yes.into_iter().chain([enter]).collect()
+}
+
+const LINE: &str = "exec $PDCA flow --from-csv export.csv --character hygiene --batch b --act";
+
+/// What a flow is about: the state of each bundle, what landed, and what was logged.
+fn outcome(scene: &Scene) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for n in 1..=ISSUES {
+        let file = format!("file-{n}.txt");
+        let landed = scene.repo.try_git(&["show", &format!("main:{file}")]);
+        found.insert(file, String::from_utf8_lossy(&landed.stdout).into_owned());
+        found.insert(format!("state {n}"), scene.state(&n.to_string()));
+    }
+    let commits = scene.repo.git(&["rev-list", "--count", "main"]);
+    found.insert("commits".to_owned(), commits);
+    let log = scene.workspace.read("process/act-log.md");
+    let cycles: Vec<String> =
+        (1..=ISSUES).filter(|n| log.contains(&format!("{n}"))).map(|n| n.to_string()).collect();
+    found.insert("logged".to_owned(), cycles.join(" "));
+    found.insert("entries".to_owned(), log.matches("Seen.").count().to_string());
+    found
+}
+
+/// The builders that were started, sorted.
+fn builders(scene: &Scene) -> Vec<String> {
+    let mut calls: Vec<String> =
+        scene.ended().into_iter().filter(|call| call.starts_with("builder ")).collect();
+    calls.sort();
+    calls
+}
+
+#[test]
+fn twelve_issues_go_from_an_export_to_landed_and_logged_however_often_it_is_killed() {
+    let calm = scene("");
+    let mut pty = calm.at_terminal(&[], LINE, agreeing());
+    assert_eq!(pty.wait(), 0, "{}", pty.shown());
+    let expected = outcome(&calm);
+    for n in 1..=ISSUES {
+        assert_eq!(expected[&format!("file-{n}.txt")], format!("{n}\n"));
+        assert_eq!(expected[&format!("state {n}")], "COMPLETE");
+    }
+    assert_eq!((expected["commits"].trim(), expected["entries"].as_str()), ("13", "1"));
+    assert_eq!(builders(&calm).len(), ISSUES);
+
+    let killed = scene("");
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut kills = 0;
+    let code = loop {
+        let mut flow = killed.at_terminal(&[], LINE, agreeing());
+        if kills == 10 {
+            break (flow.wait(), flow.shown());
+        }
+        // A moment that is not known beforehand: so many leaves later, give or take.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let (calls, more) =
+            (killed.calls().len(), usize::try_from(random % 7).expect("it is small"));
+        let pause = Duration::from_millis(random >> 8 & 0x7f);
+        let pid = flow.pid();
+        let is_over = || rustix::process::test_kill_process(pid).is_err();
+        killed.wait_until("leaves were called", |scene| {
+            scene.calls().len() >= calls + more || scene.calls().len() >= 50 || is_over()
+        });
+        std::thread::park_timeout(pause);
+        let _killed = rustix::process::kill_process(pid, Signal::KILL);
+        flow.wait();
+        kills += 1;
+        killed.wait_until("nobody is left", |scene| scene.processes().is_empty());
+    };
+    assert!(matches!(code.0, 0 | 4), "{code:?}");
+    assert_eq!(outcome(&killed), expected);
+    // A builder that came to its end is never paid again.
+    assert_eq!(builders(&killed), builders(&calm));
+    assert!(!killed.workspace.has(".pdca/flow.json"), "the flow has ended");
+}
+
+#[test]
+fn without_a_terminal_it_builds_what_it_can_and_stops_with_the_next_command() {
+    let scene = scene("");
+    let ran = scene.pdca(&["flow", "--from-csv", "export.csv", "--json"]).expect(3);
+    let said = ran.json();
+    assert_eq!(
+        (&said["end"], &said["drafts"].as_array().map(Vec::len)),
+        (&"needs-you".into(), &Some(ISSUES))
+    );
+    assert_eq!(scene.calls(), [""; 0], "an interactive planner is not started");
+    for id in ["1", "2", "3", "4", "5", "6"] {
+        scene.brief(id, &[("Touches", &format!("file-{id}.txt"))]);
+    }
+    let said = scene.pdca(&["flow", "--json"]).expect(3).json();
+    let unsigned = said["unsigned"].as_array().expect("a list").len();
+    assert_eq!(unsigned, 4, "builds are held back at max_unsigned: {said}");
+    assert_eq!(said["next"], "pdca queue");
+    let status = scene.pdca(&["status"]).expect(0).out;
+    assert!(status.contains("builds are held back: 4 wait for sign-off"), "{status}");
+    scene.paste("pdca queue").expect(0);
+    // A decision lets the next one start.
+    for id in ["1", "2"] {
+        scene.accept(id);
+    }
+    let said = scene.pdca(&["flow", "--json"]).expect(3).json();
+    assert_eq!(said["unsigned"].as_array().map(Vec::len), Some(4));
+    assert_eq!(said["landed"], serde_json::json!(["1", "2"]));
+    assert_eq!(builders(&scene).len(), 6);
+}
+
+#[test]
+fn a_dry_run_says_what_would_come_next_and_changes_nothing() {
+    let scene = scene("");
+    scene.brief("7", &[]);
+    let before = scene.results();
+    let ran = scene.pdca(&["flow", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&ran["build"], &ran["person"]), (&serde_json::json!(["7"]), &"wait".into()));
+    assert_eq!(scene.results(), before);
+    assert_eq!(scene.calls(), [""; 0]);
+    let nothing: Ran = Scene::new("").pdca(&["flow"]);
+    nothing.expect(4);
+}
+
+#[test]
+fn each_change_is_notified_once_and_a_hanging_command_delays_nothing() {
+    let told = "[notify]\ncmd = 'cat >> told'\n";
+    let scene = scene(told);
+    scene.brief("7", &[]);
+    scene.pdca(&["flow"]).expect(3);
+    let told: Vec<serde_json::Value> = scene
+        .workspace
+        .read("told")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each is a JSON object"))
+        .collect();
+    let kinds: Vec<&str> = told.iter().filter_map(|one| one["kind"].as_str()).collect();
+    assert_eq!(kinds, ["needs-you", "run-ended"]);
+    assert_eq!(told[0]["ids"], serde_json::json!(["7"]));
+
+    let hangs = self::scene("[notify]\ncmd = 'echo no network >&2; exit 7'\n");
+    hangs.brief("7", &[]);
+    let ran = hangs.pdca(&["flow"]).expect(3);
+    let warnings = ran.err.matches("[not-notified]").count();
+    assert_eq!(warnings, 1, "{}", ran.err);
+    assert!(ran.err.contains("exit code 7: no network"), "{}", ran.err);
+}
+
+#[test]
+fn the_caps_of_the_driver_count_for_all_batches_of_a_flow() {
+    // Each batch calls a builder and a reviewer for one bundle; the second needs the first to be signed.
+    let scene = scene("");
+    let config =
+        scene.workspace.read("pdca.toml").replace("[driver]\n", "[driver]\nmax_leaf_calls = 3\n");
+    scene.workspace.write("pdca.toml", config);
+    scene.brief("7", &[("Touches", "file-7.txt")]);
+    scene.brief("8", &[("Touches", "file-8.txt"), ("Depends on", "7")]);
+    let mut pty = scene.at_terminal(&[], "exec $PDCA flow", agreeing());
+    assert_eq!(pty.wait(), 103, "{}", pty.shown());
+    assert_eq!(builders(&scene), ["builder 7", "builder 8"]);
+    let reviews = scene.ended().iter().filter(|call| call.starts_with("reviewer ")).count();
+    assert_eq!(reviews, 1);
+}
+
+#[test]
+fn a_planning_session_keeps_each_brief_by_itself() {
+    let scene = scene("");
+    scene.script(
+        "planner",
+        "printf -- '- **Slug:** one\\n- **Triage verdict:** fix\\n' > issue_1/brief.md\n\
+         printf -- '- **Slug:** two\\n- **Triage verdict:** <later>\\n' > issue_2/brief.md\n\
+         printf '\\377' > issue_3/brief.md\nls templates/brief.md.tpl\nexit 3",
+    );
+    let line = "$PDCA flow --from-csv export.csv --limit 4 --character hygiene --config leaves.signoff.mode=stub; echo \"code $?\"";
+    let mut pty = scene.at_terminal(&[], line, Vec::new());
+    pty.wait_for("code ");
+    pty.wait();
+    let shown = pty.shown();
+    assert!(shown.contains("issue_1 is planned"), "{shown}");
+    assert!(shown.contains("issue_2 is still a draft: Triage verdict not filled in"), "{shown}");
+    assert!(shown.contains("the brief of 3 was not taken: it is not UTF-8"), "{shown}");
+    assert!(shown.contains("issue_4 was left as it was"), "{shown}");
+    assert!(scene.workspace.read("results/issue_2/brief.md").contains("- **Slug:** two"));
+    assert!(scene.workspace.read("results/issue_3/brief.md").contains("issue 3"));
+    assert_eq!(scene.calls().iter().filter(|call| call.starts_with("planner")).count(), 1);
+}
