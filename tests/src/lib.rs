@@ -211,7 +211,12 @@ impl Scene {
     }
 
     /// Starts a shell script at a terminal, as the leader of its session; `$PDCA` is the binary.
-    pub fn at_terminal(&self, env: &[(&str, &str)], script: &str, replies: Vec<Reply>) -> Pty {
+    pub fn script_at_terminal(
+        &self,
+        env: &[(&str, &str)],
+        script: &str,
+        replies: Vec<Reply>,
+    ) -> Pty {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

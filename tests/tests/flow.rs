@@ -80,7 +80,7 @@ fn builders(scene: &Scene) -> Vec<String> {
 #[test]
 fn twelve_issues_go_from_an_export_to_landed_and_logged_however_often_it_is_killed() {
     let calm = scene("");
-    let mut pty = calm.at_terminal(&[], LINE, agreeing());
+    let mut pty = calm.script_at_terminal(&[], LINE, agreeing());
     assert_eq!(pty.wait(), 0, "{}", pty.shown());
     let expected = outcome(&calm);
     for n in 1..=ISSUES {
@@ -94,7 +94,7 @@ fn twelve_issues_go_from_an_export_to_landed_and_logged_however_often_it_is_kill
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut kills = 0;
     let code = loop {
-        let mut flow = killed.at_terminal(&[], LINE, agreeing());
+        let mut flow = killed.script_at_terminal(&[], LINE, agreeing());
         if kills == 10 {
             break (flow.wait(), flow.shown());
         }
@@ -199,7 +199,7 @@ fn the_caps_of_the_driver_count_for_all_batches_of_a_flow() {
     scene.workspace.write("pdca.toml", config);
     scene.brief("7", &[("Touches", "file-7.txt")]);
     scene.brief("8", &[("Touches", "file-8.txt"), ("Depends on", "7")]);
-    let mut pty = scene.at_terminal(&[], "exec $PDCA flow", agreeing());
+    let mut pty = scene.script_at_terminal(&[], "exec $PDCA flow", agreeing());
     assert_eq!(pty.wait(), 103, "{}", pty.shown());
     assert_eq!(builders(&scene), ["builder 7", "builder 8"]);
     let reviews = scene.ended().iter().filter(|call| call.starts_with("reviewer ")).count();
@@ -216,7 +216,7 @@ fn a_planning_session_keeps_each_brief_by_itself() {
          printf '\\377' > issue_3/brief.md\nls templates/brief.md.tpl\nexit 3",
     );
     let line = "$PDCA flow --from-csv export.csv --limit 4 --character hygiene --config leaves.signoff.mode=stub; echo \"code $?\"";
-    let mut pty = scene.at_terminal(&[], line, Vec::new());
+    let mut pty = scene.script_at_terminal(&[], line, Vec::new());
     pty.wait_for("code ");
     pty.wait();
     let shown = pty.shown();

@@ -39,7 +39,7 @@ fn the_planner_has_the_terminal_and_the_driver_has_it_back_however_that_ends() {
         let scene = scene(&format!("{SPOIL}\n{ending}"));
         let line =
             "$PDCA new 36 --plan; echo \"code $?\"; test $(front) = $(mine) && echo 'back again'";
-        let mut pty = scene.at_terminal(&[], &format!("{WHOSE}{line}{AFTER}"), Vec::new());
+        let mut pty = scene.script_at_terminal(&[], &format!("{WHOSE}{line}{AFTER}"), Vec::new());
         pty.wait_for("in front");
         pty.wait_for(&format!("code {code}"));
         pty.wait_for("back again");
@@ -54,7 +54,7 @@ fn the_planner_has_the_terminal_and_the_driver_has_it_back_however_that_ends() {
 fn ctrl_c_ends_the_leaf_and_not_the_driver() {
     let scene = scene("trap 'stty -echo; kill -9 $$' INT; echo ready; sleep 1000 & wait");
     let line = format!("trap : INT; $PDCA new 36 --plan; echo \"code $?\"{AFTER}");
-    let mut pty = scene.at_terminal(&[], &line, Vec::new());
+    let mut pty = scene.script_at_terminal(&[], &line, Vec::new());
     pty.wait_for("ready");
     pty.type_text("\u{3}");
     pty.wait_for("code 1");
@@ -71,7 +71,7 @@ fn ctrl_z_stops_both_and_both_go_on_with_their_settings() {
     );
     let line =
         "set -m; $PDCA new 36 --plan; stty -g > stopped; echo 'in the shell'; fg; echo \"code $?\"";
-    let mut pty = scene.at_terminal(&[], &format!("{line}{AFTER}"), Vec::new());
+    let mut pty = scene.script_at_terminal(&[], &format!("{line}{AFTER}"), Vec::new());
     let before = pty.settings_before();
     pty.wait_for("slug? ");
     pty.type_text("\u{1a}");
@@ -92,7 +92,7 @@ fn a_panic_of_the_driver_gives_the_terminal_back_and_leaves_nobody_behind() {
     let line =
         "$PDCA new 36 --plan; echo \"code $?\"; test $(front) = $(mine) && echo 'back again'";
     let faults = [("PDCA_PANIC_AT", ">leaf-started")];
-    let mut pty = scene.at_terminal(&faults, &format!("{WHOSE}{line}{AFTER}"), Vec::new());
+    let mut pty = scene.script_at_terminal(&faults, &format!("{WHOSE}{line}{AFTER}"), Vec::new());
     pty.wait_for("code 1");
     pty.wait_for("back again");
     assert_eq!(pty.wait(), 0);
@@ -109,7 +109,7 @@ fn a_killed_driver_leaves_the_terminal_as_it_was() {
                 until test $(front) = $(mine); do sleep 0.02; done; echo 'back again'; read line; echo \"read $line\"";
     // With `&` such a shell gives its child no input, so it is given the terminal.
     let line = line.replace("--plan &", "--plan < /dev/tty &");
-    let mut pty = scene.at_terminal(&[], &format!("{WHOSE}{line}{AFTER}"), Vec::new());
+    let mut pty = scene.script_at_terminal(&[], &format!("{WHOSE}{line}{AFTER}"), Vec::new());
     pty.wait_for("in front");
     let driver = scene.processes().iter().any(|line| line.contains("new 36 --plan"));
     assert!(driver, "{:?}", scene.processes());
