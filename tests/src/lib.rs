@@ -146,17 +146,17 @@ impl Scene {
     }
 
     /// Runs `pdca` at a pseudo-terminal, with everything that a person types there.
-    pub fn at_terminal(&self, args: &[&str], keys: &str) -> Ran {
-        self.at_terminal_with(&[], args, keys)
+    pub fn with_keys(&self, args: &[&str], keys: &str) -> Ran {
+        self.with_keys_and(&[], args, keys)
     }
 
-    /// Like [`Self::at_terminal`], with further variables.
-    pub fn at_terminal_with(&self, env: &[(&str, &str)], args: &[&str], keys: &str) -> Ran {
+    /// Like [`Self::with_keys`], with further variables.
+    pub fn with_keys_and(&self, env: &[(&str, &str)], args: &[&str], keys: &str) -> Ran {
         self.terminal_shell(env, &format!("pdca {}", args.join(" ")), keys)
     }
 
     /// Types a line into a shell at a pseudo-terminal; the keys go to its commands.
-    pub fn at_terminal_shell(&self, line: &str, keys: &str) -> Ran {
+    pub fn shell_with_keys(&self, line: &str, keys: &str) -> Ran {
         self.terminal_shell(&[], line, keys)
     }
 

@@ -54,7 +54,7 @@ fn thirty_cheap_bundles_take_two_keys_each_and_leave_what_the_typed_command_leav
     // Those with nothing open come first, by id; the others take one more key for their item.
     let keys = format!("{}{}\n", "a".repeat(COUNT / 3), "ay".repeat(COUNT - COUNT / 3));
     assert!(keys.len() <= 2 * COUNT);
-    let ran = keyed.at_terminal(&["review"], &keys).expect(0);
+    let ran = keyed.with_keys(&["review"], &keys).expect(0);
     assert!(ran.out.contains("30 decided, 0 left"), "{}", ran.out);
     for number in 1..=COUNT {
         let id = number.to_string();
@@ -80,7 +80,7 @@ fn every_key_leaves_what_its_command_leaves() {
     // The note of 1 is typed, that of 2 comes from an editor, 3 is given up, 4 is accepted although it is red.
     let keys = "imind the gap\nepxsuperseded\nano browser here\n\n";
     let editor = "f() { echo from the editor > \"$1\"; }; f";
-    keyed.at_terminal_with(&[("EDITOR", editor)], &["review"], keys).expect(0);
+    keyed.with_keys_and(&[("EDITOR", editor)], &["review"], keys).expect(0);
     for args in [
         &["signoff", "1", "iterate-do", "--note", "mind the gap"][..],
         &["signoff", "2", "iterate-plan", "--note", "from the editor"],
@@ -99,11 +99,11 @@ fn what_is_undone_or_pending_when_the_terminal_goes_is_not_recorded() {
     let scene = cheap(3);
     let before = summary(&scene, "3");
     // 3 is accepted and undone; then the sitting is left.
-    scene.at_terminal(&["review"], "auq").expect(0);
+    scene.with_keys(&["review"], "auq").expect(0);
     assert_eq!(summary(&scene, "3"), before);
     // Killed within the window, from what it started itself: nothing was recorded, and the command is named.
     let killer = [("EDITOR", "kill -TERM $PPID; true")];
-    let ran = scene.at_terminal_with(&killer, &["review"], "ae");
+    let ran = scene.with_keys_and(&killer, &["review"], "ae");
     assert_ne!(ran.code, 0);
     assert!(
         ran.out.contains("not recorded") && ran.out.contains("pdca signoff 3 accept"),
@@ -136,7 +136,7 @@ fn the_terminal_is_put_back_however_the_sitting_ends() {
     for (editor, keys, ending) in editors {
         let mode = "echo mode=$(stty -g)";
         let line = format!("{mode}; EDITOR='{editor}' pdca review; {mode}");
-        let ran = scene.at_terminal_shell(&line, keys);
+        let ran = scene.shell_with_keys(&line, keys);
         let modes: Vec<&str> =
             ran.out.lines().filter_map(|line| Some(line.split_once("mode=")?.1)).collect();
         assert_eq!(modes.len(), 2, "{}", ran.out);
@@ -195,7 +195,7 @@ fn a_shell_in_a_throwaway_checkout_has_the_change_and_leaves_nothing() {
     )
     .unwrap();
     fs_err::set_permissions(&shell, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let ran = scene.at_terminal_shell(&format!("SHELL={shell} pdca review 7"), "tq").expect(0);
+    let ran = scene.shell_with_keys(&format!("SHELL={shell} pdca review 7"), "tq").expect(0);
     let seen = fs_err::read_to_string(&seen).unwrap_or_else(|_| panic!("{}", ran.out));
     let (dir, greeting) = seen.split_once('\n').unwrap();
     assert_eq!(greeting, "changed\n");
