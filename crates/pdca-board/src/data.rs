@@ -115,7 +115,7 @@ impl BoardData {
         now: Timestamp,
     ) -> Self {
         let next = next_of_workspace(snapshot, cwd);
-        let signs = config.map(|config| signs(config)).unwrap_or_default();
+        let signs = config.map(signs).unwrap_or_default();
         let (combined, usual_landing) = config.map(integration).unwrap_or_default();
         Self {
             project: one_line(project, 40),
@@ -228,8 +228,14 @@ fn lanes(snapshot: &WorkspaceSnapshot, signs: &Signs, now: Timestamp) -> Vec<Lan
 fn rest(snapshot: &WorkspaceSnapshot, cwd: &Utf8Path) -> Vec<WorkRow> {
     let row = |entry: &Entry| {
         let is_shown = match entry.state() {
-            None | Some(State::Unplanned | State::Planned | State::Built | State::Checked) => true,
-            Some(State::Iterate(_)) => true,
+            None
+            | Some(
+                State::Unplanned
+                | State::Planned
+                | State::Built
+                | State::Checked
+                | State::Iterate(_),
+            ) => true,
             Some(
                 State::AwaitingSignoff | State::Complete | State::Discontinued | State::Resolved,
             ) => false,

@@ -143,11 +143,11 @@ impl Desk for WorkspaceDesk {
     }
 
     fn shell(&self, id: &BundleId) -> Result<(), String> {
-        Err(format!("`pdca review {id}` has a shell"))
+        Err(format!("`pdca review {id}` opens a shell with its change"))
     }
 
     fn edit_note(&self, id: &BundleId, _note: &str) -> Result<String, String> {
-        Err(format!("`pdca review {id}` has an editor"))
+        Err(format!("type the note after `i`, `p` or `x`; `pdca review {id}` opens your editor"))
     }
 
     fn key(&self, key: Key) {

@@ -270,6 +270,7 @@ fn read(event: &Event) -> Option<Input> {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the board knows a few of many")]
 fn key_of(event: KeyEvent) -> Option<Key> {
     let has_control = event.modifiers.contains(KeyModifiers::CONTROL);
     Some(match event.code {
@@ -294,6 +295,7 @@ fn key_of(event: KeyEvent) -> Option<Key> {
     })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the board knows a few of many")]
 fn mouse_of(event: MouseEvent) -> Option<Input> {
     let (column, row) = (event.column, event.row);
     match event.kind {

@@ -309,10 +309,11 @@ impl Board {
     }
 
     fn key(&mut self, key: Key) -> Vec<Effect> {
-        match key {
-            Key::Suspend => return vec![Effect::Suspend],
-            Key::Interrupt => return self.leave(),
-            _ => {}
+        if key == Key::Suspend {
+            return vec![Effect::Suspend];
+        }
+        if key == Key::Interrupt {
+            return self.leave();
         }
         match self.overlay.take() {
             Some(overlay) => self.overlay_key(overlay, key),
@@ -338,6 +339,7 @@ impl Board {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn prompt_key(&mut self, prompt: Prompt, mut text: String, key: Key) -> Vec<Effect> {
         match key {
             Key::Enter => {
@@ -357,6 +359,7 @@ impl Board {
         Vec::new()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn filter_key(&mut self, key: Key) -> Vec<Effect> {
         match key {
             Key::Enter | Key::Tab => self.is_filtering = false,
@@ -373,6 +376,7 @@ impl Board {
         Vec::new()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn view_key(&mut self, key: Key) -> Vec<Effect> {
         match key {
             Key::Char('1') => self.show(View::Decide),
@@ -399,6 +403,7 @@ impl Board {
         Vec::new()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn session_key(&mut self, key: Key) -> Vec<Effect> {
         match key {
             Key::Char(letter) => self.session_letter(letter),

@@ -144,7 +144,7 @@ fn message<'a>(board: &Board, theme: Theme, room: u16) -> Paragraph<'a> {
 fn footer<'a>(board: &Board, room: u16) -> Paragraph<'a> {
     let keys = match (board.view(), board.focus()) {
         (View::Decide, Focus::List) => {
-            "a accept  i again  p plan  x drop  u undo  d diff  l log  t shell  e note  / ?  q"
+            "a accept  i again  p plan  x drop  u undo  d diff  l log  v card  / filter  ?  q"
         }
         (View::Decide, Focus::Detail) => {
             "↑↓ scroll  a accept  i again  d diff  ← Esc back  ? help  q"

@@ -19,6 +19,10 @@ pub fn junit(report: &Report) -> String {
         file.add_test_suite(suite);
     }
     file.add_test_suites(together(report));
+    xml(&file)
+}
+
+fn xml(file: &quick_junit::Report) -> String {
     file.to_string().expect("because quick-junit drops what XML cannot carry")
 }
 

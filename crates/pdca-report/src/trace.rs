@@ -43,8 +43,11 @@ pub fn trace(report: &Report) -> String {
     for (pid, run) in report.runs.iter().rev().enumerate() {
         add(&mut trace_events, pid + 1, run, zero);
     }
-    let file = TraceFile { display_time_unit: "ms", trace_events };
-    serde_json::to_string(&file).expect("because every key is a string")
+    json(&TraceFile { display_time_unit: "ms", trace_events })
+}
+
+fn json(file: &TraceFile<'_>) -> String {
+    serde_json::to_string(file).expect("because every key is a string")
 }
 
 fn add<'a>(events: &mut Vec<TraceEvent<'a>>, pid: usize, run: &'a RunHistory, zero: i64) {

@@ -7,7 +7,7 @@ const LETTER: (f32, f32) = (8.4, 18.0);
 const MARGIN: f32 = 14.0;
 /// The rows of a recording that are seen at once.
 const ROWS: usize = 30;
-/// The columns of a recording; longer lines are cut.
+/// The columns of a recording; longer lines are broken.
 const COLUMNS: usize = 110;
 /// The time that a line is the newest one, in seconds.
 const PACE: f32 = 0.22;
@@ -48,7 +48,8 @@ pub(super) fn screen(text: &str) -> String {
 
 /// Draws a long output that scrolls by. Without motion its last screen stays.
 pub(super) fn recording(text: &str) -> String {
-    let lines: Vec<Vec<Piece>> = read(text.trim_end_matches('\n')).into_iter().map(cut).collect();
+    let lines = read(text.trim_end_matches('\n'));
+    let lines: Vec<Vec<Piece>> = lines.iter().flat_map(|line| wrapped(line)).collect();
     let steps = lines.len().saturating_sub(ROWS);
     let mut body = String::from("<g class=\"roll\">");
     for (row, line) in lines.iter().enumerate() {
@@ -142,16 +143,32 @@ fn width(line: &[Piece]) -> usize {
     line.iter().map(|piece| piece.text.chars().count()).sum()
 }
 
-/// Cuts a line of a recording.
-fn cut(line: Vec<Piece>) -> Vec<Piece> {
-    let mut room = COLUMNS;
-    let mut kept = Vec::new();
-    for piece in line {
-        let text: String = piece.text.chars().take(room).collect();
-        room -= text.chars().count();
-        kept.push(Piece { text, ..piece });
+/// Breaks a line of a recording where a terminal of that width would, but at a blank.
+fn wrapped(line: &[Piece]) -> Vec<Vec<Piece>> {
+    let letters: Vec<(char, Style)> = line
+        .iter()
+        .flat_map(|piece| piece.text.chars().map(|letter| (letter, piece.style)))
+        .collect();
+    let mut rows = Vec::new();
+    let mut rest = letters.as_slice();
+    while rest.len() > COLUMNS {
+        let blank = rest[..COLUMNS].iter().rposition(|(letter, _)| *letter == ' ');
+        let (head, tail) = rest.split_at(blank.map_or(COLUMNS, |at| at + 1));
+        rows.push(joined(head));
+        rest = tail;
     }
-    kept
+    rows.push(joined(rest));
+    rows
+}
+
+/// Joins letters of one style.
+fn joined(letters: &[(char, Style)]) -> Vec<Piece> {
+    let alike = letters.chunk_by(|(_, one), (_, other)| one == other);
+    let piece = |letters: &[(char, Style)]| Piece {
+        text: letters.iter().map(|(letter, _)| letter).collect(),
+        style: letters.first().map(|(_, style)| *style).unwrap_or_default(),
+    };
+    alike.map(piece).collect()
 }
 
 /// Reads text with the colours of a terminal.
@@ -214,6 +231,13 @@ mod tests {
         assert!(picture.contains("class=\"f1 b\">red</tspan>"), "{picture}");
         assert!(picture.contains("&lt;b&gt;"), "{picture}");
         assert!(!picture.contains("href"), "{picture}");
+    }
+
+    #[test]
+    fn a_long_line_is_broken_at_a_blank_and_keeps_its_style() {
+        let rows = wrapped(&read(&format!("\u{1b}[1m{}", "word ".repeat(30)))[0]);
+        assert_eq!(rows.iter().map(|row| width(row)).collect::<Vec<_>>(), [110, 40]);
+        assert!(rows.iter().flatten().all(|piece| piece.style.is_bold), "{rows:?}");
     }
 
     #[test]

@@ -68,8 +68,9 @@ fn help(theme: Theme, area: Rect) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("Everywhere", theme.heading())];
     lines.extend(EVERYWHERE.iter().map(row));
     lines.push(Line::styled("Decide", theme.heading()));
-    // `n`, `b`, Enter, `q` and `?` are about a sitting without a list.
-    let is_here = |(key, _): &&(&str, &str)| !matches!(*key, "n" | "b" | "Enter" | "q" | "?");
+    // `n`, `b`, Enter, `q` and `?` are about a sitting without a list; `t` and `e` are there only.
+    let is_here =
+        |(key, _): &&(&str, &str)| !matches!(*key, "n" | "b" | "Enter" | "q" | "?" | "t" | "e");
     lines.extend(KEYS.iter().filter(is_here).map(row));
     lines
 }

@@ -24,7 +24,7 @@ Keys:
   1 2 3, Tab    the views              a accept, `y` for each open item
   ↑ ↓, j k      select or scroll       i build it again, p plan it again, x discontinue
   Enter, Esc    to the card and back   u undo, for five seconds
-  /             filter                 d diff, l logs, t shell, e note, v whole card
+  /             filter                 d diff, l logs, v whole card
   ?             all keys               q quit, Ctrl-Z suspend
 
 80 columns and 24 rows are enough. NO_COLOR and `--color never` are respected: nothing is said by colour alone.")]
