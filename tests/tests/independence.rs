@@ -167,3 +167,29 @@ fn a_required_sandbox_holds_or_nothing_starts() {
         assert!(ran.expect(1).err.contains("requires a sandbox"));
     }
 }
+
+/// The command of the prompt that lays out the red side, carried out as a reviewer does it.
+const RED_SIDE: &str = r#"
+prompt=$(cat "$PDCA_PROMPT_FILE")
+command=$(printf '%s\n' "$prompt" | grep -o 'git worktree add --detach "$TMPDIR/red" [0-9a-f]*' | head -n 1)
+test -n "$command"
+eval "$command" >/dev/null 2>&1
+red=$(cat "$TMPDIR/red/greeting.txt")
+green=$(cat greeting.txt)
+"#;
+
+#[test]
+fn the_reviewer_gets_the_red_side_as_its_prompt_says() {
+    let reviewer = format!("{RED_SIDE}\n{TABLE} \"red: $red, green: $green\"\n");
+    let scene = Scene::with_leaves(BUILDER, &reviewer, "");
+    let config = scene.workspace.read("pdca.toml");
+    let reviewers = leaf("reviewer");
+    let told = reviewers.replace("prompt_via = \"none\"", "prompt_via = \"file\"");
+    scene.workspace.config(&config.replace(&reviewers, &told));
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    assert!(summary(&scene).contains("red: hello, green: changed"), "{}", summary(&scene));
+    // It was laid out in the reviewer's own copy: the user's repository has no such worktree.
+    assert_eq!(scene.repo.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(scene.repo.git(&["worktree", "prune", "--dry-run", "-v"]), "");
+}

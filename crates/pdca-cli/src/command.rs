@@ -38,6 +38,7 @@ mod schemas;
 mod select;
 mod show;
 mod signoff;
+mod split;
 mod status;
 mod sweep;
 mod unblock;
@@ -108,6 +109,7 @@ enum Command {
     #[command(visible_alias = "waves")]
     Plan(plan::Args),
     Widen(widen::Args),
+    Split(split::Args),
     Run(run::Args),
     Batch(batch::Args),
     Flow(flow::Args),
@@ -288,6 +290,7 @@ fn perform(
         Some(Command::Log(args)) => log::run(args, cx, out, err),
         Some(Command::Plan(args)) => plan::run(args, cx),
         Some(Command::Widen(args)) => widen::run(args, cx),
+        Some(Command::Split(args)) => split::run(args, cx, err),
         Some(Command::Run(args)) => run::run(args, cx, err),
         Some(Command::Batch(args)) => batch::run(args, cx, err),
         Some(Command::Flow(args)) => flow::run(args, cx, err),
@@ -336,6 +339,7 @@ impl Line {
                 | Command::Select(_)
                 | Command::Plan(_)
                 | Command::Widen(_)
+                | Command::Split(_)
                 | Command::Run(_)
                 | Command::Batch(_)
                 | Command::Flow(_)
@@ -393,6 +397,7 @@ impl Command {
             | Command::Log(_)
             | Command::Plan(_)
             | Command::Widen(_)
+            | Command::Split(_)
             | Command::Run(_)
             | Command::Batch(_)
             | Command::Flow(_)

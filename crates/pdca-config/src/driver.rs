@@ -76,6 +76,12 @@ pub fn driver_config(
         close_words: config.driver.close_dispositions.clone(),
         schedule: config.schedule,
         integrate: config.integrate.clone(),
+        doctor: config.doctor.clone(),
+        builder_push: config
+            .publish
+            .builder_pushes
+            .then(|| pdca_driver::BuilderPush { settings: config.publish.clone() }),
+        check: config.check,
         gate_base: config.driver.gate_base,
         search_path: environment.get("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),

@@ -80,6 +80,10 @@ pub struct Config {
     pub targets: Vec<TargetEntry>,
     /// `[gates]`: the deterministic checks.
     pub gates: pdca_gates::GatesConfig,
+    /// `[check]`: limits on the size of a change.
+    pub check: pdca_driver::CheckSettings,
+    /// `[doctor]`: checks of external dependencies.
+    pub doctor: pdca_driver::DoctorSettings,
     /// `[integrate]`: integration of accepted changes.
     pub integrate: pdca_driver::integrate::QueueSettings,
     /// `[publish]`: pull requests and comments for accepted changes.

@@ -8,8 +8,8 @@ use pdca_leaves::{Called, Mode, ROLES, Role, RoleSpec};
 use crate::driver::force_stubs;
 use crate::{ConfigError, Environment, Problem, Workspace};
 
-/// Refuses to start if the program of a gate or a leaf is missing, because each bundle would fail on it in the middle of
-/// the run.
+/// Refuses to start if the program of a gate or a leaf is missing, or the target to build in, because each bundle would
+/// fail on it in the middle of the run.
 pub fn require_programs(
     workspace: &Workspace,
     site: &WorkspaceConfig,
@@ -27,6 +27,12 @@ pub fn require_programs(
         problems.push(at(problem, &format!("gates.checks[{}].cmd", row.unwrap_or_default())));
     }
     let leaves = &workspace.config.leaves;
+    // A builder without a checkout delivers no patch, and is paid all the same.
+    if workspace.targets.is_empty() && leaves.builder.mode == Mode::Command && !site.force_stubs {
+        let problem = Problem::new("no target is configured: the builder would have no checkout")
+            .hint("add `[[targets]]` with `path = \"../app\"`, the repository under change, to pdca.toml; PDCA_LEAVES_MODE=stub does without");
+        problems.push(at(problem, "leaves.builder.mode"));
+    }
     for RoleSpec { role, name, .. } in
         ROLES.iter().filter(|spec| spec.called == Called::InEveryCycle)
     {

@@ -48,6 +48,11 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
             problems.push(at(sources, &format!("gates.may_write[{index}]"), problem));
         }
     }
+    problems.extend(config.doctor.validate().iter().map(|problem| {
+        let told = Problem::new(problem.to_string())
+            .hint("a check is `id = \"protoc\"`, the word that briefs put in backticks, and `cmd = \"protoc --version\"`");
+        at(sources, &format!("doctor.checks[{}].{}", problem.index, problem.key), told)
+    }));
     problems.extend(config.publish.validate().iter().map(|problem| {
         let told = Problem::new(problem.to_string()).hint(publish_hint(&problem.fault));
         at(sources, &format!("publish.{}", problem.key), told)
@@ -105,6 +110,11 @@ fn publish_hint(fault: &SettingsFault) -> &'static str {
         }
         SettingsFault::Zero => "write a number of seconds, such as 60",
         SettingsFault::Branch(_) => "write a pattern such as `pdca/{id}`",
+        SettingsFault::ForgeCommand => {
+            "write both, `forge = \"command\"` and `forge_cmd = \"./forge\"`, or none"
+        }
+        SettingsFault::NoForge => "remove it, or name a forge",
+        SettingsFault::RunUnknown => "write a pattern such as `pdca/{id}`",
         SettingsFault::Needed => {
             "add it: `comment_cmd` posts a comment and `list_cmd` prints those there are, so that none is there twice"
         }

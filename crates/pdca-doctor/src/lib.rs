@@ -217,7 +217,7 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
         rows.push(Row::warning(
             "targets",
             "none",
-            "add a [[targets]] to pdca.toml, or builders have no checkout",
+            "add a [[targets]] to pdca.toml: without one nothing can be built",
         ));
     }
     for target in &workspace.targets {
@@ -232,6 +232,7 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
     rows.extend(runs::rows(site));
     rows.extend(gates(site));
     rows.extend(workflow(workspace));
+    rows.extend(dependencies(site));
     rows.extend(leaves(workspace, site, cx));
     rows
 }
@@ -385,6 +386,25 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
                 unready.fault.to_string(),
                 "install it, or mend the row in pdca.toml",
             ),
+        }
+    });
+    rows.collect()
+}
+
+/// Runs the checks of `[[doctor.checks]]`.
+fn dependencies(site: &WorkspaceConfig) -> Vec<Row> {
+    let rows = site.doctor.checks.iter().map(|check| {
+        let what = format!("needs {}", check.id);
+        let Err(unmet) = check.run(&site.dirs.root, &Cancel::new()) else {
+            return Row::ok(what, &check.cmd);
+        };
+        let remedy = unmet
+            .hint
+            .unwrap_or_else(|| format!("provide `{}`; the check is `{}`", check.id, check.cmd));
+        if check.required {
+            Row::broken(what, unmet.said, remedy)
+        } else {
+            Row::warning(what, unmet.said, remedy)
         }
     });
     rows.collect()

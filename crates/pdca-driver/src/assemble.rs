@@ -1,6 +1,7 @@
 //! The last step of Check: the summary for the person who signs off.
 
 use pdca_events::WarningCode;
+use pdca_publish::Templates;
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
 use crate::base::stands_on;
@@ -8,6 +9,7 @@ use crate::integrate::{forecast_of, resolved};
 use crate::protected::protected_paths;
 use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
+use crate::size::size_item;
 use crate::step::Step;
 use pdca_events::EventKind;
 
@@ -55,6 +57,17 @@ pub(crate) fn assemble_summary(
     let products = recorded.product_sentences(snapshot.iterations + 1);
     let cost = bundle.calls().cost()?.words();
     let carried = bundle.carried_items();
+    let covered = cx.config.doctor.covered();
+    let size = size_item(cx.config.check, brief, &patch);
+    let brief_text = text(Artifact::Brief)?.unwrap_or_default();
+    let words = Templates {
+        id: bundle.id(),
+        brief_text: &brief_text,
+        brief: Some(brief),
+        gates: Some(gates),
+        summary: None,
+    };
+    let comment = snapshot.artifacts.contains(Artifact::Patch).then(|| words.comment());
     let inputs = SummaryInputs {
         carried: &carried,
         cost: cost.as_deref(),
@@ -69,6 +82,9 @@ pub(crate) fn assemble_summary(
         build_notes: notes.as_deref(),
         close_disposition: snapshot.close_disposition.as_deref(),
         attachments: &attachments,
+        covered_dependencies: &covered,
+        size: size.as_deref(),
+        tracker_comment: comment.as_deref(),
         ..SummaryInputs::new(bundle.id(), brief, gates)
     };
     cx.run.map_or(Ok(()), Run::require_ours)?;

@@ -13,6 +13,7 @@ use crate::attempt_notes::Resumption;
 use crate::check::tell_of_primary;
 use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
 use crate::commits::{harvest_commits, message_for};
+use crate::dependencies::require_dependencies;
 use crate::gate_lines::gate_lines;
 use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
@@ -39,6 +40,7 @@ pub(crate) fn build(
     if take_resolution(cx, bundle, snapshot)? || take_refolded(cx, bundle, snapshot)? {
         return Ok(());
     }
+    require_dependencies(cx, bundle, snapshot)?;
     let checkout = claim_checkout(cx, bundle, snapshot, true)?;
     if checkout.is_none() {
         let text = "no target is configured: the builder has no checkout".to_owned();
@@ -56,8 +58,11 @@ pub(crate) fn build(
     let chosen = cx.config.leaves.builder_for(snapshot.authored_brief(), attempt);
     let gates = gate_lines(cx.config, snapshot.authored_brief());
     let request = builder_request(cx, checkout, &inputs, &kept, chosen);
-    let request =
-        Call { facts: CallFacts { attempt, gates: gates.as_deref(), ..request.facts }, ..request };
+    let push = cx.config.builder_push.as_ref();
+    let push = push.and_then(|push| push.arguments(bundle.id(), snapshot.authored_brief()));
+    let facts =
+        CallFacts { attempt, gates: gates.as_deref(), push: push.as_deref(), ..request.facts };
+    let request = Call { facts, ..request };
     let start = checkout.filter(|_| !request.is_stub());
     let start = start.map_or(Ok(None), |checkout| start_of(cx, bundle, checkout))?;
     let session = session_of(cx, bundle, &request, start.is_some())?;

@@ -11,7 +11,7 @@ pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Products, Reset};
 use pdca_leaves::{Breaker, Leaves};
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
-use pdca_state::{Brief, BundleRoot};
+use pdca_state::{Brief, BundleId, BundleRoot};
 
 use crate::allowed_refs::is_ref;
 use crate::attempt::Attempts;
@@ -60,6 +60,12 @@ pub struct WorkspaceConfig {
     pub close_words: Vec<String>,
     pub schedule: Schedule,
     pub integrate: crate::integrate::QueueSettings,
+    /// The checks of external dependencies.
+    pub doctor: crate::dependencies::DoctorSettings,
+    /// The remote and the pattern of the branches that builders may push; `None` if they may push nothing.
+    pub builder_push: Option<BuilderPush>,
+    /// The size above which a change asks a person.
+    pub check: crate::size::CheckSettings,
     /// The condition under which the branch alone is gated.
     pub gate_base: crate::integrate::GateBase,
     /// The `PATH` for programs.
@@ -91,6 +97,24 @@ pub struct WorkspaceConfig {
     /// Returns seconds since 1970.
     pub clock: fn() -> i64,
     pub errand: Errand,
+}
+
+/// The branches that builders may push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuilderPush {
+    /// The remote and the patterns of branches.
+    pub settings: pdca_publish::PublishSettings,
+}
+
+impl BuilderPush {
+    /// Returns the remote and the refspec for a bundle, as arguments of `git push`.
+    pub(crate) fn arguments(&self, id: &BundleId, brief: Option<&Brief>) -> Option<String> {
+        let slug = brief.and_then(Brief::slug).unwrap_or_default();
+        // A name that is not valid is reported when the change is published.
+        let pattern = self.settings.branch_for(brief);
+        let branch = pdca_publish::Branch::of(pattern, id, &slug, "").ok()?;
+        Some(format!("{} HEAD:refs/heads/{branch}", self.settings.remote))
+    }
 }
 
 /// The configuration of private checkouts.
@@ -153,6 +177,9 @@ impl WorkspaceConfig {
             close_words: Vec::new(),
             schedule: Schedule::default(),
             integrate: crate::integrate::QueueSettings::default(),
+            doctor: crate::dependencies::DoctorSettings::default(),
+            builder_push: None,
+            check: crate::size::CheckSettings::default(),
             gate_base: crate::integrate::GateBase::default(),
             search_path: None,
             supervisor: Supervisor::default(),

@@ -20,11 +20,14 @@ use crate::config::WorkspaceConfig;
 use crate::leaf::speaks_of_the_leaf;
 use crate::run_bundle::BeatError;
 
+/// The beat of a bundle that is held because an external dependency is not there.
+const DEPENDENCY: &str = "dependency";
+
 /// A failure of a bundle's beat, with nothing changed since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BeatFailure {
-    /// `builder`, `reviewer` or `patch`.
+    /// `builder`, `reviewer`, `patch`, or `dependency` for a bundle that was held before its builder was called.
     pub beat: String,
     /// Failures in a row.
     pub times: u32,
@@ -80,7 +83,8 @@ impl BeatFailures {
 
     /// Returns whether a bundle failed too often to be started again unasked.
     pub fn are_enough(&self, failure: &BeatFailure) -> bool {
-        self.max_attempts > 0 && failure.times >= self.max_attempts
+        // A check costs nothing, so a batch looks every time whether the dependency is there now.
+        self.max_attempts > 0 && failure.times >= self.max_attempts && failure.beat != DEPENDENCY
     }
 
     fn record(&self, id: &BundleId) -> Option<Record> {
@@ -175,6 +179,10 @@ fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf
         }
         BeatError::Breach { role, log, .. } => {
             Some((role, "files outside the checkout changed".to_owned(), Some(log.clone())))
+        }
+        BeatError::Dependency { unmet } => {
+            let why: Vec<String> = unmet.iter().map(ToString::to_string).collect();
+            Some((DEPENDENCY, why.join("; "), None))
         }
         BeatError::EmptyPatch => Some(("patch", "patch.diff changes nothing".to_owned(), None)),
         BeatError::Stale { base, .. } => {

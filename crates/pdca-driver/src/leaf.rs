@@ -49,6 +49,7 @@ impl Driver<'_> {
     /// Returns the facts about the change that every leaf receives.
     pub(crate) fn facts<'a>(&'a self, checkout: Option<&'a Checkout>) -> CallFacts<'a> {
         CallFacts {
+            push: None,
             base: checkout.map(|checkout| checkout.attempt.base.as_str()),
             brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
             target: checkout.map(|checkout| checkout.attempt.target.as_str()),

@@ -37,6 +37,7 @@ mod base;
 mod calls;
 mod commits;
 mod config;
+mod dependencies;
 mod job;
 mod lane_env;
 mod lane_owner;
@@ -48,6 +49,7 @@ mod failures;
 mod landed;
 mod protected;
 mod schedule;
+mod size;
 
 pub mod pool;
 mod preflight;
@@ -69,6 +71,7 @@ mod local_executor;
 mod plan_session;
 mod refold;
 mod review;
+mod split;
 
 pub mod integrate;
 pub mod publish;
@@ -85,8 +88,11 @@ pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves
 pub use check::{gate, judge};
 pub use checkout::CheckoutError;
 pub use config::{
-    IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError, TargetSpec,
+    BuilderPush, IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError, TargetSpec,
     WorkspaceConfig, WorkspaceDirs,
+};
+pub use dependencies::{
+    DependencyCheck, DependencyGuard, DoctorProblem, DoctorSettings, UnmetDependency,
 };
 pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
@@ -115,4 +121,8 @@ pub use run::{
 };
 pub use run_bundle::{BeatError, Driver};
 pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};
+pub use size::CheckSettings;
+pub use split::{
+    NewBundle, Split, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
+};
 pub use step::{Halt, Position, Reviewed, Step, step};

@@ -1,8 +1,9 @@
-//! Publishes an accepted change: a branch, a draft pull request, a comment.
+//! Publishes an accepted change: a branch, a draft pull request, a comment, and where it is asked for the ready mark
+//! and the merge.
 //!
 //! ```text
 //! inputs ─► the change, its destination and its key; nothing is changed yet
-//! publish_accepted ─► look at the forge ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark
+//! publish_accepted ─► look at the forge ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark ─ merge
 //! dry_run_publishing ─► the same, up to looking
 //! ```
 //!
@@ -15,12 +16,15 @@ mod dry_run;
 mod forge;
 mod gates;
 mod inputs;
+mod merge;
 mod messages;
+mod stack;
+mod unasked;
 
 use pdca_events::WarningCode;
-use pdca_integrate::{Offer, OfferError, PushError, StoreError};
+use pdca_integrate::{Offer, OfferError, PushError, SealRecord, StoreError};
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
-use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
+use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
 use crate::guard::relieve_guard;
@@ -29,6 +33,7 @@ use crate::leaf::keep_log;
 use crate::publish::gates::gate_again;
 use crate::publish::inputs::inputs;
 use crate::publish::messages::fill_messages;
+use crate::publish::unasked::require_asked;
 use crate::run_bundle::{BeatError, Driver};
 
 pub use dry_run::{PublishDryRun, Would, dry_run_publishing};
@@ -41,8 +46,10 @@ use messages::Messages;
 pub struct PublishRequest<'a> {
     /// The `[publish]` table.
     pub settings: &'a PublishSettings,
-    /// Marks the pull request as ready for review.
+    /// Marks the pull request as ready for review, and merges it where `[publish] merge` says so.
     pub ready: bool,
+    /// Pushes commits of the base, too, that the remote lacks.
+    pub include_base: bool,
 }
 
 /// The result of publishing a bundle.
@@ -55,12 +62,39 @@ pub struct Published {
     pub branch: String,
     /// The pushed commit.
     pub commit: String,
+    /// The pull request; `None` without a forge.
+    pub pull: Option<PublishedPull>,
+    pub comment: CommentOutcome,
+    pub merge: MergeOutcome,
+    /// The steps of this call, in order; empty if everything was published before.
+    pub news: Vec<PublishStep>,
+}
+
+/// A pull request that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedPull {
     pub number: u64,
     pub url: String,
     pub state: PullState,
-    pub comment: CommentOutcome,
-    /// The steps of this call, in order; empty if everything was published before.
-    pub news: Vec<PublishStep>,
+    /// The branch that it is to be merged into.
+    pub base: String,
+    /// The bundle whose branch that is, if it stands on another one.
+    pub stands_on: Option<BundleId>,
+}
+
+/// The result of merging.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    NotAsked,
+    Merged,
+    /// Something that may still come is missing.
+    Waits {
+        why: String,
+    },
+    /// Somebody has to change something first.
+    Refused {
+        why: String,
+    },
 }
 
 /// The state of the comment on the issue.
@@ -75,6 +109,8 @@ pub enum CommentOutcome {
     Off,
     /// The bundle's id is not the number of an issue of the forge.
     NoIssue,
+    /// A person removed the draft from §8.
+    Declined,
 }
 
 /// A step of publishing that was carried out.
@@ -88,12 +124,18 @@ pub enum PublishStep {
     Pushed,
     /// The pull request was opened, or one that an earlier driver opened was found.
     Opened,
+    /// The pull request that the builder had opened was taken over.
+    Adopted,
     /// The pull request was opened again, after its branch had disappeared.
     Reopened,
     /// The comment was posted, or one that an earlier driver posted was found.
     Commented,
     /// The pull request was marked as ready.
     Ready,
+    /// The base of the pull request was changed, because the one below is merged.
+    Retargeted,
+    /// The pull request was merged.
+    Merged,
 }
 
 impl PublishStep {
@@ -107,6 +149,9 @@ impl PublishStep {
             Self::Reopened => "reopened",
             Self::Commented => "commented",
             Self::Ready => "ready",
+            Self::Adopted => "adopted",
+            Self::Retargeted => "retargeted",
+            Self::Merged => "merged",
         }
     }
 }
@@ -184,6 +229,16 @@ pub enum PublishError {
         /// The rows with their reasons.
         rows: Vec<String>,
     },
+    /// Commits would go out that are not of the change.
+    #[error("{} that {remote} lacks would be pushed with {id}", counted(commits.len()))]
+    Unasked {
+        id: BundleId,
+        remote: String,
+        /// The commits, in short form with their subjects.
+        commits: Vec<String>,
+        /// The bundles that the change stands on and that are not published.
+        supports: Vec<BundleId>,
+    },
     /// The branch is at a commit that was not pushed by this bundle.
     #[error("{branch} of {remote} is at {at}, which was not pushed from here")]
     Foreign { remote: String, branch: String, at: String },
@@ -227,6 +282,10 @@ pub enum PublishError {
     Beat(Box<BeatError>),
 }
 
+fn counted(number: usize) -> String {
+    if number == 1 { "1 other commit".to_owned() } else { format!("{number} other commits") }
+}
+
 impl From<BeatError> for PublishError {
     fn from(error: BeatError) -> Self {
         if matches!(error, BeatError::Interrupted) {
@@ -264,12 +323,14 @@ pub fn publish_accepted(
     // Everything is looked up before anything is changed, here or on the forge.
     let forge = Forge::look(cx, bundle, &inputs, request)?;
     forge.require_free_way(&inputs)?;
+    require_asked(cx, bundle, &inputs, &forge, request)?;
     let mut news = Vec::new();
     if fill_messages(cx, bundle, &inputs)? {
         news.push(PublishStep::Messages);
     }
-    let messages = Messages::load(bundle)?;
-    let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message)?;
+    let messages = Messages::load(bundle, &inputs)?;
+    let onto = inputs.stack.onto();
+    let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message, onto)?;
     forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
     if gate_again(cx, bundle, &mut inputs, &messages)? {
         news.push(PublishStep::Gated);
@@ -282,12 +343,32 @@ pub fn publish_accepted(
         remote: request.settings.remote.clone(),
         branch: inputs.branch.to_string(),
         commit: offer.commit().to_string(),
-        number: done.number,
-        url: done.url,
-        state: done.state,
+        pull: done.pull,
         comment: done.comment,
+        merge: done.merge,
         news,
     })
+}
+
+/// Orders bundles so that each comes after those that it stands on, and otherwise as given.
+pub fn in_stack_order(bundles: &[Bundle]) -> Vec<Bundle> {
+    let supports = |bundle: &Bundle| -> Vec<BundleId> {
+        let bytes = bundle.read(Artifact::Seal).ok().flatten().unwrap_or_default();
+        // A seal that cannot be read is reported when its bundle is published.
+        let seal: Option<SealRecord> = serde_json::from_slice(&bytes).ok();
+        let on = seal.map(|seal| seal.stands_on).unwrap_or_default();
+        on.into_iter().map(|support| support.id).collect()
+    };
+    let mut left: Vec<(Bundle, Vec<BundleId>)> =
+        bundles.iter().map(|bundle| (bundle.clone(), supports(bundle))).collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let is_left = |id: &BundleId| left.iter().any(|(other, _)| other.id() == id);
+        // Seals cannot stand on each other in a circle; if records say so, the order does not matter.
+        let at = left.iter().position(|(_, on)| !on.iter().any(is_left)).unwrap_or(0);
+        ordered.push(left.remove(at).0);
+    }
+    ordered
 }
 
 /// Compares the bundle with the guard of an earlier driver that may have died while a gate ran.

@@ -484,6 +484,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Write(_)
         | BeatError::Archive(_)
         | BeatError::Target(_)
+        | BeatError::Dependency { .. }
         | BeatError::Base(_)
         | BeatError::Gates(_)
         | BeatError::Leaf { .. }

@@ -32,6 +32,7 @@ use crate::calls::CostReached;
 use crate::check::gate;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
+use crate::dependencies::UnmetDependency;
 use crate::drift::{Drifted, is_drift_outdated, tell_drift};
 use crate::failures::BeatFailures;
 use crate::guard::relieve_guard;
@@ -108,6 +109,9 @@ pub enum BeatError {
     /// The target to build in cannot be chosen.
     #[error(transparent)]
     Target(#[from] TargetChoiceError),
+    /// External dependencies that the brief declares are not there. Nothing was paid for.
+    #[error("external dependency not met: {}", listed(unmet))]
+    Dependency { unmet: Vec<UnmetDependency> },
     /// The base of the attempt cannot be computed now. Not the bundle's fault.
     #[error("its base cannot be made now")]
     Base(#[from] BaseError),
@@ -173,6 +177,11 @@ pub enum BeatError {
     Panicked { said: String },
     #[error("the driver's own files cannot be used")]
     Own(#[source] io::Error),
+}
+
+fn listed(unmet: &[UnmetDependency]) -> String {
+    let ids: Vec<String> = unmet.iter().map(|one| format!("`{}`", one.id)).collect();
+    ids.join(", ")
 }
 
 impl Driver<'_> {

@@ -37,12 +37,16 @@ pub enum WarningCode {
     DeclarationsChanged,
     /// Bundles depend on one that was given up.
     DependencyGivenUp,
+    /// An external dependency that the brief declares is not there.
+    DependencyUnmet,
     /// The events of a run are not stored any more.
     EventsNotStored,
     /// The system gives fewer lanes than were asked for.
     FewerLanes,
     /// A file that does not count was renamed.
     FileSetAside,
+    /// Commits go out that are not of the change.
+    ForeignCommits,
     /// A row is red and known to be flaky, or in quarantine.
     FlakyRow,
     /// The same merge gives another commit than before.

@@ -50,6 +50,11 @@ impl GuardScope {
         })
     }
 
+    /// Returns the remote and the refspec that the builder may push, if the driver lets it.
+    pub(crate) fn may_push(&self) -> Option<(&str, &str)> {
+        self.env.get("PDCA_PUSH")?.split_once(' ')
+    }
+
     /// Returns the private checkout of the builder.
     pub fn lane(&self) -> &Utf8Path {
         &self.lane

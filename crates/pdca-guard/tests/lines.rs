@@ -684,3 +684,38 @@ fn text_made_to_be_slow_gets_an_answer() {
     assert!(answer(&format!("{nested} make")).is_allowed());
     assert!(answer(&"echo $(".repeat(5000)).is_allowed());
 }
+
+#[test]
+fn where_the_driver_lets_it_a_builder_pushes_its_own_branch_and_nothing_else() {
+    let env = [
+        ("PDCA_ROLE", "builder"),
+        ("PDCA_WORKTREE", LANE),
+        ("PDCA_PUSH", "origin HEAD:refs/heads/pdca/7"),
+    ];
+    let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let scope = GuardScope::from_env(env).expect("a builder's environment");
+    let allowed = |line: &str| judge_shell(line, &scope, scope.lane(), &git_alias).is_allowed();
+    for line in [
+        "git push origin HEAD:refs/heads/pdca/7",
+        "git push --quiet --force-with-lease origin HEAD:refs/heads/pdca/7",
+        "gh pr create --draft --title x --body y",
+        "gh pr create -d --head pdca/7 --fill",
+    ] {
+        assert!(allowed(line), "{line}");
+    }
+    for line in [
+        "git push",
+        "git push origin HEAD",
+        "git push origin HEAD:refs/heads/main",
+        "git push --force origin HEAD:refs/heads/pdca/7",
+        "git push origin HEAD:refs/heads/pdca/7 HEAD:refs/heads/main",
+        "git push upstream HEAD:refs/heads/pdca/7",
+        "gh pr create --title x --body y",
+        "gh pr create --draft --head main --fill",
+        "gh pr merge 1",
+        "gh pr ready 1",
+    ] {
+        assert!(!allowed(line), "{line}");
+    }
+    assert!(!answer("git push origin HEAD:refs/heads/pdca/7").is_allowed(), "not unless it may");
+}

@@ -61,7 +61,8 @@ pub use git::land::{
 pub use git::name::{RefNamespace, RefNamespaceError, staged_for, staging_branch};
 pub use git::path::TreePath;
 pub use git::presence::{
-    Presence, contains, descends_from, foreign_commits, present_in, refs_below, seals_named,
+    CommitBeyond, Presence, commits_beyond, contains, descends_from, foreign_commits, present_in,
+    refs_below, seals_named,
 };
 pub use git::rebuild::{Ingredients, RebuildError};
 pub use git::seal::{Acceptance, Drift, SealError, SealRecord, Sealed, Signer, Support, seal};

@@ -176,6 +176,8 @@ pub struct CallFacts<'a> {
     pub target: Option<&'a str>,
     /// `PDCA_ATTEMPT`: the number of the attempt at the bundle, from 1.
     pub attempt: u32,
+    /// `PDCA_PUSH`: the remote and the refspec that the leaf may push; `None` if it may push nothing.
+    pub push: Option<&'a str>,
     /// The gates that judge the change, one line each with its command.
     pub gates: Option<&'a str>,
     /// `PDCA_RUN`: the run this belongs to.
@@ -194,6 +196,7 @@ impl Default for CallFacts<'_> {
             brief_base: None,
             target: None,
             attempt: 1,
+            push: None,
             gates: None,
             run: None,
             program: None,

@@ -335,7 +335,8 @@ fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> 
         | Placeholder::Attempt
         | Placeholder::Previous
         | Placeholder::Primary
-        | Placeholder::Gates => None,
+        | Placeholder::Gates
+        | Placeholder::Push => None,
     }
 }
 

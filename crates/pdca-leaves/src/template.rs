@@ -58,6 +58,8 @@ pub enum Placeholder {
     Gates,
     /// `{lens}`: the key `role` of an adviser, what it looks for.
     Lens,
+    /// `{push}`: the remote and the refspec that the leaf may push.
+    Push,
 }
 
 impl Placeholder {
@@ -87,6 +89,7 @@ impl Placeholder {
         Self::Primary,
         Self::Gates,
         Self::Lens,
+        Self::Push,
     ];
 
     /// The name between the braces.
@@ -116,6 +119,7 @@ impl Placeholder {
             Self::Primary => "primary",
             Self::Gates => "gates",
             Self::Lens => "lens",
+            Self::Push => "push",
         }
     }
 

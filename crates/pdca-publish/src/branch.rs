@@ -44,6 +44,18 @@ impl Branch {
     }
 }
 
+impl std::str::FromStr for Branch {
+    type Err = BranchFlaw;
+
+    fn from_str(name: &str) -> Result<Self, BranchFlaw> {
+        if is_legal(name) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(BranchFlaw::Illegal(shown(name)))
+        }
+    }
+}
+
 impl fmt::Display for Branch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)

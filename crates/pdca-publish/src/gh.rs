@@ -1,4 +1,4 @@
-//! Client of the forge through the `gh` program.
+//! Client of the forge through the `gh` program, or through a command of the project that speaks for another forge.
 //!
 //! Values are passed as `--flag=value` and texts through standard input, so that text from a bundle cannot become
 //! an option. Answers are requested as JSON and parsed strictly.
@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::branch::Branch;
 use crate::error::{Dialect, ForgeError, ask};
+use crate::merge::MergeView;
 use crate::retry::RetryPolicy;
+use crate::settings::MergeMethod;
 
 /// The maximum size, in bytes, of a list of pull requests or comments.
 const LIST: usize = 32 << 20;
@@ -26,6 +28,8 @@ const THREAD: &str = "number,title,body,state,labels,author,createdAt,updatedAt,
 pub struct Gh<'a> {
     /// The path or name of `gh`.
     pub program: &'a str,
+    /// An `sh -c` command that speaks with the forge in place of `gh`.
+    pub command: Option<&'a str>,
     /// The repository, as `owner/repo` or `host/owner/repo`.
     pub repo: &'a str,
     /// The working directory. It need not be a repository: every call names the repository.
@@ -57,7 +61,20 @@ pub struct Pull {
     is_draft: bool,
     pub body: String,
     head_ref_name: String,
+    /// The branch to merge into.
+    pub base_ref_name: String,
+    /// The commit at the head of the pull request.
+    pub head_ref_oid: String,
     is_cross_repository: bool,
+}
+
+/// A change to an open pull request.
+#[derive(Debug, Clone, Copy)]
+pub enum Amendment<'a> {
+    /// Another branch to merge into.
+    Base(&'a str),
+    /// Another title and text.
+    Text { title: &'a str, body: &'a str },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -103,6 +120,12 @@ impl Pull {
     }
 }
 
+impl Pull {
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, Word::Open)
+    }
+}
+
 impl PullState {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,21 +137,42 @@ impl PullState {
     }
 }
 
+/// The fields of a list of pull requests.
+const PULL: &str =
+    "number,url,state,isDraft,body,headRefName,baseRefName,headRefOid,isCrossRepository";
+
+/// A request about pull requests, for `gh` and for a command of the project.
+struct Request<'r> {
+    /// The word for a command, in `PDCA_FORGE`.
+    action: &'static str,
+    doing: &'static str,
+    /// The arguments of `gh`, without the repository.
+    args: Vec<String>,
+    /// Further variables of a command.
+    env: Vec<(&'static str, String)>,
+    text: &'r str,
+}
+
 impl Gh<'_> {
     /// Lists the pull requests of a branch in any state. Pull requests from a fork's branch of the same name are
     /// left out: they are not ours.
     pub fn pulls(&self, head: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let doing = "look for pull requests";
-        let args = [
-            "pr".to_owned(),
-            "list".to_owned(),
-            format!("--repo={}", self.repo),
-            format!("--head={head}"),
-            "--state=all".to_owned(),
-            format!("--limit={MOST}"),
-            "--json=number,url,state,isDraft,body,headRefName,isCrossRepository".to_owned(),
-        ];
-        let said = RetryPolicy::new(self.cancel).read(|| self.ask(&args, "", doing))?;
+        let request = Request {
+            action: "list",
+            doing,
+            args: vec![
+                "pr".to_owned(),
+                "list".to_owned(),
+                format!("--head={head}"),
+                "--state=all".to_owned(),
+                format!("--limit={MOST}"),
+                format!("--json={PULL}"),
+            ],
+            env: vec![("PDCA_HEAD", head.to_string())],
+            text: "",
+        };
+        let said = RetryPolicy::new(self.cancel).read(|| self.request(&request))?;
         let all: Vec<Pull> =
             serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })?;
         let is_of_it =
@@ -138,39 +182,133 @@ impl Gh<'_> {
 
     /// Creates a draft pull request. Call [`Gh::pulls`] to see whether it exists.
     pub fn open(&self, opening: &Opening<'_>) -> Result<(), ForgeError> {
-        let args = [
-            "pr".to_owned(),
-            "create".to_owned(),
-            "--draft".to_owned(),
-            format!("--repo={}", self.repo),
-            format!("--head={}", opening.head),
-            format!("--base={}", opening.base),
-            format!("--title={}", opening.title),
-            "--body-file=-".to_owned(),
-        ];
-        self.ask(&args, opening.body, "open a pull request").map(drop)
+        let request = Request {
+            action: "open",
+            doing: "open a pull request",
+            args: vec![
+                "pr".to_owned(),
+                "create".to_owned(),
+                "--draft".to_owned(),
+                format!("--head={}", opening.head),
+                format!("--base={}", opening.base),
+                format!("--title={}", opening.title),
+                "--body-file=-".to_owned(),
+            ],
+            env: vec![
+                ("PDCA_HEAD", opening.head.to_string()),
+                ("PDCA_BASE", opening.base.to_owned()),
+                ("PDCA_TITLE", opening.title.to_owned()),
+            ],
+            text: opening.body,
+        };
+        self.request(&request).map(drop)
     }
 
     /// Marks a draft as ready for review. Call [`Gh::pulls`] to see whether it is.
     pub fn mark_ready(&self, number: u64) -> Result<(), ForgeError> {
-        let args = [
-            "pr".to_owned(),
-            "ready".to_owned(),
-            number.to_string(),
-            format!("--repo={}", self.repo),
-        ];
-        self.ask(&args, "", "mark the pull request as ready").map(drop)
+        self.simple("ready", "mark the pull request as ready", number)
     }
 
     /// Reopens a closed pull request. Call [`Gh::pulls`] to see whether it is open.
     pub fn reopen(&self, number: u64) -> Result<(), ForgeError> {
-        let args = [
-            "pr".to_owned(),
-            "reopen".to_owned(),
-            number.to_string(),
-            format!("--repo={}", self.repo),
-        ];
-        self.ask(&args, "", "open the pull request again").map(drop)
+        self.simple("reopen", "open the pull request again", number)
+    }
+
+    /// Changes an open pull request. Call [`Gh::pulls`] to see whether it is so.
+    pub fn amend(&self, number: u64, change: Amendment<'_>) -> Result<(), ForgeError> {
+        let mut args = vec!["pr".to_owned(), "edit".to_owned(), number.to_string()];
+        let mut env = vec![("PDCA_NUMBER", number.to_string())];
+        let (doing, text) = match change {
+            Amendment::Base(base) => {
+                args.push(format!("--base={base}"));
+                env.push(("PDCA_BASE", base.to_owned()));
+                ("change the base of the pull request", "")
+            }
+            Amendment::Text { title, body } => {
+                args.push(format!("--title={title}"));
+                args.push("--body-file=-".to_owned());
+                env.push(("PDCA_TITLE", title.to_owned()));
+                ("change the text of the pull request", body)
+            }
+        };
+        self.request(&Request { action: "edit", doing, args, env, text }).map(drop)
+    }
+
+    /// Asks whether the forge would merge a pull request now.
+    pub fn merge_view(&self, number: u64) -> Result<MergeView, ForgeError> {
+        let doing = "look at the checks of the pull request";
+        let request = Request {
+            action: "checks",
+            doing,
+            args: vec![
+                "pr".to_owned(),
+                "view".to_owned(),
+                number.to_string(),
+                format!("--json={}", MergeView::FIELDS),
+            ],
+            env: vec![("PDCA_NUMBER", number.to_string())],
+            text: "",
+        };
+        let said = RetryPolicy::new(self.cancel).read(|| self.request(&request))?;
+        serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })
+    }
+
+    /// Merges a pull request if its head is this commit. Call [`Gh::pulls`] to see whether it is merged.
+    pub fn merge(&self, number: u64, how: MergeMethod, head: &str) -> Result<(), ForgeError> {
+        let request = Request {
+            action: "merge",
+            doing: "merge the pull request",
+            args: vec![
+                "pr".to_owned(),
+                "merge".to_owned(),
+                number.to_string(),
+                format!("--{}", how.as_str()),
+                format!("--match-head-commit={head}"),
+            ],
+            env: vec![
+                ("PDCA_NUMBER", number.to_string()),
+                ("PDCA_METHOD", how.as_str().to_owned()),
+                ("PDCA_COMMIT", head.to_owned()),
+            ],
+            text: "",
+        };
+        self.request(&request).map(drop)
+    }
+
+    /// Asks for something that needs the number alone.
+    fn simple(
+        &self,
+        action: &'static str,
+        doing: &'static str,
+        number: u64,
+    ) -> Result<(), ForgeError> {
+        let args = vec!["pr".to_owned(), action.to_owned(), number.to_string()];
+        let env = vec![("PDCA_NUMBER", number.to_string())];
+        self.request(&Request { action, doing, args, env, text: "" }).map(drop)
+    }
+
+    /// Sends a request to `gh`, or to the command of the project.
+    fn request(&self, request: &Request<'_>) -> Result<Vec<u8>, ForgeError> {
+        let Some(command) = self.command else {
+            let mut args = request.args.clone();
+            args.push(format!("--repo={}", self.repo));
+            return self.ask(&args, request.text, request.doing);
+        };
+        if self.cancel.is_cancelled() {
+            return Err(ForgeError::Interrupted);
+        }
+        let tool = Tool::new("sh")
+            .args(["-c", command])
+            .cwd(self.cwd)
+            .env("PDCA_FORGE", request.action)
+            .env("PDCA_REPO", self.repo)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(request.text)
+            .timeout(self.timeout)
+            .killed_by(self.cancel)
+            .max_stdout(LIST);
+        let tool = request.env.iter().fold(tool, |tool, (name, value)| tool.env(*name, value));
+        ask(&tool, "sh", Dialect::Command, request.doing)
     }
 
     /// Lists the open issues, at most `limit`, as a JSON array of objects.
@@ -274,7 +412,8 @@ mod tests {
     fn pull(url: &str, state: &str) -> Result<Pull, serde_json::Error> {
         serde_json::from_value(serde_json::json!({
             "number": 3, "url": url, "state": state, "isDraft": true, "body": "",
-            "headRefName": "pdca/7", "isCrossRepository": false, "more": 1,
+            "headRefName": "pdca/7", "baseRefName": "main", "headRefOid": "c1",
+            "isCrossRepository": false, "more": 1,
         }))
     }
 

@@ -41,19 +41,23 @@ mod record;
 mod error;
 mod gh;
 mod inert;
+mod merge;
 mod retry;
 mod tracker;
 
 pub use branch::{Branch, BranchFlaw};
 pub use error::ForgeError;
-pub use gh::{Gh, Opening, Pull, PullState};
+pub use gh::{Amendment, Gh, Opening, Pull, PullState};
 pub use key::PublishKey;
 pub use legacy::LegacyRecord;
+pub use merge::{MergeView, Mergeability};
 pub use record::{
-    BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord, PullRecord,
-    RecordError,
+    Adoption, BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord,
+    PullRecord, RecordError, StackRecord,
 };
 pub use retry::{RetryPolicy, once};
-pub use settings::{Comments, PublishSettings, SettingsFault, SettingsProblem};
+pub use settings::{
+    Comments, ForgeKind, MergeMethod, PublishSettings, SettingsFault, SettingsProblem,
+};
 pub use templates::{Templates, comment_body, pull_body, subject};
 pub use tracker::{Posted, Tracker};

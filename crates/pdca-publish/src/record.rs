@@ -25,12 +25,26 @@ pub struct PublishRecord {
     /// The gates that passed before publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GateRecord>,
+    /// The published change that this one stands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<CommentRecord>,
+}
+
+/// The published change that another one stands on. Once decided it stays: another base would be another commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackRecord {
+    /// The bundle.
+    pub id: String,
+    /// Its branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit of that branch that the change was put on.
+    pub onto: String,
 }
 
 /// The gates that passed, and their input.
@@ -66,6 +80,19 @@ pub struct PullRecord {
     /// The last state found; `None` before it is opened or reopened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PullState>,
+    /// Set if the builder opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<Adoption>,
+}
+
+/// The progress of taking over a pull request that the builder opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Adoption {
+    /// Its text was about to be replaced.
+    Intended,
+    /// Its text carries the key.
+    Done,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +139,7 @@ impl PublishRecord {
             key: key.to_string(),
             earlier_keys: Vec::new(),
             gates: None,
+            stack: None,
             branch: None,
             pull_request: None,
             comment: None,
@@ -139,7 +167,7 @@ impl PublishRecord {
     }
 
     /// Moves the record to a new key after the bundle was accepted again. Branch and pull request are kept and
-    /// reused; gates and comment were about the previous change and are dropped.
+    /// reused; gates, stack and comment were about the previous change and are dropped.
     #[must_use]
     pub fn under(mut self, key: &PublishKey) -> Self {
         if self.key == key.as_str() {
@@ -147,7 +175,7 @@ impl PublishRecord {
         }
         let before = std::mem::replace(&mut self.key, key.to_string());
         self.earlier_keys.push(before);
-        Self { gates: None, comment: None, ..self }
+        Self { gates: None, comment: None, stack: None, ..self }
     }
 
     /// Returns true if the text carries the current key or an earlier one.
@@ -171,6 +199,15 @@ impl PublishRecord {
             state: BranchState::Intended,
             ours,
         });
+    }
+
+    /// Records a commit that was at the branch before as ours.
+    pub fn remember(&mut self, commit: &str) {
+        if let Some(branch) = &mut self.branch
+            && !branch.ours.iter().any(|known| known == commit)
+        {
+            branch.ours.insert(0, commit.to_owned());
+        }
     }
 
     /// Returns the commits that were pushed or intended for a branch.

@@ -19,8 +19,17 @@ pub struct PublishSettings {
     /// A line for the end of commit messages and pull requests that lack it, with `{id}`: `Fixes #{id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issue_trailer: Option<String>,
+    pub forge: ForgeKind,
     /// The `gh` program.
     pub gh: String,
+    /// With `forge = "command"`: an `sh -c` command that speaks with the forge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forge_cmd: Option<String>,
+    /// Merges a pull request that is marked as ready, if its checks passed.
+    pub merge: bool,
+    pub merge_method: MergeMethod,
+    /// Lets the builder push its branch and open a draft, which are then adopted.
+    pub builder_pushes: bool,
     pub comments: Comments,
     /// With `comments = "command"`: an `sh -c` command that posts its standard input.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,6 +39,41 @@ pub struct PublishSettings {
     pub list_cmd: Option<String>,
     /// The time limit, in seconds, of one call.
     pub timeout_secs: u64,
+}
+
+/// The way pull requests are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForgeKind {
+    /// Through the program `gh`.
+    #[default]
+    Gh,
+    /// Through `forge_cmd`.
+    Command,
+    /// Not at all: the branch is pushed, and nothing else.
+    None,
+}
+
+/// The way a pull request is merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeMethod {
+    /// With a merge commit, which keeps the commits of the change.
+    #[default]
+    Merge,
+    Squash,
+    Rebase,
+}
+
+impl MergeMethod {
+    /// Returns the word for the forge.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Squash => "squash",
+            Self::Rebase => "rebase",
+        }
+    }
 }
 
 /// The way comments are posted to the tracker.
@@ -51,7 +95,12 @@ impl Default for PublishSettings {
             branch: "pdca/{id}".to_owned(),
             feature_branch: None,
             issue_trailer: None,
+            forge: ForgeKind::default(),
             gh: "gh".to_owned(),
+            forge_cmd: None,
+            merge: false,
+            merge_method: MergeMethod::default(),
+            builder_pushes: false,
             comments: Comments::default(),
             comment_cmd: None,
             list_cmd: None,
@@ -84,12 +133,29 @@ pub enum SettingsFault {
     /// A command is missing. Without `list_cmd` a comment could be posted twice.
     #[error("is needed with `comments = \"command\"`")]
     Needed,
+    /// `forge_cmd` is missing, or would never run.
+    #[error("goes with `forge = \"command\"`, and neither without the other")]
+    ForgeCommand,
+    /// Without a forge there is no pull request.
+    #[error("has no effect with `forge = \"none\"`")]
+    NoForge,
+    /// The builder does not know the run that will seal its change.
+    #[error("cannot go with `{{run}}` in `branch`, which the builder does not know")]
+    RunUnknown,
     /// The command would never run.
     #[error("has no effect without `comments = \"command\"`")]
     Unused,
 }
 
 impl PublishSettings {
+    /// Returns the way comments are posted: those of `gh` only where `gh` is the forge.
+    pub fn comments(&self) -> Comments {
+        match (self.comments, self.forge) {
+            (Comments::Gh, ForgeKind::Command | ForgeKind::None) => Comments::Off,
+            (other, _) => other,
+        }
+    }
+
     /// Returns every problem of the settings.
     pub fn validate(&self) -> Vec<SettingsProblem> {
         let mut problems = Vec::new();
@@ -116,6 +182,18 @@ impl PublishSettings {
                 (None, Comments::Command) => say(key, SettingsFault::Needed),
                 (Some(_), Comments::Command) | (None, Comments::Gh | Comments::Off) => {}
             }
+        }
+        let has_command = self.forge_cmd.as_ref().is_some_and(|cmd| !cmd.trim().is_empty());
+        if has_command != (self.forge == ForgeKind::Command)
+            || (self.forge_cmd.is_some() && !has_command)
+        {
+            say("forge_cmd", SettingsFault::ForgeCommand);
+        }
+        if self.merge && self.forge == ForgeKind::None {
+            say("merge", SettingsFault::NoForge);
+        }
+        if self.builder_pushes && self.branch.contains("{run}") {
+            say("builder_pushes", SettingsFault::RunUnknown);
         }
         if self.timeout_secs == 0 {
             say("timeout_secs", SettingsFault::Zero);
@@ -224,6 +302,31 @@ mod tests {
         assert_eq!(once, "subject\n\nbody\n\nFixes #7\n");
         assert_eq!(settings.with_trailer(once.clone(), &id), once);
         assert_eq!(PublishSettings::default().with_trailer("s\n".to_owned(), &id), "s\n");
+    }
+
+    #[test]
+    fn a_forge_command_and_its_forge_go_together() {
+        let with = |forge, cmd: Option<&str>| {
+            problems(&PublishSettings {
+                forge,
+                forge_cmd: cmd.map(str::to_owned),
+                ..PublishSettings::default()
+            })
+        };
+        let wrong = [
+            "`forge_cmd` in [publish] goes with `forge = \"command\"`, and neither without the other",
+        ];
+        assert_eq!(with(ForgeKind::Command, None), wrong);
+        assert_eq!(with(ForgeKind::Command, Some(" ")), wrong);
+        assert_eq!(with(ForgeKind::Gh, Some("x")), wrong);
+        assert_eq!(with(ForgeKind::Command, Some("x")), Vec::<String>::new());
+        let merge =
+            PublishSettings { forge: ForgeKind::None, merge: true, ..PublishSettings::default() };
+        assert_eq!(
+            problems(&merge),
+            ["`merge` in [publish] has no effect with `forge = \"none\"`"]
+        );
+        assert_eq!(merge.comments(), Comments::Off);
     }
 
     #[test]

@@ -111,14 +111,16 @@ pub fn subject(message: &str) -> String {
     cut(&without_marks(&subject), TITLE)
 }
 
-/// Returns the text of a pull request with the marker of `key` at its end.
-pub fn pull_body(description: &str, key: &PublishKey) -> String {
-    format!("{}\n\n{}\n", bounded(description), key.marker())
+/// Returns the text of a pull request with the marker of `key` at its end. `note` is a line of ours before it.
+pub fn pull_body(description: &str, note: Option<&str>, key: &PublishKey) -> String {
+    let note = note.map_or_else(String::new, |note| format!("{note}\n\n"));
+    format!("{}\n\n{note}{}\n", bounded(description), key.marker())
 }
 
-/// Returns the text of a comment, with a link to the pull request and the marker of `key` at its end.
-pub fn comment_body(comment: &str, pull: &str, key: &PublishKey) -> String {
-    format!("{}\n\nPull request: {pull}\n\n{}\n", bounded(comment), key.marker())
+/// Returns the text of a comment, with a link to the pull request, if there is one, and the marker of `key` at its end.
+pub fn comment_body(comment: &str, pull: Option<&str>, key: &PublishKey) -> String {
+    let pull = pull.map_or_else(String::new, |pull| format!("Pull request: {pull}\n\n"));
+    format!("{}\n\n{pull}{}\n", bounded(comment), key.marker())
 }
 
 /// Removes markers and shortens a text to what a forge accepts.
@@ -248,7 +250,7 @@ mod tests {
             PublishKey::new("r", &"1".parse().unwrap(), b"own"),
             PublishKey::new("r", &"2".parse().unwrap(), b"other"),
         );
-        let body = pull_body(&format!("text\n{}\n{}\n", other.marker(), own.marker()), &own);
+        let body = pull_body(&format!("text\n{}\n{}\n", other.marker(), own.marker()), None, &own);
         assert!(own.is_in(&body) && !other.is_in(&body), "{body}");
         assert_eq!(body.matches("pdca-key:").count(), 1);
         assert_eq!(body.trim_end().lines().last(), Some(own.marker().as_str()));
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn a_text_too_long_for_a_page_keeps_its_mark() {
         let key = PublishKey::new("r", &"1".parse().unwrap(), b"seal");
-        let body = pull_body(&"ä".repeat(100_000), &key);
+        let body = pull_body(&"ä".repeat(100_000), Some("Stands on #1."), &key);
         assert!(key.is_in(&body) && body.chars().count() < 65_536);
     }
 }

@@ -9,6 +9,9 @@
 //! value (text for people).
 
 mod label;
+mod parts;
+mod size;
+mod split;
 mod target;
 mod touches;
 mod widening;
@@ -19,6 +22,9 @@ use std::ops::Range;
 use camino::{Utf8Component, Utf8PathBuf};
 
 pub use label::Label;
+pub use parts::{Part, PartsError, parts};
+pub use size::{SizeLimit, size_limit};
+pub use split::{SPLIT_FROM, SPLIT_INTO, SplitOff, Splitting, note_split, repoint};
 pub use target::{OntoBranch, RepoTarget};
 pub use widening::{Widening, WideningError};
 

@@ -80,7 +80,9 @@ pub use archive::{
 pub use artifact::{Artifact, Artifacts};
 pub use attempts::Attempts;
 pub use brief::{
-    Awaits, Brief, Field, Label, OntoBranch, RepoTarget, TRIAGE_VERDICT, Widening, WideningError,
+    Awaits, Brief, Field, Label, OntoBranch, Part, PartsError, RepoTarget, SPLIT_FROM, SPLIT_INTO,
+    SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Widening, WideningError, note_split, parts,
+    repoint, size_limit,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
@@ -112,7 +114,7 @@ pub use snapshot::{Coverage, Snapshot, SnapshotProblem};
 pub use state::{BriefFact, Reentry, State, StateFacts};
 pub use summary::{
     Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, SummaryItem,
-    assemble, given_up, protected_item,
+    assemble, given_up, protected_item, tracker_comment,
 };
 pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;

@@ -7,11 +7,14 @@
 
 mod assemble;
 mod quoting;
+mod tracker;
 mod unsettled;
 
 use std::ops::Range;
 
 pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble, given_up, protected_item};
+
+pub use tracker::tracker_comment;
 
 use crate::lines::{Line, lines};
 use crate::review::is_standing_text;

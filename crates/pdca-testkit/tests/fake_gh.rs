@@ -39,7 +39,7 @@ impl Forge {
     }
 
     fn list(&self) -> String {
-        let fields = "--json=number,url,state,isDraft,body,headRefName,isCrossRepository";
+        let fields = "--json=number,url,state,isDraft,body,headRefName,baseRefName,headRefOid,isCrossRepository";
         let args = ["pr", "list", "--repo=team/app", "--head=change", "--state=all", "--limit=100"];
         String::from_utf8_lossy(&self.gh(&[&args[..], &[fields]].concat()).stdout).into_owned()
     }

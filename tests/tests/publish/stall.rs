@@ -53,15 +53,24 @@ impl Stall {
         self.publish_with(&[("PDCA_CRASH_AT", point)], args)
     }
 
-    fn publish_with(&self, env: &[(&str, &str)], args: &[&str]) -> Ran {
+    pub(crate) fn publish_with(&self, env: &[(&str, &str)], args: &[&str]) -> Ran {
+        let words: Vec<&str> = ["publish"].into_iter().chain(args.iter().copied()).collect();
+        self.pdca_with(env, &words)
+    }
+
+    /// Runs any command beside the forge.
+    pub(crate) fn pdca(&self, args: &[&str]) -> Ran {
+        self.pdca_with(&[], args)
+    }
+
+    pub(crate) fn pdca_with(&self, env: &[(&str, &str)], args: &[&str]) -> Ran {
         let state = self.forge();
         let mut all = vec![
             ("FAKE_GH_STATE", state.as_str()),
             ("FAKE_GH_REMOTE", self.remote.path().as_str()),
         ];
         all.extend(env);
-        let words: Vec<&str> = ["publish"].into_iter().chain(args.iter().copied()).collect();
-        self.meeting.scene.pdca_with(&all, &words)
+        self.meeting.scene.pdca_with(&all, args)
     }
 
     /// Starts publishing and does not wait for it.

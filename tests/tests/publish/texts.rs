@@ -49,7 +49,9 @@ fn the_publisher_fills_what_is_not_there_and_nothing_else() {
     stall.write("7", "pr-description.md", "a person's\n");
     let rehearsed = stall.publish(&["7", "--dry-run"]).expect(0);
     assert!(
-        rehearsed.out.contains("write commit-msg.txt, tracker-comment.md by the publisher"),
+        rehearsed
+            .out
+            .contains("write commit-msg.txt by the publisher\n  write tracker-comment.md from §8"),
         "{}",
         rehearsed.out
     );

@@ -5,8 +5,9 @@ pub(super) mod output;
 
 use std::io::Write;
 
-use pdca_driver::publish::{PublishDryRun, PublishError, PublishRequest, Published};
-use pdca_state::BundleId;
+use camino::Utf8Path;
+use pdca_driver::publish::{MergeOutcome, PublishDryRun, PublishError, PublishRequest, Published};
+use pdca_state::{Bundle, BundleId};
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -14,31 +15,40 @@ use crate::failure::Failure;
 use crate::report::Response;
 use crate::session;
 
+pub(in crate::command) use output::PublishReport;
+
 /// Push accepted changes, with a draft pull request and a comment for each
 ///
 /// Branch, pull request and comment are looked up by key before they are created, so repeating the command creates nothing
 /// twice, however the last call ended. The commit is made in the object store and gates run in a lane: your checkout, index
 /// and branch are not touched. `commit-msg.txt`, `pr-description.md` and `tracker-comment.md` of the bundle are used as they
-/// are; missing ones are written by [leaves.publisher], or derived from the brief and the summary.
+/// are; missing ones are written by [leaves.publisher], or derived from the brief and the summary. The comment is the draft in §8 of
+/// SUMMARY.md. A change that stands on another published one gets a pull request onto that one's branch.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   pdca publish 36                # branch, draft pull request, comment
   pdca publish 36 37 --dry-run   # what would be done
-  pdca publish 36 --ready        # and mark the pull request as ready
+  pdca publish 36 --ready        # and mark the pull request as ready; merge it where `merge = true` in [publish]
+  pdca publish 36 --include-base # also push commits of the branch that the remote lacks
   pdca publish 36 --json
 
 [publish] in pdca.toml names the remote, the pattern of branches and the tracker; `repo` in [[targets]] the repository.
-`gh` must be there and logged in (`gh auth login`). Exit codes: 0 published, 3 not accepted yet or a person must decide,
+`gh` must be there and logged in (`gh auth login`); with `forge = \"none\"` only the branch is pushed. Exit codes: 0 published, 3
+not accepted yet, not merged yet or a person must decide,
 4 everything was out already, 100 a gate with `at_publish` is red, 104 the branch or the pull request is somebody else's.")]
 pub(crate) struct Args {
     /// The bundles
     #[arg(value_name = "ID", required = true)]
     ids: Vec<IdArg>,
 
-    /// Also mark the pull request as ready for review
+    /// Also mark the pull request as ready for review, and merge it where [publish] says so
     #[arg(long)]
     ready: bool,
+
+    /// Also push commits below the change that the remote lacks
+    #[arg(long)]
+    include_base: bool,
 
     #[command(flatten)]
     events: crate::globals::EventsArg,
@@ -58,12 +68,35 @@ enum Came {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
+    let how = How { ready: args.ready, include_base: args.include_base };
+    let events = args.events.path(cx);
+    let report = publish(&bundles, how, events.as_deref(), cx, err)?;
+    let exit = report.exit();
+    Ok(Response::new(report, exit))
+}
+
+/// The options of a publication.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::command) struct How {
+    pub(in crate::command) ready: bool,
+    pub(in crate::command) include_base: bool,
+}
+
+/// Publishes bundles, those that others stand on first. Failures are printed on `err` and are part of the report.
+pub(in crate::command) fn publish(
+    bundles: &[Bundle],
+    how: How,
+    events: Option<&Utf8Path>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<PublishReport, Failure> {
     let site = session::driver_config(cx)?;
     let settings = &cx.workspace()?.config.publish;
-    let request = PublishRequest { settings, ready: args.ready };
-    let events = args.events.path(cx);
+    let How { ready, include_base } = how;
+    let request = PublishRequest { settings, ready, include_base };
     let dry_run = cx.globals.dry_run;
-    let ended = session::work(cx, &site, events.as_deref(), err, |driver| {
+    let bundles = pdca_driver::publish::in_stack_order(bundles);
+    let ended = session::work(cx, &site, events, err, |driver| {
         let mut ended = Vec::new();
         for bundle in &bundles {
             let failed = |error: PublishError| {
@@ -89,8 +122,18 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             failure.render(cx.err, &cx.env.cwd, err)?;
         }
     }
-    let exit = exit_of(&ended);
-    Ok(Response::new(output::PublishReport { dry_run, ended }, exit))
+    Ok(PublishReport { dry_run, ended })
+}
+
+impl PublishReport {
+    /// Returns the most severe exit code.
+    pub(in crate::command) fn exit(&self) -> Exit {
+        exit_of(&self.ended)
+    }
+}
+
+fn is_merged_as_asked(merge: &MergeOutcome) -> bool {
+    matches!(merge, MergeOutcome::NotAsked | MergeOutcome::Merged)
 }
 
 /// Returns the most severe exit code.
@@ -100,6 +143,8 @@ fn exit_of(ended: &[Ended]) -> Exit {
         .map(|one| match &one.came {
             Came::Failed(failure) => failure.exit,
             Came::Would(said) if said.would.is_empty() => Exit::NothingToDo,
+            // Nothing is lost, but a merge was asked for and is still to come.
+            Came::Out(done) if !is_merged_as_asked(&done.merge) => Exit::Waiting,
             Came::Out(done) if done.news.is_empty() => Exit::NothingToDo,
             Came::Would(_) | Came::Out(_) => Exit::Done,
         })

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema};
 
 use super::{
     config_migrate, config_show, demo, flow, forecast, gates, guard, init, integrate, publish,
-    queue, resolve, run, signoff, status, verify, why,
+    queue, resolve, run, signoff, split, status, verify, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -55,10 +55,12 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_sitting::CardReport>(),
         one::<pdca_sitting::DiffReport>(),
         one::<pdca_sitting::Reviewed>(),
+        one::<signoff::accept::AcceptReport>(),
         one::<signoff::DecidedReport>(),
         one::<signoff::Decisions>(),
         one::<signoff::checklist::Checklist>(),
         one::<signoff::checklist::ClearReport>(),
+        one::<split::SplitReport>(),
         one::<status::StatusReport>(),
         one::<status::detail::BundleReport>(),
         one::<pdca_upkeep::SweepReport>(),

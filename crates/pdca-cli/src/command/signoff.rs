@@ -1,5 +1,6 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
+pub(super) mod accept;
 pub(super) mod checklist;
 mod line;
 #[cfg(test)]
@@ -49,6 +50,7 @@ Examples:
   pdca signoff 36 show                                  # §6 with its numbers
   pdca signoff 36 clear 1 3 --note \"seen on staging\"
   pdca signoff 36 accept --by \"Ada\"
+  pdca signoff 36 accept --publish                      # and what `pdca publish 36 --ready` does
   pdca signoff 12 15 20 accept --clear --note \"read all three\"
   pdca signoff 36 accept --override T3-tests --reason \"this machine has no browser\"
   pdca signoff 36 iterate-do --note \"the test passes without the fix\"
@@ -82,6 +84,10 @@ pub(crate) struct Args {
     /// The reason for `--override`; recorded in §9, in the seal and in the certificate
     #[arg(long, value_name = "TEXT", requires = "overridden")]
     reason: Option<String>,
+
+    /// With `accept`: publish the change, mark its pull request as ready, and merge it where [publish] says so
+    #[arg(long)]
+    publish: bool,
 
     /// The date to record, if not today
     #[arg(long, value_name = "YYYY-MM-DD")]
@@ -121,6 +127,9 @@ pub(crate) fn run(
     }
     let words = Words::parse(args)?;
     let bundles = cx.require_bundles(&words.ids)?;
+    if args.publish {
+        return accept::run(args, cx, &words.verb, &bundles, err);
+    }
     match (words.verb, bundles.as_slice()) {
         (Verb::Show, [one]) => checklist::show(&one.load()?),
         (Verb::Ask, [one]) => ask(args, cx, one, err),

@@ -206,6 +206,7 @@ pub(super) fn gh<'a>(
     let workspace = cx.workspace()?;
     let publish = &workspace.config.publish;
     Ok(Gh {
+        command: None,
         program: &publish.gh,
         repo,
         cwd: &workspace.root,

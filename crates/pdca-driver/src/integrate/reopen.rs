@@ -308,7 +308,7 @@ mod tests {
             let mut record = PublishRecord::new(&key);
             let url = Some("https://forge/1".to_owned());
             record.pull_request =
-                Some(PullRecord { repo: "a/b".into(), number: Some(1), url, state });
+                Some(PullRecord { repo: "a/b".into(), number: Some(1), url, state, adopted: None });
             bundle.publish(Artifact::Publish, &record.to_json()).unwrap();
             require_not_merged(&bundle).is_err()
         };

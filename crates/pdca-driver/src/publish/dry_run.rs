@@ -2,11 +2,12 @@
 
 use pdca_integrate::{ObjectId, Offer};
 use pdca_publish::{Pull, PullState};
-use pdca_state::{Artifact, Bundle};
+use pdca_state::{Artifact, Bundle, BundleId};
 
 use crate::publish::gates::rows_at_publishing;
 use crate::publish::inputs::inputs;
 use crate::publish::messages::has_publisher;
+use crate::publish::unasked::require_asked;
 use crate::run_bundle::Driver;
 
 use super::forge::{Forge, is_told};
@@ -25,10 +26,14 @@ pub struct PublishDryRun {
     pub repo: String,
     /// The target branch of the pull request.
     pub base: String,
+    /// The bundle whose branch that is, if the change stands on another one.
+    pub stands_on: Option<BundleId>,
     /// The texts that would be written.
     pub texts: Vec<&'static str>,
     /// A leaf would write them.
     pub by_leaf: bool,
+    /// The comment would be taken from §8 of the summary.
+    pub drafted: bool,
     /// The rows that would be run again.
     pub rows: Vec<String>,
     /// The steps on the forge, in order; empty if everything is published.
@@ -45,6 +50,16 @@ pub enum Would {
         url: String,
     },
     Comment,
+    /// The pull request of the builder would be taken over.
+    Adopt {
+        url: String,
+    },
+    /// The base of the pull request would be changed.
+    Retarget {
+        base: String,
+    },
+    /// The pull request would be merged, if its checks passed.
+    Merge,
     /// The pull request would be marked as ready for review.
     Ready,
 }
@@ -58,6 +73,9 @@ impl Would {
             Self::Reopen { .. } => "reopen",
             Self::Comment => "comment",
             Self::Ready => "ready",
+            Self::Adopt { .. } => "adopt",
+            Self::Retarget { .. } => "retarget",
+            Self::Merge => "merge",
         }
     }
 }
@@ -71,15 +89,19 @@ pub fn dry_run_publishing(
     let inputs = inputs(cx.config, bundle, request.settings)?;
     let forge = Forge::look(cx, bundle, &inputs, request)?;
     forge.require_free_way(&inputs)?;
-    let absent = messages::absent(bundle)?;
+    require_asked(cx, bundle, &inputs, &forge, request)?;
+    let absent = messages::absent(bundle, &inputs)?;
+    let drafted = messages::drafted(&inputs).is_some_and(|text| !text.is_empty())
+        && absent.contains(&Artifact::TrackerComment);
     let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
-    let by_leaf = !texts.is_empty() && has_publisher(cx.config);
+    let by_leaf = messages::needs_leaf(&absent, drafted) && has_publisher(cx.config);
     let message = match bundle.read(Artifact::CommitMessage)? {
         Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         None if by_leaf => None,
         None => Some(inputs.stand_in(bundle, Artifact::CommitMessage)?),
     };
-    let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message);
+    let onto = inputs.stack.onto();
+    let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message, onto);
     let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
     forge.require_branch_is_ours(&inputs, commit)?;
     let rows = rows_at_publishing(cx.config, &inputs.snapshot);
@@ -90,9 +112,11 @@ pub fn dry_run_publishing(
         branch: inputs.branch.to_string(),
         commit: commit.map(|commit| commit.to_string()),
         repo: inputs.repo.clone(),
-        base: inputs.base.clone(),
+        base: forge.base(&inputs),
+        stands_on: inputs.stack.below().map(|below| below.id.clone()),
         texts,
         by_leaf,
+        drafted,
         rows: rows.as_slice().iter().map(|row| row.id.clone()).collect(),
         would,
     })
@@ -110,7 +134,11 @@ fn would(
         would.push(Would::Push);
     }
     match &forge.pull {
+        None if !forge.has_forge() => {}
         None => would.push(Would::Open),
+        Some(pull) if forge.is_to_adopt(inputs) => {
+            would.push(Would::Adopt { url: pull.url.clone() });
+        }
         Some(pull) if pull.state() == PullState::Closed => {
             would.push(Would::Reopen { url: pull.url.clone() });
         }
@@ -119,8 +147,17 @@ fn would(
     if forge.tracker().is_some() && !is_told(inputs) && forge.comment.is_none() {
         would.push(Would::Comment);
     }
-    if request.ready && state.is_none_or(|state| state == PullState::Draft) {
+    let base = forge.base(inputs);
+    if forge.pull.as_ref().is_some_and(|pull| pull.is_open() && pull.base_ref_name != base) {
+        would.push(Would::Retarget { base });
+    }
+    let is_draft = state.is_none_or(|state| state == PullState::Draft);
+    if request.ready && is_draft && forge.has_forge() {
         would.push(Would::Ready);
+    }
+    let may_merge = request.ready && request.settings.merge && forge.has_forge();
+    if may_merge && !forge.is_merged() {
+        would.push(Would::Merge);
     }
     would
 }

@@ -6,9 +6,9 @@ use camino::Utf8PathBuf;
 use pdca_events::WarningCode;
 use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
 use pdca_publish::{
-    BranchState, CommentRecord, CommentState, Comments, ForgeError, Gh, Opening, Posted,
-    PublishSettings, Pull, PullRecord, PullState, RetryPolicy, Tracker, comment_body, once,
-    pull_body, subject,
+    Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, ForgeError, ForgeKind,
+    Gh, Opening, Posted, PublishSettings, Pull, PullRecord, PullState, RetryPolicy, Tracker,
+    comment_body, once, pull_body, subject,
 };
 use pdca_state::{Artifact, Bundle};
 
@@ -17,7 +17,9 @@ use crate::run_bundle::Driver;
 
 use super::inputs::PublishInputs;
 use super::messages::Messages;
-use super::{CommentOutcome, PublishError, PublishRequest, PublishStep};
+use super::{
+    CommentOutcome, MergeOutcome, PublishError, PublishRequest, PublishStep, PublishedPull,
+};
 
 /// The forge, the tracker and the remote of one bundle, as they were when last looked at.
 pub(super) struct Forge<'d> {
@@ -33,16 +35,17 @@ pub(super) struct Forge<'d> {
     pub(super) pull: Option<Pull>,
     /// An open pull request of the branch without the key.
     rival: Option<Pull>,
+    /// The change below is merged, or its branch is gone.
+    is_below_merged: bool,
     /// Our comment, if it was looked up.
     pub(super) comment: Option<Posted>,
 }
 
 /// The pull request and the comment at the end.
 pub(super) struct Done {
-    pub(super) number: u64,
-    pub(super) url: String,
-    pub(super) state: PullState,
+    pub(super) pull: Option<PublishedPull>,
     pub(super) comment: CommentOutcome,
+    pub(super) merge: MergeOutcome,
 }
 
 impl<'d> Forge<'d> {
@@ -71,13 +74,12 @@ impl<'d> Forge<'d> {
             at: None,
             pull: None,
             rival: None,
+            is_below_merged: false,
             comment: None,
         };
-        let pulls = forge.gh().pulls(&inputs.branch)?;
-        let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
-            pulls.into_iter().partition(|pull| is_ours(inputs, pull));
-        forge.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
-        forge.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
+        if forge.has_forge() {
+            forge.look_at_pulls(inputs)?;
+        }
         forge.at = forge.look_at_remote(inputs)?;
         if !is_told(inputs)
             && let Some(tracker) = forge.tracker()
@@ -87,8 +89,71 @@ impl<'d> Forge<'d> {
         Ok(forge)
     }
 
-    fn gh(&self) -> Gh<'_> {
+    /// Looks for the pull requests of the branch, and for that of the change below.
+    fn look_at_pulls(&mut self, inputs: &PublishInputs) -> Result<(), PublishError> {
+        let pulls = self.gh().pulls(&inputs.branch)?;
+        let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
+            pulls.into_iter().partition(|pull| is_ours(inputs, pull));
+        self.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
+        self.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
+        // Where the builder may push, a pull request of the branch that was never published from here is its own.
+        if self.settings.builder_pushes && self.pull.is_none() && inputs.record.branch.is_none() {
+            self.pull = self.rival.take();
+        }
+        if let Some(below) = inputs.stack.below()
+            && let Ok(branch) = below.branch.parse()
+        {
+            let pulls = self.gh().pulls(&branch)?;
+            let is_it = |pull: &&Pull| Some(pull.number) == below.number;
+            let state = pulls.iter().find(is_it).map(Pull::state);
+            self.is_below_merged = state == Some(PullState::Merged);
+        }
+        Ok(())
+    }
+
+    pub(super) fn driver(&self) -> &'d Driver<'d> {
+        self.driver
+    }
+
+    pub(super) fn settings(&self) -> &'d PublishSettings {
+        self.settings
+    }
+
+    /// Returns whether there are pull requests at all.
+    pub(super) fn has_forge(&self) -> bool {
+        self.settings.forge != ForgeKind::None
+    }
+
+    /// Returns the branch that the pull request is to be merged into.
+    pub(super) fn base(&self, inputs: &PublishInputs) -> String {
+        match inputs.stack.below() {
+            Some(below) if !self.is_below_merged => below.branch.clone(),
+            Some(_) | None => inputs.base.clone(),
+        }
+    }
+
+    /// Returns whether the pull request is the builder's, and its text is still to be replaced.
+    pub(super) fn is_to_adopt(&self, inputs: &PublishInputs) -> bool {
+        let adopted = inputs.record.pull_request.as_ref().and_then(|known| known.adopted);
+        match adopted {
+            Some(Adoption::Intended) => true,
+            Some(Adoption::Done) => false,
+            None => self.pull.as_ref().is_some_and(|pull| pull.is_open() && !is_ours(inputs, pull)),
+        }
+    }
+
+    /// Returns whether a commit that was pushed from here is at the remote.
+    pub(super) fn is_out(&self, inputs: &PublishInputs) -> bool {
+        let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
+        self.at.is_some_and(|at| ours.contains(&at.to_string()))
+    }
+
+    pub(super) fn gh(&self) -> Gh<'_> {
         Gh {
+            command: match self.settings.forge {
+                ForgeKind::Command => self.settings.forge_cmd.as_deref(),
+                ForgeKind::Gh | ForgeKind::None => None,
+            },
             program: self.program.as_str(),
             repo: &self.repo,
             cwd: &self.driver.config.dirs.root,
@@ -164,7 +229,13 @@ impl<'d> Forge<'d> {
     /// Returns the commits that this bundle pushed to the branch.
     fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
         let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
-        ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
+        let ours = ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok());
+        let mut ours: Vec<ObjectId> = ours.collect();
+        // What is there before the first publication is the builder's, where it may push.
+        if self.settings.builder_pushes && inputs.record.branch.is_none() {
+            ours.extend(self.at);
+        }
+        ours
     }
 
     /// Creates on the forge whatever does not exist yet.
@@ -187,14 +258,38 @@ impl<'d> Forge<'d> {
         if !self.is_merged() && self.push(inputs, made)? {
             news.push(PublishStep::Pushed);
         }
+        if !self.has_forge() {
+            let comment = self.comment(inputs, messages, None, news)?;
+            return Ok(Done { pull: None, comment, merge: MergeOutcome::NotAsked });
+        }
         let mut pull = self.open(inputs, messages, news)?;
-        let comment = self.comment(inputs, messages, &pull, news)?;
+        if pull.is_open() && pull.base_ref_name != self.base(inputs) {
+            pull = self.retarget(inputs, &pull)?;
+            news.push(PublishStep::Retargeted);
+        }
+        let comment = self.comment(inputs, messages, Some(&pull), news)?;
         if request.ready && pull.state() == PullState::Draft {
             pull = self.mark_ready(inputs, &pull)?;
             news.push(PublishStep::Ready);
         }
+        let mut merge = MergeOutcome::NotAsked;
+        if request.ready && self.settings.merge {
+            let was_merged = pull.state() == PullState::Merged;
+            (pull, merge) = self.merge(inputs, made, pull)?;
+            if !was_merged && merge == MergeOutcome::Merged {
+                news.push(PublishStep::Merged);
+            }
+        }
         self.note(inputs, &pull, Some(pull.state()))?;
-        Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
+        let below = inputs.stack.below().filter(|below| below.branch == pull.base_ref_name);
+        let out = PublishedPull {
+            number: pull.number,
+            url: pull.url.clone(),
+            state: pull.state(),
+            base: pull.base_ref_name.clone(),
+            stands_on: below.map(|below| below.id.clone()),
+        };
+        Ok(Done { pull: Some(out), comment, merge })
     }
 
     /// Pushes the branch; returns whether that was needed.
@@ -209,7 +304,23 @@ impl<'d> Forge<'d> {
             return Ok(false);
         }
         let ours = self.ours(inputs);
+        if self.is_to_adopt(inputs)
+            && let Some(pull) = &self.pull
+        {
+            // Recorded with the branch: once that is ours, only the record tells that the pull request is, too.
+            inputs.record.pull_request = Some(PullRecord {
+                repo: self.repo.clone(),
+                number: Some(pull.number),
+                url: Some(pull.url.clone()),
+                state: Some(pull.state()),
+                adopted: Some(Adoption::Intended),
+            });
+        }
+        inputs.record.stack = inputs.stack.to_record();
         inputs.record.intend(&remote, &branch, &commit);
+        for known in ours.iter().map(ToString::to_string).rev() {
+            inputs.record.remember(&known);
+        }
         self.save(inputs)?;
         self.offer(inputs, made, &ours)?;
         if let Some(known) = &mut inputs.record.branch {
@@ -264,6 +375,10 @@ impl<'d> Forge<'d> {
                 news.push(PublishStep::Reopened);
                 self.reopen(inputs, &pull)?
             }
+            Some(pull) if self.is_to_adopt(inputs) => {
+                news.push(PublishStep::Adopted);
+                self.adopt(inputs, messages, &pull)?
+            }
             Some(pull) => {
                 if !was_recorded {
                     news.push(PublishStep::Opened);
@@ -273,7 +388,7 @@ impl<'d> Forge<'d> {
             None => {
                 let repo = self.repo.clone();
                 inputs.record.pull_request =
-                    Some(PullRecord { repo, number: None, url: None, state: None });
+                    Some(PullRecord { repo, number: None, url: None, state: None, adopted: None });
                 self.save(inputs)?;
                 news.push(PublishStep::Opened);
                 self.create(inputs, messages)?
@@ -286,14 +401,49 @@ impl<'d> Forge<'d> {
     fn create(&self, inputs: &PublishInputs, messages: &Messages) -> Result<Pull, PublishError> {
         let opening = Opening {
             head: &inputs.branch,
-            base: &inputs.base,
+            base: &self.base(inputs),
             title: &subject(&messages.message),
-            body: &pull_body(&messages.description, &inputs.key),
+            body: &pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key),
         };
         let gh = self.gh();
         let look = || self.find(inputs, |_| true);
         let act = || self.driver.effects.perform("pull-request", || gh.open(&opening));
         Ok(once("the pull request", RetryPolicy::new(self.driver.cancel), look, act)?)
+    }
+
+    /// Gives the builder's pull request the title and the text of the change, with its key.
+    fn adopt(
+        &self,
+        inputs: &mut PublishInputs,
+        messages: &Messages,
+        pull: &Pull,
+    ) -> Result<Pull, PublishError> {
+        let title = subject(&messages.message);
+        let body = pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key);
+        let gh = self.gh();
+        let carries =
+            |found: &Pull| found.number == pull.number && inputs.record.is_marked(&found.body);
+        let look = || self.find(inputs, carries);
+        let text = Amendment::Text { title: &title, body: &body };
+        let act =
+            || self.driver.effects.perform("pull-request-adopt", || gh.amend(pull.number, text));
+        let found = once("the text", RetryPolicy::new(self.driver.cancel), look, act)?;
+        if let Some(known) = &mut inputs.record.pull_request {
+            known.adopted = Some(Adoption::Done);
+        }
+        Ok(found)
+    }
+
+    /// Has the pull request merged into the target branch, once the change below is merged.
+    fn retarget(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
+        let (gh, base) = (self.gh(), self.base(inputs));
+        let is_so = |found: &Pull| found.number == pull.number && found.base_ref_name == base;
+        let look = || self.find(inputs, is_so);
+        let act = || {
+            let amend = || gh.amend(pull.number, Amendment::Base(&base));
+            self.driver.effects.perform("pull-request-base", amend)
+        };
+        Ok(once("the new base", RetryPolicy::new(self.driver.cancel), look, act)?)
     }
 
     fn reopen(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
@@ -316,7 +466,7 @@ impl<'d> Forge<'d> {
     }
 
     /// Looks up our pull request that fulfils a condition.
-    fn find(
+    pub(super) fn find(
         &self,
         inputs: &PublishInputs,
         is_wanted: impl Fn(&Pull) -> bool,
@@ -330,11 +480,11 @@ impl<'d> Forge<'d> {
         &self,
         inputs: &mut PublishInputs,
         messages: &Messages,
-        pull: &Pull,
+        pull: Option<&Pull>,
         news: &mut Vec<PublishStep>,
     ) -> Result<CommentOutcome, PublishError> {
         let Some(tracker) = self.tracker() else {
-            return Ok(match self.settings.comments {
+            return Ok(match self.settings.comments() {
                 Comments::Off => CommentOutcome::Off,
                 Comments::Gh | Comments::Command => CommentOutcome::NoIssue,
             });
@@ -343,6 +493,7 @@ impl<'d> Forge<'d> {
         if let Some(known) = inputs.record.comment.as_ref().filter(|_| is_told(inputs)) {
             return Ok(CommentOutcome::Posted { url: known.url.clone() });
         }
+        let Some(comment) = &messages.comment else { return Ok(CommentOutcome::Declined) };
         let issue = inputs.snapshot.id.to_string();
         let posted = if let Some(posted) = &self.comment {
             posted.clone()
@@ -350,7 +501,7 @@ impl<'d> Forge<'d> {
             let (issue, state) = (issue.clone(), CommentState::Intended);
             inputs.record.comment = Some(CommentRecord { issue, url: None, state });
             self.save(inputs)?;
-            let body = comment_body(&messages.comment, &pull.url, &inputs.key);
+            let body = comment_body(comment, pull.map(|pull| pull.url.as_str()), &inputs.key);
             let look = || tracker.find(&inputs.key);
             let post = || tracker.post(&inputs.key, &body);
             let act = || self.driver.effects.perform("comment", post);
@@ -366,7 +517,7 @@ impl<'d> Forge<'d> {
 
     /// Returns the tracker for comments, if one is configured.
     pub(super) fn tracker(&self) -> Option<Tracker<'_>> {
-        match self.settings.comments {
+        match self.settings.comments() {
             Comments::Off => None,
             Comments::Gh => self.issue.map(|issue| Tracker::Forge { gh: self.gh(), issue }),
             Comments::Command => Some(Tracker::Commands {
@@ -388,7 +539,9 @@ impl<'d> Forge<'d> {
         pull: &Pull,
         state: Option<PullState>,
     ) -> Result<(), PublishError> {
+        let adopted = inputs.record.pull_request.as_ref().and_then(|known| known.adopted);
         inputs.record.pull_request = Some(PullRecord {
+            adopted,
             repo: self.repo.clone(),
             number: Some(pull.number),
             url: Some(pull.url.clone()),

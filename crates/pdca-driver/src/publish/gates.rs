@@ -44,7 +44,7 @@ pub(super) fn gate_again(
         sealed.base.to_string(),
         messages.message.clone(),
         messages.description.clone(),
-        messages.comment.clone(),
+        messages.comment.clone().unwrap_or_default(),
     ];
     let digest = sha256_hex(parts.join("\0").as_bytes());
     if inputs.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {

@@ -3,13 +3,16 @@
 use camino::Utf8PathBuf;
 use pdca_integrate::{ObjectId, Sealed};
 use pdca_journal::Effects;
-use pdca_publish::{Branch, LegacyRecord, PublishKey, PublishRecord, PublishSettings, Templates};
+use pdca_publish::{
+    Branch, ForgeKind, LegacyRecord, PublishKey, PublishRecord, PublishSettings, Templates,
+};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
 use crate::integrate::{Accepted, ChangeState, TargetBranch, TargetBranches};
 
 use super::PublishError;
+use super::stack::Stack;
 
 /// The facts about a change to be published.
 pub(super) struct PublishInputs {
@@ -20,7 +23,7 @@ pub(super) struct PublishInputs {
     /// The commit that brought it, if it is already in that branch.
     pub(super) landed: Option<ObjectId>,
     pub(super) key: PublishKey,
-    /// The repository on the forge, as `owner/repo`.
+    /// The repository on the forge, as `owner/repo`; empty without a forge.
     pub(super) repo: String,
     /// The name of the target branch on the forge.
     pub(super) base: String,
@@ -28,6 +31,8 @@ pub(super) struct PublishInputs {
     pub(super) branch: Branch,
     pub(super) record: PublishRecord,
     settings: PublishSettings,
+    /// The published change that this one stands on.
+    pub(super) stack: Stack,
     /// The bundle has a `publish.json` that this program did not write.
     is_foreign: bool,
 }
@@ -67,7 +72,13 @@ pub(super) fn inputs(
     };
     let target = &front.target;
     let repo = target.repo.clone().filter(|repo| is_repository(repo));
-    let repo = repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?;
+    let repo = match settings.forge {
+        // Without a forge nothing is asked of a repository there.
+        ForgeKind::None => repo.unwrap_or_default(),
+        ForgeKind::Gh | ForgeKind::Command => {
+            repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?
+        }
+    };
     let run = sealed.record().run.as_str();
     let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
     let pattern = settings.branch_for(snapshot.authored_brief());
@@ -86,7 +97,9 @@ pub(super) fn inputs(
         Some(Ok(record)) => record.under(&key),
         Some(Err(_)) | None => PublishRecord::new(&key),
     };
+    let stack = Stack::of(config, &front.store, sealed.record(), &record, &settings.remote);
     Ok(PublishInputs {
+        stack,
         snapshot,
         front,
         sealed,

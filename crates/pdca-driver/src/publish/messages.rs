@@ -1,7 +1,7 @@
 //! The texts of a publication: written by a person, by the publisher, or from templates.
 
 use pdca_leaves::{Mode, Output, Role};
-use pdca_state::{Artifact, Bundle};
+use pdca_state::{Artifact, Bundle, tracker_comment};
 
 use crate::config::WorkspaceConfig;
 use crate::interactive::consult;
@@ -18,17 +18,19 @@ pub(super) const TEXTS: [Artifact; 3] =
 pub(super) struct Messages {
     pub(super) message: String,
     pub(super) description: String,
-    pub(super) comment: String,
+    /// `None` if a person removed the draft from §8.
+    pub(super) comment: Option<String>,
 }
 
 impl Messages {
     /// Reads the texts. Each must exist and not be empty.
-    pub(super) fn load(bundle: &Bundle) -> Result<Self, PublishError> {
+    pub(super) fn load(bundle: &Bundle, inputs: &PublishInputs) -> Result<Self, PublishError> {
         let [message, description, comment] = TEXTS;
+        let is_declined = bundle.read(comment)?.is_none() && is_declined(inputs);
         Ok(Self {
             message: text(bundle, message)?,
             description: text(bundle, description)?,
-            comment: text(bundle, comment)?,
+            comment: if is_declined { None } else { Some(text(bundle, comment)?) },
         })
     }
 }
@@ -46,8 +48,26 @@ fn text(bundle: &Bundle, artifact: Artifact) -> Result<String, PublishError> {
     if text.trim().is_empty() { Err(bad("is empty")) } else { Ok(text) }
 }
 
-/// Returns the missing texts.
-pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
+/// Returns the draft of the comment in §8, as the person left it who signed.
+pub(super) fn drafted(inputs: &PublishInputs) -> Option<String> {
+    inputs.snapshot.summary.as_ref().and_then(tracker_comment)
+}
+
+fn is_declined(inputs: &PublishInputs) -> bool {
+    drafted(inputs).is_some_and(|text| text.is_empty())
+}
+
+/// Returns the missing texts that are to be written.
+pub(super) fn absent(
+    bundle: &Bundle,
+    inputs: &PublishInputs,
+) -> Result<Vec<Artifact>, PublishError> {
+    let mut absent = missing(bundle)?;
+    absent.retain(|text| *text != Artifact::TrackerComment || !is_declined(inputs));
+    Ok(absent)
+}
+
+fn missing(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
     let mut absent = Vec::new();
     for artifact in TEXTS {
         if bundle.read(artifact)?.is_none() {
@@ -63,21 +83,29 @@ pub(super) fn fill_messages(
     bundle: &Bundle,
     inputs: &PublishInputs,
 ) -> Result<bool, PublishError> {
-    let absent = absent(bundle)?;
+    let absent = absent(bundle, inputs)?;
     if absent.is_empty() {
         return Ok(false);
     }
-    let said =
-        if has_publisher(cx.config) { Some(consult(cx, bundle, Role::Publisher)?) } else { None };
+    let draft = drafted(inputs);
+    let is_asked = has_publisher(cx.config) && needs_leaf(&absent, draft.is_some());
+    let said = if is_asked { Some(consult(cx, bundle, Role::Publisher)?) } else { None };
     for artifact in absent {
         let of_leaf = said.as_ref().and_then(|said| said.get(Output::Artifact(artifact)));
-        let text = match of_leaf {
+        // The draft in §8 is what the person read who signed, so it comes before anything new.
+        let of_summary = draft.as_ref().filter(|_| artifact == Artifact::TrackerComment);
+        let text = match of_summary.map(String::as_bytes).or(of_leaf) {
             Some(text) => text.to_vec(),
             None => inputs.stand_in(bundle, artifact)?.into_bytes(),
         };
         cx.publish(bundle, artifact, &text)?;
     }
     Ok(true)
+}
+
+/// Returns whether a text is missing that only a leaf or a template can give.
+pub(super) fn needs_leaf(absent: &[Artifact], has_draft: bool) -> bool {
+    absent.iter().any(|text| *text != Artifact::TrackerComment || !has_draft)
 }
 
 /// Returns whether a leaf writes the missing texts.
@@ -107,6 +135,6 @@ mod tests {
         assert_eq!(flaw(Some(b"\xff")), said("is not UTF-8"));
         assert_eq!(flaw(Some(b"a\0b")), said("has a zero byte in it"));
         assert_eq!(flaw(Some(b" \n")), said("is empty"));
-        assert_eq!(absent(&bundle).unwrap(), TEXTS[1..], "an empty file is not absent");
+        assert_eq!(missing(&bundle).unwrap(), TEXTS[1..], "an empty file is not absent");
     }
 }

@@ -170,6 +170,11 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
         BeatError::Checkout(error) => no_checkout(id, error, told, again),
+        BeatError::Dependency { unmet } => unmet
+            .iter()
+            .fold(told(Exit::Waiting), |failure, one| failure.detail(one.to_string()))
+            .at(Place::file(bundle.path(Artifact::Brief)))
+            .hint(format!("nothing was paid for; provide it, `pdca doctor` checks it, then `pdca run {id}`")),
         BeatError::Base(error) => {
             let (exit, hint) = baseless(&error, again);
             told(exit).hint(hint)

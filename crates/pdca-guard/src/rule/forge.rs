@@ -136,7 +136,7 @@ pub(crate) fn judge(
     let reads = table.iter().find(|(name, _)| name == noun).is_some_and(|(_, verbs)| {
         verbs.contains(&"*") || verbs.contains(&verb) || (verb.is_empty() && program != "hub")
     });
-    if reads {
+    if reads || (program == "gh" && noun == "pr" && is_own_draft(rest, walk)) {
         return Ok(());
     }
     Err(Refusal::new(
@@ -144,6 +144,18 @@ pub(crate) fn judge(
         format!("a builder may look with `{program}` but changes nothing on the forge"),
         INSTEAD,
     ))
+}
+
+/// Returns true for opening a draft, where the driver lets the builder push its branch.
+fn is_own_draft(rest: &[String], walk: &Walk<'_>) -> bool {
+    let Some((_, refspec)) = walk.scope.may_push() else { return false };
+    let own = refspec.rsplit_once("refs/heads/").map_or(refspec, |(_, branch)| branch);
+    let has = |names: [&str; 2]| rest.iter().any(|word| names.contains(&word.as_str()));
+    let head = option_value(rest, &["-H", "--head"]);
+    rest.first().is_some_and(|verb| verb == "create")
+        && has(["-d", "--draft"])
+        && head.is_none_or(|head| head == own)
+        && !has(["-w", "--web"])
 }
 
 /// Judges `gh api` and `glab api`: a request that only reads is allowed.

@@ -124,6 +124,15 @@ struct Before<'a> {
     settings: Vec<&'a str>,
 }
 
+/// Returns true for a push of the builder's own branch, where the driver lets it push that.
+fn is_own_push(rest: &[String], walk: &Walk<'_>) -> bool {
+    let Some((remote, refspec)) = walk.scope.may_push() else { return false };
+    let harmless = ["-q", "--quiet", "--porcelain", "-v", "--verbose", "--force-with-lease"];
+    let words: Vec<&str> =
+        rest.iter().map(String::as_str).filter(|word| !harmless.contains(word)).collect();
+    words == [remote, refspec]
+}
+
 pub(crate) fn judge(
     args: &[String],
     assigned: &BTreeMap<String, String>,
@@ -149,6 +158,7 @@ pub(crate) fn judge(
     let first =
         rest.iter().map(String::as_str).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     match (subcommand.as_str(), first) {
+        ("push", _) if is_own_push(rest, walk) => return Ok(()),
         ("push" | "send-pack" | "http-push" | "remote-http" | "remote-https", _)
         | ("lfs" | "subtree", "push")
         | ("svn", "dcommit")

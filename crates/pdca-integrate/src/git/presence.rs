@@ -72,6 +72,33 @@ pub fn foreign_commits(
     Ok(foreign.collect())
 }
 
+/// A commit that a history has and a known one lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitBeyond {
+    pub commit: ObjectId,
+    /// The first line of its message.
+    pub subject: String,
+    /// The digests of the seals that it names.
+    pub seals: Vec<String>,
+}
+
+/// Returns the commits in the history of `tip` that are not in that of `known`, children before their parents.
+pub fn commits_beyond(
+    store: &Store,
+    known: ObjectId,
+    tip: ObjectId,
+) -> Result<Vec<CommitBeyond>, StoreError> {
+    let history = History::read(store, tip, Some(known))?;
+    let mut found = Vec::new();
+    for commit in &history.commits {
+        let message = store.read_commit(commit.id)?.message;
+        let subject = message.lines().next().unwrap_or_default().to_str_lossy().into_owned();
+        let seals = commit.claims.iter().filter_map(|claim| claim.digest.clone()).collect();
+        found.push(CommitBeyond { commit: commit.id, subject, seals });
+    }
+    Ok(found)
+}
+
 /// Returns the digests of the seals that commits after `from` in the history of `tip` name.
 pub fn seals_named(
     store: &Store,

@@ -23,7 +23,7 @@ impl Stall {
     }
 
     fn made(&self, message: &str) -> Offer {
-        Offer::make(&self.scene.store, &self.sealed, message).unwrap()
+        Offer::make(&self.scene.store, &self.sealed, message, None).unwrap()
     }
 
     fn push(&self, made: &Offer, ours: &[ObjectId]) -> OfferOutcome {
@@ -144,7 +144,7 @@ fn what_is_no_branch_and_what_is_no_message_is_refused() {
         assert!(matches!(refused, Err(PushError::Name { .. })), "{branch:?}: {refused:?}");
     }
     for message in ["", " \n", "a\0b"] {
-        let refused = Offer::make(&stall.scene.store, &stall.sealed, message);
+        let refused = Offer::make(&stall.scene.store, &stall.sealed, message, None);
         assert!(matches!(refused, Err(OfferError::Message { .. })), "{message:?}");
     }
 }

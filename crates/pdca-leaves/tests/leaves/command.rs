@@ -25,6 +25,7 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
     let leaf = scene.leaf(keys, "save-env ${PDCA_OUTPUT}");
     let outcome = scene.call_with(Role::Reviewer, &leaf, |call| {
         call.facts = CallFacts {
+            push: None,
             program: None,
             base: Some("0123abc"),
             brief_base: Some("main"),

@@ -46,6 +46,10 @@ pub struct SummaryInputs<'a> {
     pub carried: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
+    /// The draft of the comment for the tracker; `None` if nothing is to be posted.
+    pub tracker_comment: Option<&'a str>,
+    /// The question about a change that is larger than it was meant to be.
+    pub size: Option<&'a str>,
     /// The cost of the leaves so far, in words; `None` if nothing is known of it.
     pub cost: Option<&'a str>,
     /// Hints for the next review of the process, one line each.
@@ -94,6 +98,8 @@ impl<'a> SummaryInputs<'a> {
             products: &[],
             carried: &[],
             attachments: &[],
+            tracker_comment: None,
+            size: None,
             cost: None,
             act_candidates: &[],
         }
@@ -104,7 +110,7 @@ impl<'a> SummaryInputs<'a> {
     }
 
     /// Collects the boxes of §6: a resolved conflict, failed gating rows, undecided and flaky rows, protected
-    /// paths, items of reviewer and advisers, a missing review, external dependencies, carried
+    /// paths, the size, items of reviewer and advisers, a missing review, external dependencies, carried
     /// findings, predicted conflicts, and the standing question.
     pub fn needs_human(&self) -> NeedsHuman {
         let mut items = NeedsHuman::default();
@@ -116,6 +122,7 @@ impl<'a> SummaryInputs<'a> {
         texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
         texts.extend(self.gates.rows.iter().filter(|row| row.flaky).map(flaky_item));
         texts.extend(self.protected.iter().map(|path| protected_item(path)));
+        texts.extend(self.size.map(str::to_owned));
         if let Some(text) = self.review() {
             let review = Review::parse(text);
             texts.extend(review.findings().map(str::to_owned));
@@ -202,6 +209,9 @@ pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
     proof(&mut out, inputs);
     open(&mut out, 8);
     list(&mut out, inputs.attachments, "(none)");
+    if let Some(comment) = inputs.tracker_comment {
+        out.push_str(&super::tracker::draft(comment));
+    }
     open(&mut out, 9);
     for field in SignoffField::ALL {
         line(&mut out, format_args!("{}", field.prefix()));

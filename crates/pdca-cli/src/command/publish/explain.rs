@@ -49,13 +49,29 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Undecided { .. } => told(Exit::Waiting)
             .detail("nothing was published")
             .hint("a row that blocks must come to a verdict here; `pdca doctor` tells what this machine lacks"),
+        PublishError::Unasked { remote, commits, supports, .. } => {
+            let failure =
+                commits.into_iter().fold(told(Exit::Waiting), |failure, one| failure.detail(one));
+            let failure = failure.detail("nothing was pushed");
+            let ids: Vec<String> = supports.iter().map(ToString::to_string).collect();
+            failure.hint(if ids.is_empty() {
+                format!(
+                    "push the branch to {remote} first, or `pdca publish {id} --include-base` sends them along"
+                )
+            } else {
+                format!(
+                    "`pdca publish {} {id}` makes a stack of pull requests; `--include-base` sends them along",
+                    ids.join(" ")
+                )
+            })
+        }
         PublishError::Foreign { remote, branch, .. } => told(Exit::RecoveryBlocked)
             .detail("nothing was forced")
             .hint(format!(
                 "look at it (`git fetch {remote} {branch}`); remove the branch there, or set another pattern in [publish]"
             )),
         PublishError::ForeignPull { .. } => told(Exit::RecoveryBlocked)
-            .hint("close it, or set another pattern for `branch` in [publish]"),
+            .hint("close it, or set another pattern for `branch` in [publish]; where the builder may open drafts, `builder_pushes = true` adopts them"),
         PublishError::Closed { .. } => told(Exit::Waiting)
             .hint("open it again there, or remove its branch there and publish again"),
         PublishError::Remote { remote, .. } => told(Exit::Unexpected)
@@ -66,6 +82,12 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             .hint(format!(
                 "{again}; `comments` in [publish] says who is told, `\"off\"` nobody"
             )),
+        PublishError::Offer(pdca_integrate::OfferError::Base { .. }) => {
+            told(Exit::RecoveryBlocked).hint(format!(
+                "the branch below was rewritten; remove `stack` from {}, and publish again",
+                Artifact::Publish.file_name()
+            ))
+        }
         PublishError::Offer(_) => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::CommitMessage)))
             .hint("write a message, or remove the file to have it made again"),

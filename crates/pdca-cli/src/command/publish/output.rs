@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use pdca_driver::publish::{CommentOutcome, PublishDryRun, PublishStep, Published, Would};
+use pdca_driver::publish::{
+    CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, Published, Would,
+};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -11,6 +13,9 @@ use crate::report::Report;
 use crate::style::printable;
 
 use super::{Came, Ended};
+
+/// The file of the comment, which may be drafted in the summary.
+const COMMENT: &str = "tracker-comment.md";
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -29,8 +34,10 @@ struct Item<'a> {
     remote: &'a str,
     branch: &'a str,
     commit: &'a str,
-    pull_request: PullItem<'a>,
+    /// Null without a forge.
+    pull_request: Option<PullItem<'a>>,
     comment: CommentItem<'a>,
+    merge: MergeItem<'a>,
     done: Vec<&'static str>,
 }
 
@@ -40,6 +47,18 @@ struct PullItem<'a> {
     number: u64,
     url: &'a str,
     state: &'static str,
+    /// The branch that it is to be merged into.
+    base: &'a str,
+    /// The bundle whose branch that is, if the change stands on another one.
+    stands_on: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct MergeItem<'a> {
+    /// `not-asked`, `merged`, `waits` or `refused`.
+    state: &'static str,
+    why: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -59,8 +78,11 @@ struct WouldItem<'a> {
     commit: Option<&'a str>,
     repo: &'a str,
     base: &'a str,
+    stands_on: Option<&'a str>,
     texts: &'a [&'static str],
     by_leaf: bool,
+    /// The comment would be taken from §8 of the summary.
+    drafted: bool,
     rows: &'a [String],
     would: Vec<&'static str>,
 }
@@ -128,6 +150,13 @@ fn item(done: &Published) -> Item<'_> {
         CommentOutcome::Posted { url } => ("posted", url.as_deref()),
         CommentOutcome::Off => ("off", None),
         CommentOutcome::NoIssue => ("no-issue", None),
+        CommentOutcome::Declined => ("declined", None),
+    };
+    let (merge, why) = match &done.merge {
+        MergeOutcome::NotAsked => ("not-asked", None),
+        MergeOutcome::Merged => ("merged", None),
+        MergeOutcome::Waits { why } => ("waits", Some(why.as_str())),
+        MergeOutcome::Refused { why } => ("refused", Some(why.as_str())),
     };
     Item {
         id: done.id.as_str(),
@@ -135,7 +164,14 @@ fn item(done: &Published) -> Item<'_> {
         remote: &done.remote,
         branch: &done.branch,
         commit: &done.commit,
-        pull_request: PullItem { number: done.number, url: &done.url, state: done.state.as_str() },
+        pull_request: done.pull.as_ref().map(|pull| PullItem {
+            number: pull.number,
+            url: &pull.url,
+            state: pull.state.as_str(),
+            base: &pull.base,
+            stands_on: pull.stands_on.as_ref().map(AsRef::as_ref),
+        }),
+        merge: MergeItem { state: merge, why },
         comment: CommentItem { state, url },
         done: done.news.iter().map(|news| news.as_str()).collect(),
     }
@@ -152,6 +188,8 @@ fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
         base: &said.base,
         texts: &said.texts,
         by_leaf: said.by_leaf,
+        drafted: said.drafted,
+        stands_on: said.stands_on.as_ref().map(AsRef::as_ref),
         rows: &said.rows,
         would: said.would.iter().map(Would::as_str).collect(),
     }
@@ -159,9 +197,18 @@ fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
 
 fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
-    let (id, state) = (&done.id, done.state.as_str());
+    let id = &done.id;
     let word = if done.news.is_empty() { p.faint("out already") } else { p.good("published") };
-    writeln!(out, "{word}  {}  {} ({state})", p.strong(id), printable(&done.url))?;
+    match &done.pull {
+        Some(pull) => {
+            let state = pull.state.as_str();
+            writeln!(out, "{word}  {}  {} ({state})", p.strong(id), printable(&pull.url))?;
+            if let Some(below) = &pull.stands_on {
+                writeln!(out, "  base     {}, the branch of {below}", printable(&pull.base))?;
+            }
+        }
+        None => writeln!(out, "{word}  {}  without a forge", p.strong(id))?,
+    }
     let short = done.commit.get(..12).unwrap_or(&done.commit);
     writeln!(out, "  branch   {} of {} at {short}", done.branch, printable(&done.remote))?;
     match &done.comment {
@@ -170,9 +217,23 @@ fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<
         }
         CommentOutcome::Posted { url: None } => writeln!(out, "  comment  posted")?,
         CommentOutcome::Off => {}
+        CommentOutcome::Declined => {
+            writeln!(out, "  comment  {}", p.faint("none: it was removed from §8"))?;
+        }
         CommentOutcome::NoIssue => {
             let why = format!("none: {id} is no number of an issue; see `comments` in [publish]");
             writeln!(out, "  comment  {}", p.warn(why))?;
+        }
+    }
+    let again = format!("`pdca publish {id} --ready` tries again");
+    match &done.merge {
+        MergeOutcome::NotAsked | MergeOutcome::Merged => {}
+        MergeOutcome::Waits { why } => {
+            writeln!(out, "  merge    {}; {again}", p.warn(format!("waits: {}", printable(why))))?;
+        }
+        MergeOutcome::Refused { why } => {
+            let why = format!("refused: {}", printable(why));
+            writeln!(out, "  merge    {}; mend that, then {again}", p.bad(why))?;
         }
     }
     let news: Vec<&str> = done.news.iter().copied().map(PublishStep::as_str).collect();
@@ -197,7 +258,15 @@ fn rehearsed(
     writeln!(out, "{}  {}", p.accent("would publish"), p.strong(id))?;
     if !said.texts.is_empty() {
         let by = if said.by_leaf { "by the publisher" } else { "from the brief and the summary" };
-        writeln!(out, "  write {} {by}", said.texts.join(", "))?;
+        let is_drafted = |text: &&str| said.drafted && *text == COMMENT;
+        let (drafted, others): (Vec<&str>, Vec<&str>) =
+            said.texts.iter().copied().partition(is_drafted);
+        if !others.is_empty() {
+            writeln!(out, "  write {} {by}", others.join(", "))?;
+        }
+        if !drafted.is_empty() {
+            writeln!(out, "  write {COMMENT} from §8 of the summary")?;
+        }
     }
     if !said.rows.is_empty() {
         writeln!(out, "  run {} over the sealed commit", said.rows.join(", "))?;
@@ -215,6 +284,9 @@ fn rehearsed(
             }
             Would::Reopen { url } => format!("open {url} again"),
             Would::Comment => format!("comment on {id}"),
+            Would::Adopt { url } => format!("take over {url}, which the builder opened"),
+            Would::Retarget { base } => format!("have it merged into {base}"),
+            Would::Merge => "merge it, if its checks passed".to_owned(),
             Would::Ready => "mark the pull request as ready".to_owned(),
         };
         writeln!(out, "  {}", printable(&text))?;

@@ -49,6 +49,9 @@ pub enum OfferOutcome {
 pub enum OfferError {
     #[error("the commit message {flaw}")]
     Message { flaw: &'static str },
+    /// The commit has another tree than the base of the change.
+    #[error("the change does not stand on {onto}: its base has other files")]
+    Base { onto: ObjectId },
     #[error(transparent)]
     Push(#[from] PushError),
     #[error(transparent)]
@@ -57,7 +60,14 @@ pub enum OfferError {
 
 impl Offer {
     /// Writes the commits to offer. `message` replaces that of the last one; earlier ones keep theirs.
-    pub fn make(store: &Store, sealed: &Sealed, message: &str) -> Result<Self, OfferError> {
+    ///
+    /// With `onto` they are put on that commit, which must have the tree of the change's base, so that no tree changes.
+    pub fn make(
+        store: &Store,
+        sealed: &Sealed,
+        message: &str,
+        onto: Option<ObjectId>,
+    ) -> Result<Self, OfferError> {
         let flaw = |flaw| Err(OfferError::Message { flaw });
         if message.trim().is_empty() {
             return flaw("is empty");
@@ -66,6 +76,9 @@ impl Offer {
             return flaw("has a zero byte in it");
         }
         let mut commit = store.read_commit(sealed.record().head)?;
+        if let Some(onto) = onto {
+            commit.parents = [below_head(store, sealed, onto)?].into_iter().collect();
+        }
         commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
         // The sealed commit may declare another encoding, but the new message is UTF-8.
         commit.encoding = None;
@@ -78,6 +91,23 @@ impl Offer {
     pub fn commit(&self) -> ObjectId {
         self.commit
     }
+}
+
+/// Puts every commit of a change but the last on `onto`, and returns the topmost of them.
+fn below_head(store: &Store, sealed: &Sealed, onto: ObjectId) -> Result<ObjectId, OfferError> {
+    let record = sealed.record();
+    if store.tree_of(onto)? != store.tree_of(record.base)? {
+        return Err(OfferError::Base { onto });
+    }
+    let mut top = onto;
+    for id in record.commits.iter().filter(|id| **id != record.head) {
+        let mut commit = store.read_commit(*id)?;
+        commit.parents = [top].into_iter().collect();
+        // A signature is about other bytes than these.
+        commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
+        top = fold::write(store, &commit)?;
+    }
+    Ok(top)
 }
 
 /// Returns the message without seal trailers and with normalized line endings.

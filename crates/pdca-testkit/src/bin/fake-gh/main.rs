@@ -7,6 +7,8 @@
 //! gh pr list --repo=R --head=H --state=all --limit=N --json=…
 //! gh pr create --draft --repo=R --head=H --base=B --title=T --body-file=-
 //! gh pr ready N --repo=R          gh pr reopen N --repo=R
+//! gh pr edit N --base=B --repo=R  gh pr edit N --title=T --body-file=- --repo=R
+//! gh pr view N --json=… --repo=R  gh pr merge N --merge|--squash|--rebase --match-head-commit=C --repo=R
 //! gh issue list --repo=R --state=open --limit=N --json=…
 //! gh issue view N --repo=R --json=comments|…
 //! gh issue comment N --repo=R --body-file=-
@@ -14,7 +16,9 @@
 //!
 //! `FAKE_GH_STATE` is its directory: `issues/<n>.json`, `pulls/<n>.json` and `comments/<issue>-<n>.json` are what is there, `log`
 //! has one line for each call, and `faults` says what goes wrong. `FAKE_GH_REMOTE` is the repository
-//! that branches are looked for in.
+//! that branches are looked for in, and that merges are made in.
+//!
+//! A pull request may have `checks`, which is what `pr view` says about it; without them it is clean.
 //!
 //! # Faults
 //! Each line of `faults` is a call and what becomes of it, and is used once: `pr create: lose`.
@@ -48,7 +52,10 @@ const BAD_CALL: i32 = 99;
 /// How `gh` ends where nobody is logged in.
 const NO_LOGIN: i32 = 4;
 /// What a list of pull requests is asked for.
-const FIELDS: &str = "number,url,state,isDraft,body,headRefName,isCrossRepository";
+const FIELDS: &str =
+    "number,url,state,isDraft,body,headRefName,baseRefName,headRefOid,isCrossRepository";
+/// What is asked for before a merge.
+const MERGE_FIELDS: &str = "mergeStateStatus,reviewDecision,statusCheckRollup";
 /// What a list of issues is asked for.
 const ISSUE_FIELDS: &str = "number,title,state,labels,createdAt,updatedAt,url";
 /// What an issue is asked for to be read whole.
@@ -80,6 +87,9 @@ fn main() {
         "pr create" => forge.create(rest),
         "pr ready" => forge.change(rest, |pull| pull["isDraft"] = json!(false)),
         "pr reopen" => forge.reopen(rest),
+        "pr edit" => forge.edit(rest),
+        "pr view" => forge.checks(rest),
+        "pr merge" => forge.merge(rest),
         "issue list" => forge.issues(rest),
         "issue view" => forge.view(rest),
         "issue comment" => forge.comment(rest),
@@ -137,6 +147,13 @@ impl Flags {
         let is_it = |arg: &String| arg.starts_with(&start);
         let Some(at) = self.0.iter().position(is_it) else { bad(&format!("no --{name}")) };
         self.0.remove(at)[start.len()..].to_owned()
+    }
+
+    /// `--name=value`, which need not be there.
+    fn optional(&mut self, name: &str) -> Option<String> {
+        let start = format!("--{name}=");
+        let at = self.0.iter().position(|arg| arg.starts_with(&start))?;
+        Some(self.0.remove(at)[start.len()..].to_owned())
     }
 
     fn is(&mut self, name: &str, value: &str) {
@@ -223,8 +240,112 @@ impl Forge {
         flags.is("json", FIELDS);
         flags.done();
         let pulls = self.all("pulls").into_iter().map(|(_, pull)| pull);
-        let of_it: Vec<Value> = pulls.filter(|pull| pull["headRefName"] == head.as_str()).collect();
-        Value::from(of_it).to_string()
+        let of_it = pulls.filter(|pull| pull["headRefName"] == head.as_str());
+        let shown = of_it.map(|mut pull| {
+            let at = self.at(&head).or_else(|| pull["headRefOid"].as_str().map(str::to_owned));
+            pull["headRefOid"] = json!(at.unwrap_or_default());
+            pull
+        });
+        Value::from(shown.collect::<Vec<_>>()).to_string()
+    }
+
+    /// The commit of a branch.
+    fn at(&self, branch: &str) -> Option<String> {
+        let asked =
+            self.git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]);
+        asked.status.success().then(|| String::from_utf8_lossy(&asked.stdout).trim().to_owned())
+    }
+
+    fn git(&self, args: &[&str]) -> std::process::Output {
+        let who = [
+            "-c",
+            "user.name=forge",
+            "-c",
+            "user.email=forge@forge.example",
+            "--git-dir",
+            self.remote.as_str(),
+        ];
+        Command::new("git").args(who).args(args).output().expect("git can be started")
+    }
+
+    fn edit(&self, mut flags: Flags) -> String {
+        let (number, _) = (flags.number(), flags.value("repo"));
+        let mut pulls = self.all("pulls");
+        let Some((path, pull)) = pulls.iter_mut().find(|(_, pull)| pull["number"] == number) else {
+            fail(1, &format!("no pull request {number}"))
+        };
+        if let Some(base) = flags.optional("base") {
+            if self.at(&base).is_none() {
+                fail(1, &format!("GraphQL: no branch {base}"));
+            }
+            pull["baseRefName"] = json!(base);
+        }
+        if let Some(title) = flags.optional("title") {
+            flags.is("body-file", "-");
+            pull["title"] = json!(title);
+            pull["body"] = json!(body());
+        }
+        flags.done();
+        write(path, &pull.to_string());
+        String::new()
+    }
+
+    fn checks(&self, mut flags: Flags) -> String {
+        let (number, _) = (flags.number(), flags.value("repo"));
+        flags.is("json", MERGE_FIELDS);
+        flags.done();
+        let pulls = self.all("pulls");
+        let Some((_, pull)) = pulls.iter().find(|(_, pull)| pull["number"] == number) else {
+            fail(1, &format!("no pull request {number}"))
+        };
+        let clean = json!({
+            "mergeStateStatus": "CLEAN", "reviewDecision": "", "statusCheckRollup": [],
+        });
+        pull.get("checks").unwrap_or(&clean).to_string()
+    }
+
+    /// Merges in the repository, as a forge does.
+    fn merge(&self, mut flags: Flags) -> String {
+        let (number, _) = (flags.number(), flags.value("repo"));
+        let wanted = flags.value("match-head-commit");
+        let how = ["--merge", "--squash", "--rebase"];
+        let Some(how) = how.into_iter().find(|how| flags.0.iter().any(|arg| arg == how)) else {
+            bad("gh would ask how to merge")
+        };
+        flags.switch(how);
+        flags.done();
+        let mut pulls = self.all("pulls");
+        let Some((path, pull)) = pulls.iter_mut().find(|(_, pull)| pull["number"] == number) else {
+            fail(1, &format!("no pull request {number}"))
+        };
+        let (head, base) = (text(pull, "headRefName"), text(pull, "baseRefName"));
+        let (Some(ours), Some(theirs)) = (self.at(&base), self.at(&head)) else {
+            fail(1, "GraphQL: a branch is gone")
+        };
+        if pull["state"] != "OPEN" || pull["isDraft"] == true {
+            fail(1, "GraphQL: Pull Request is still a draft or not open");
+        }
+        if theirs != wanted {
+            fail(1, "GraphQL: Head branch was modified. Review and try the merge again.");
+        }
+        let merged = self.git(&["merge-tree", "--write-tree", &ours, &theirs]);
+        if !merged.status.success() {
+            fail(1, "GraphQL: Pull Request is not mergeable");
+        }
+        let tree =
+            String::from_utf8_lossy(&merged.stdout).lines().next().unwrap_or_default().to_owned();
+        let message = format!("Merge pull request #{number}");
+        let mut args = vec!["commit-tree", &tree, "-m", &message, "-p", &ours];
+        if how == "--merge" {
+            args.extend(["-p", &theirs]);
+        }
+        let made = self.git(&args);
+        let new = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        self.git(&["update-ref", &format!("refs/heads/{base}"), &new, &ours]);
+        pull["state"] = json!("MERGED");
+        pull["mergedWith"] = json!(how);
+        write(path, &pull.to_string());
+        String::new()
     }
 
     fn issues(&self, mut flags: Flags) -> String {
@@ -266,7 +387,8 @@ impl Forge {
         let url = format!("https://forge.example/{repo}/pull/{number}");
         let pull = json!({
             "number": number, "url": url, "state": "OPEN", "isDraft": true, "title": title,
-            "body": body(), "headRefName": head, "baseRefName": base, "isCrossRepository": false,
+            "body": body(), "headRefName": head, "baseRefName": base, "headRefOid": self.at(&head),
+            "isCrossRepository": false,
         });
         write(&self.state.join(format!("pulls/{number:04}.json")), &pull.to_string());
         url
@@ -353,6 +475,10 @@ impl Forge {
         write(&self.state.join(format!("comments/{issue}-{number:04}.json")), &comment.to_string());
         url
     }
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
 }
 
 /// What is on standard input, with the line ends that a forge gives it.

@@ -1,0 +1,92 @@
+//! The size of a change, as a signal that a bundle asks for more than one.
+//!
+//! A large change is reviewed worse and conflicts more. Above the limits of `[check]`, or of the brief's own `Size limit`,
+//! §6 asks a person whether it should be split. Nothing is refused: a rename of a directory is large and harmless.
+
+use pdca_state::{Brief, SizeLimit, patch_files, size_limit};
+use serde::{Deserialize, Serialize};
+
+/// `[check]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckSettings {
+    /// The changed lines above which §6 asks whether to split; 0 disables the check.
+    pub max_lines: u64,
+    /// The changed files above which §6 asks whether to split; 0 disables the check.
+    pub max_files: u64,
+}
+
+impl Default for CheckSettings {
+    fn default() -> Self {
+        Self { max_lines: 1000, max_files: 50 }
+    }
+}
+
+/// Returns the question of §6 about a change that is larger than it was meant to be.
+pub(crate) fn size_item(settings: CheckSettings, brief: &Brief, patch: &[u8]) -> Option<String> {
+    let changed = patch_files(patch);
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let added: u64 = changed.iter().map(|file| count(file.added)).sum();
+    let removed: u64 = changed.iter().map(|file| count(file.removed)).sum();
+    let (found_lines, found_files) = (added + removed, count(changed.len()));
+    let own = size_limit(brief);
+    let (lines, files, whose) = match own {
+        Some(SizeLimit { lines, files }) => {
+            (lines.unwrap_or(0), files.unwrap_or(0), "the brief's `Size limit`")
+        }
+        None => (settings.max_lines, settings.max_files, "[check] in pdca.toml"),
+    };
+    let over = |found: u64, limit: u64| limit > 0 && found > limit;
+    if !over(found_lines, lines) && !over(found_files, files) {
+        return None;
+    }
+    let limit: Vec<String> = [(lines, "lines"), (files, "files")]
+        .into_iter()
+        .filter(|(limit, _)| *limit > 0)
+        .map(|(limit, what)| format!("{limit} {what}"))
+        .collect();
+    Some(format!(
+        "size: the change has {found_lines} lines in {found_files} files (+{added} −{removed}), and {whose} says {}; is it one change? `pdca split` makes several of a bundle",
+        limit.join(" and "),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(files: usize, lines: usize) -> Vec<u8> {
+        let mut text = String::new();
+        for file in 0..files {
+            text += &format!("diff --git a/f{file} b/f{file}\n--- a/f{file}\n+++ b/f{file}\n");
+            text += &format!("@@ -1,0 +1,{lines} @@\n");
+            text += &"+x\n".repeat(lines);
+        }
+        text.into_bytes()
+    }
+
+    #[test]
+    fn a_change_within_the_limits_asks_nothing() {
+        let settings = CheckSettings { max_lines: 10, max_files: 2 };
+        let brief = Brief::parse("- **Slug:** s\n");
+        let asks = |patch: &[u8]| size_item(settings, &brief, patch).is_some();
+        assert!(!asks(&patch(2, 5)));
+        assert!(asks(&patch(1, 11)));
+        assert!(asks(&patch(3, 1)));
+        let off = CheckSettings { max_lines: 0, max_files: 0 };
+        assert_eq!(size_item(off, &brief, &patch(300, 300)), None);
+    }
+
+    #[test]
+    fn the_brief_s_own_limit_counts_in_place_of_the_configured_one() {
+        let settings = CheckSettings { max_lines: 10, max_files: 2 };
+        let item = |limit: &str, patch: &[u8]| {
+            let brief = Brief::parse(&format!("- **Slug:** s\n- **Size limit:** {limit}\n"));
+            size_item(settings, &brief, patch)
+        };
+        assert_eq!(item("500 lines", &patch(4, 100)), None);
+        let asked = item("20 lines, 3 files", &patch(1, 21)).unwrap();
+        assert!(asked.contains("21 lines in 1 files"), "{asked}");
+        assert!(asked.contains("`Size limit` says 20 lines and 3 files"), "{asked}");
+    }
+}

@@ -1,0 +1,188 @@
+//! `signoff accept --publish`: what accept promises happens, once.
+
+use crate::stall::Stall;
+
+/// A stall with one bundle at its sign-off, whose §6 is cleared.
+fn waiting(publish: &str) -> Stall {
+    let stall = Stall::with(publish, "");
+    stall.meeting.waiting("7", &[], &[("a.txt", "a\n")]);
+    stall.meeting.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    stall
+}
+
+fn state_of(stall: &Stall) -> String {
+    let json = stall.meeting.pdca(&["status", "7", "--json"]).expect(0).json();
+    json["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn accept_publishes_marks_ready_and_posts_the_comment_that_was_edited_in_the_summary() {
+    let stall = waiting("");
+    let summary = stall.read("7", "SUMMARY.md");
+    assert!(summary.contains("\n### Tracker comment\n"), "{summary}");
+    assert!(summary.contains("\n> There is a change for this: a slug.\n"), "{summary}");
+    let edited = summary.replace("> There is a change for this: a slug.", "> Mended at last.");
+    stall.write("7", "SUMMARY.md", &edited);
+    let done = stall.pdca(&["signoff", "7", "accept", "--publish", "--json"]).expect(0).json();
+    assert_eq!(done["decided"][0]["state"], "COMPLETE");
+    let item = &done["published"]["published"][0];
+    let steps = serde_json::json!(["texts", "pushed", "opened", "commented", "ready"]);
+    assert_eq!(item["done"], steps);
+    assert_eq!(item["pull_request"]["state"], "ready");
+    assert_eq!(item["merge"]["state"], "not-asked");
+    assert_eq!(stall.pulls()[0]["isDraft"], false);
+    let comments = stall.comments();
+    assert_eq!(comments.len(), 1);
+    let body = comments[0]["body"].as_str().unwrap();
+    assert!(body.starts_with("Mended at last.\r\n"), "{body}");
+    // The same command finds that everything is done.
+    let again = stall.pdca(&["signoff", "7", "accept", "--publish"]).expect(4);
+    assert!(again.out.contains("out already"), "{}", again.out);
+    assert_eq!((stall.asked("pr create"), stall.asked("issue comment")), (1, 1));
+}
+
+#[test]
+fn a_comment_that_was_removed_from_the_summary_is_not_posted() {
+    let stall = waiting("");
+    let summary = stall.read("7", "SUMMARY.md");
+    let kept = |line: &&str| !line.starts_with('>') || line.contains("C1 Spec");
+    let section = summary.find("### Tracker comment").unwrap();
+    let (before, after) = summary.split_at(section);
+    let after: Vec<&str> = after.lines().filter(kept).collect();
+    stall.write("7", "SUMMARY.md", &format!("{before}{}\n", after.join("\n")));
+    let done = stall.pdca(&["signoff", "7", "accept", "--publish", "--json"]).expect(0).json();
+    assert_eq!(done["published"]["published"][0]["comment"]["state"], "declined");
+    assert!(stall.comments().is_empty() && stall.pulls().len() == 1);
+}
+
+#[test]
+fn without_the_flag_accept_does_nothing_outside() {
+    let stall = waiting("");
+    stall.pdca(&["signoff", "7", "accept"]).expect(0);
+    assert!(stall.pulls().is_empty() && stall.branch("pdca/7").is_none());
+}
+
+#[test]
+fn a_refused_publication_takes_no_acceptance_back_and_the_same_command_goes_on() {
+    let stall = waiting("");
+    stall.faults(&["pr create: refuse"]);
+    let refused = stall.pdca(&["signoff", "7", "accept", "--publish"]).expect(1);
+    assert!(refused.err.contains("HTTP 422"), "{}", refused.err);
+    assert_eq!(state_of(&stall), "COMPLETE");
+    stall.pdca(&["signoff", "7", "accept", "--publish"]).expect(0);
+    assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1));
+}
+
+#[test]
+fn a_merge_is_asked_for_once_the_checks_passed() {
+    let stall = waiting("merge = true\nmerge_method = \"squash\"\n");
+    let done = stall.pdca(&["signoff", "7", "accept", "--publish", "--json"]).expect(0).json();
+    assert_eq!(done["published"]["published"][0]["merge"]["state"], "merged");
+    let pull = &stall.pulls()[0];
+    assert_eq!((&pull["state"], &pull["mergedWith"]), (&"MERGED".into(), &"--squash".into()));
+    assert_eq!(stall.record("7")["pull_request"]["state"], "merged");
+    assert_eq!(stall.remote.git(&["show", "main:a.txt"]), "a\n");
+    stall.publish(&["7", "--ready"]).expect(4);
+    assert_eq!(stall.asked("pr merge"), 1);
+}
+
+#[test]
+fn a_merge_that_is_not_possible_is_said_with_its_remedy_and_nothing_is_lost() {
+    let stall = waiting("merge = true\n");
+    stall.pdca(&["signoff", "7", "accept"]).expect(0);
+    stall.publish(&["7"]).expect(0);
+    let checks = |conclusion: &str, status: &str| {
+        serde_json::json!({
+            "mergeStateStatus": "UNSTABLE", "reviewDecision": "",
+            "statusCheckRollup": [{"name": "ci", "status": status, "conclusion": conclusion}],
+        })
+    };
+    stall.change_pull(1, |pull| pull["checks"] = checks("", "IN_PROGRESS"));
+    let waits = stall.publish(&["7", "--ready"]).expect(3);
+    assert!(waits.out.contains("waits: checks are still running: ci"), "{}", waits.out);
+    assert!(waits.out.contains("`pdca publish 7 --ready` tries again"), "{}", waits.out);
+    stall.change_pull(1, |pull| pull["checks"] = checks("FAILURE", "COMPLETED"));
+    let refused = stall.publish(&["7", "--ready"]).expect(3);
+    assert!(refused.out.contains("refused: a check failed: ci"), "{}", refused.out);
+    assert_eq!(stall.asked("pr merge"), 0, "a red check is not tried out");
+    stall.change_pull(1, |pull| pull["checks"] = checks("SUCCESS", "COMPLETED"));
+    stall.faults(&["pr merge: refuse"]);
+    let refused = stall.publish(&["7", "--ready"]).expect(3);
+    assert!(refused.out.contains("refused: HTTP 422"), "{}", refused.out);
+    stall.publish(&["7", "--ready"]).expect(0);
+    assert_eq!(stall.pulls()[0]["state"], "MERGED");
+}
+
+#[test]
+fn what_others_pushed_on_top_is_never_merged() {
+    let stall = waiting("merge = true\n");
+    stall.pdca(&["signoff", "7", "accept"]).expect(0);
+    stall.publish(&["7"]).expect(0);
+    let at = stall.branch("pdca/7").unwrap();
+    let tree = format!("{at}^{{tree}}");
+    let more = stall.remote.git(&["commit-tree", &tree, "-p", &at, "-m", "sneaked in"]);
+    stall.remote.git(&["update-ref", "refs/heads/pdca/7", more.trim()]);
+    let refused = stall.publish(&["7", "--ready"]).expect(104);
+    assert!(refused.err.contains("which was not pushed from here"), "{}", refused.err);
+    assert_eq!((stall.asked("pr merge"), stall.branch("pdca/7")), (0, Some(more.trim().into())));
+}
+
+/// Everything around a workspace, to be put back as it was.
+struct Copy {
+    around: camino::Utf8PathBuf,
+    kept: pdca_testkit::Workspace,
+}
+
+impl Copy {
+    fn of(stall: &Stall) -> Self {
+        let around = stall.meeting.scene.workspace.around().to_owned();
+        let kept = pdca_testkit::Workspace::new();
+        fs_err::create_dir_all(kept.path().join("copy")).unwrap();
+        copy(&format!("{around}/."), &format!("{}/copy/", kept.path()));
+        Self { around, kept }
+    }
+
+    fn put_back(&self) {
+        for entry in self.around.read_dir_utf8().unwrap() {
+            let path = entry.unwrap().path().to_owned();
+            if path.is_dir() {
+                fs_err::remove_dir_all(&path).unwrap();
+            } else {
+                fs_err::remove_file(&path).unwrap();
+            }
+        }
+        copy(&format!("{}/copy/.", self.kept.path()), &format!("{}/", self.around));
+    }
+}
+
+fn copy(from: &str, to: &str) {
+    let copied = pdca_process::Tool::new("cp").args(["-a", from, to]).run().unwrap();
+    assert!(copied.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+}
+
+#[test]
+fn killed_at_any_effect_of_accept_and_publish_the_same_command_comes_to_the_same() {
+    let stall = waiting("merge = true\n");
+    let before = Copy::of(&stall);
+    let accept = ["signoff", "7", "accept", "--publish"];
+    let (mut killed, mut point) = (0, 1);
+    loop {
+        let first = stall.pdca_with(&[("PDCA_CRASH_AT", &format!("@{point}"))], &accept);
+        if first.code == 0 {
+            break;
+        }
+        assert_eq!(first.code, 128 + 9, "point {point}: {}", first.err);
+        killed += 1;
+        let second = stall.pdca(&accept);
+        assert!([0, 4].contains(&second.code), "point {point}: {} {}", second.code, second.err);
+        assert_eq!(state_of(&stall), "COMPLETE", "point {point}");
+        assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1), "point {point}");
+        assert_eq!(stall.pulls()[0]["state"], "MERGED", "point {point}");
+        assert_eq!(stall.asked("pr merge"), 1, "point {point}");
+        assert_eq!(stall.record("7")["comment"]["state"], "posted", "point {point}");
+        stall.pdca(&accept).expect(4);
+        before.put_back();
+        point += 1;
+    }
+    assert!(killed >= 20, "only {killed} points");
+}
