@@ -119,7 +119,10 @@ impl<'a> Splitting<'a> {
         );
         self.depends_on(&mut text, &part.after)?;
         let paths = if part.paths.is_empty() {
-            or_ask("", &format!("which of: {}", self.brief.touches().join(", ")))
+            match self.brief.touches().join(", ") {
+                all if all.is_empty() => or_ask("", "paths that this part will change"),
+                all => or_ask("", &format!("which of: {all}")),
+            }
         } else {
             listed(&part.paths)
         };
