@@ -22,7 +22,7 @@ fn without_a_forge_the_branch_is_pushed_and_nothing_else() {
 /// A forge of its own, behind a shell script that speaks the protocol of `forge_cmd`.
 const FORGE: &str = r#"
 set -eu
-d="$PDCA_FORGE_DIR"; mkdir -p "$d"
+d="$FORGE_DIR"; mkdir -p "$d"
 echo "$PDCA_FORGE" >> "$d/log"
 json() { sed 's/\\/\\\\/g; s/"/\\"/g' | awk '{printf "%s\\n", $0}'; }
 case "$PDCA_FORGE" in
@@ -48,7 +48,7 @@ fn another_forge_is_spoken_with_through_a_command() {
     stall.meeting.scene.workspace.write("forge.sh", FORGE);
     stall.meeting.accepted("7", "a.txt", "a\n");
     let dir = stall.meeting.scene.workspace.around().join("other-forge");
-    let env = [("PDCA_FORGE_DIR", dir.as_str())];
+    let env = [("FORGE_DIR", dir.as_str())];
     let done = stall.publish_with(&env, &["7", "--json"]).expect(0).json();
     assert_eq!(done["published"][0]["pull_request"]["url"], "https://other.example/1");
     stall.publish_with(&env, &["7"]).expect(4);
@@ -113,7 +113,7 @@ fn killed_while_a_draft_is_adopted_the_next_goes_on() {
     let stall = Stall::with("builder_pushes = true\n", "");
     stall.meeting.accepted("7", "a.txt", "a\n");
     let mut killed = 0;
-    for point in 1..60 {
+    for point in (1..60).step_by(2) {
         stall.take_back("7");
         builder_opens_a_draft(&stall);
         let first = stall.killed_at(&format!("@{point}"), &["7"]);
@@ -127,7 +127,7 @@ fn killed_while_a_draft_is_adopted_the_next_goes_on() {
         assert_eq!(stall.record("7")["pull_request"]["adopted"], "done", "point {point}");
         stall.publish(&["7"]).expect(4);
     }
-    assert!(killed >= 15, "only {killed} points");
+    assert!(killed >= 8, "only {killed} points");
 }
 
 #[test]

@@ -97,7 +97,8 @@ fn a_pull_request_of_somebody_else_is_not_taken_for_ours() {
     let stall = Stall::with_one();
     let theirs = json!({
         "number": 1, "url": "https://forge.example/team/app/pull/1", "state": "OPEN", "isDraft": false,
-        "title": "theirs", "body": "theirs", "headRefName": "pdca/7", "isCrossRepository": false,
+        "title": "theirs", "body": "theirs", "headRefName": "pdca/7", "baseRefName": "main",
+        "isCrossRepository": false,
     });
     stall.put_pull(1, &theirs);
     let refused = stall.publish(&["7"]).expect(104);
