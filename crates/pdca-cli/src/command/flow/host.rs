@@ -209,7 +209,9 @@ impl FlowHost for Tracks<'_> {
         let names = names.iter().map(String::as_str);
         let mut exits = Vec::new();
         if after.publishes() {
-            let words: Vec<&str> = std::iter::once("publish").chain(names.clone()).collect();
+            // What was accepted is no draft any more.
+            let words = std::iter::once("publish").chain(names.clone()).chain(["--ready"]);
+            let words: Vec<&str> = words.collect();
             exits.push(self.command(&words)?);
         }
         if after.integrates() {
