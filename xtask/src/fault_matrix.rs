@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 
 use camino::Utf8Path;
 
+use crate::test_functions::TestFunction;
 use crate::tidy::{SourceFile, load_sources};
-use crate::{Outcome, Stopped, page};
+use crate::{Outcome, Stopped, page, test_functions};
 
 pub(crate) use rows::{GROUPS, ROWS, Row};
 
@@ -56,27 +57,11 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
 
 /// Returns every test that carries a row, in the order of files and lines.
 pub(crate) fn tests(files: &[SourceFile]) -> Vec<RowTest<'_>> {
-    let sources = files.iter().filter(|file| file.path.extension() == Some("rs"));
-    sources.flat_map(tests_of).collect()
-}
-
-fn tests_of(file: &SourceFile) -> Vec<RowTest<'_>> {
-    let mut tests = Vec::new();
-    let mut in_test = false;
-    for (line, text) in (1..).zip(file.text.lines()) {
-        let text = text.trim();
-        if text == "#[test]" {
-            in_test = true;
-        } else if let Some(rest) = text.strip_prefix("fn ") {
-            let name = rest.split('(').next().unwrap_or_default();
-            let rows = numbers(name);
-            if in_test && !rows.is_empty() {
-                tests.push(RowTest { rows, name, path: &file.path, line });
-            }
-            in_test = false;
-        }
-    }
-    tests
+    let carried = test_functions::all(files).map(|test| {
+        let TestFunction { name, path, line, .. } = test;
+        RowTest { rows: numbers(name), name, path, line }
+    });
+    carried.filter(|test| !test.rows.is_empty()).collect()
 }
 
 /// Returns the numbers at the front of a name: each one letter and digits, followed by an underscore.

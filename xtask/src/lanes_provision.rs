@@ -173,6 +173,33 @@ impl Progress {
 mod tests {
     use super::*;
 
+    // holds: CARD-06
+    #[test]
+    fn as_many_checkouts_are_made_as_are_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Utf8Path::from_path(dir.path()).unwrap().join("app");
+        fs_err::create_dir(&repo).unwrap();
+        let git = |args: &[&str]| crate::program::output("git", args, &repo).unwrap();
+        git(&["init", "--quiet", "--initial-branch=main"]);
+        fs_err::write(repo.join("a.txt"), "a\n").unwrap();
+        git(&["add", "a.txt"]);
+        git(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+        let args = Args {
+            lanes: "3".parse().unwrap(),
+            repo: repo.clone(),
+            kind: KindArg::Reference,
+            root: None,
+            base: None,
+            json: false,
+        };
+        assert_eq!(run(&args).unwrap(), Outcome::Passed);
+        for lane in 0..3 {
+            let file = beside(&repo).join(format!("lane-{lane}/app/a.txt"));
+            assert_eq!(fs_err::read_to_string(file).unwrap(), "a\n");
+        }
+        assert!(!beside(&repo).join("lane-3").exists());
+    }
+
     #[test]
     fn lanes_lie_beside_the_repository() {
         assert_eq!(beside(Utf8Path::new("/srv/app")), "/srv/app.lanes");

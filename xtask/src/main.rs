@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties`, `agents` and `pictures`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties`, `coverage`, `agents` and `pictures`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` has to be green before a change is merged. The other tasks are its
 //! parts, or measurements without assertions.
@@ -15,6 +15,7 @@ mod bench;
 mod ci;
 mod compare_merge;
 mod corpus;
+mod coverage;
 mod fault_matrix;
 mod house;
 mod lanes_provision;
@@ -25,6 +26,7 @@ mod properties;
 mod replay;
 mod schemas;
 mod soak;
+mod test_functions;
 mod tidy;
 mod walls;
 
@@ -56,6 +58,7 @@ enum Task {
     Walls(walls::Args),
     Schemas(schemas::Args),
     Properties(properties::Args),
+    Coverage(coverage::Args),
     Agents(agents::Args),
     Pictures(pictures::Args),
 }
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Task::Walls(args) => walls::run(&args, &root),
         Task::Schemas(args) => schemas::run(&args, &root),
         Task::Properties(args) => properties::run(&args, &root),
+        Task::Coverage(args) => coverage::run(&args, &root),
         Task::Agents(args) => agents::run(&args, &root),
         Task::Pictures(args) => pictures::run(&args, &root),
     };

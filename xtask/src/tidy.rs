@@ -3,6 +3,7 @@
 //! Each rule is a pure function from text to findings, so that its tests can show that it is able
 //! to fail. Only this module reads files and calls cargo.
 
+mod coverage;
 mod decisions;
 mod dependencies;
 mod edges;
@@ -21,7 +22,7 @@ use crate::{Outcome, Stopped, program};
 /// Check the rules of this workspace that the compiler does not know
 ///
 /// Crate edges, doc headers, file sizes, forbidden attributes, machine paths, `Debug` output in keys, names of
-/// fault-matrix tests, links of the documentation, numbers of the decisions, licences, sources and versions of the
+/// fault-matrix tests, tests and decisions of requirements, links of the documentation, numbers of the decisions, licences, sources and versions of the
 /// dependencies.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {}
@@ -87,6 +88,7 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     findings.extend(sources::check(&files));
     findings.extend(keys::check(&files));
     findings.extend(matrix::check(&files));
+    findings.extend(coverage::check(&files)?);
     findings.extend(links::check(&files));
     findings.extend(decisions::check(&files));
     findings.sort_by(|a, b| (a.weight, &a.path, a.line).cmp(&(b.weight, &b.path, b.line)));

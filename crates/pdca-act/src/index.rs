@@ -155,6 +155,7 @@ mod tests {
         lines.join("\n")
     }
 
+    // holds: S002-64
     #[test]
     fn what_two_cycles_share_is_a_pattern() {
         let scene = scene();

@@ -6,9 +6,12 @@ use pdca_dag::{
     Completion, Declared, Frontier, Item, Options, Outside, Plan, SourceLocation, Touch,
 };
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Failure = Box<dyn std::error::Error>;
+
+/// Carries three items out, and returns them as they started: all that may start at once in one list.
+pub(crate) fn starts() -> Result<Vec<Vec<String>>, Failure> {
     let place = |line| SourceLocation::new("items.txt", line);
-    let item = |id: &str, glob: &str, line| -> Result<Item, Box<dyn std::error::Error>> {
+    let item = |id: &str, glob: &str, line| -> Result<Item, Failure> {
         let touch = Touch { glob: glob.to_owned(), place: place(line), is_file: false };
         Ok(Item { touches: vec![touch], ..Item::new(id.parse()?, place(line)) })
     };
@@ -18,17 +21,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let plan = Plan::new(items, &Outside::default(), Options::default())?;
     let mut frontier = Frontier::new(&plan);
+    let mut rounds = Vec::new();
     loop {
-        let mut started = Vec::new();
-        while let Some(id) = frontier.start_next() {
-            started.push(id);
-        }
+        let started: Vec<_> = std::iter::from_fn(|| frontier.start_next()).collect();
         if started.is_empty() {
-            return Ok(());
+            return Ok(rounds);
         }
-        for id in started {
-            println!("{id}");
-            frontier.ended(&id, Completion::Complete)?;
+        for id in &started {
+            frontier.ended(id, Completion::Complete)?;
         }
+        rounds.push(started.iter().map(ToString::to_string).collect());
     }
+}
+
+fn main() -> Result<(), Failure> {
+    for round in starts()? {
+        println!("{}", round.join(" "));
+    }
+    Ok(())
 }

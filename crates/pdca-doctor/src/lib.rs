@@ -234,6 +234,7 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
     rows.extend(workflow(workspace));
     rows.extend(dependencies(site));
     rows.extend(leaves(workspace, site, cx));
+    rows.extend(independence(workspace, site));
     rows
 }
 
@@ -422,6 +423,21 @@ fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Ve
     let variants = workspace.config.leaves.variants();
     leaves.chain(variants.map(|(name, leaf)| self::leaf(&name, leaf, site, cx))).collect()
 }
+
+/// Tells where a builder is judged by a model of its own family.
+fn independence(workspace: &Workspace, site: &WorkspaceConfig) -> Vec<Row> {
+    let leaves = &workspace.config.leaves;
+    let builders =
+        std::iter::once(("builder".to_owned(), &leaves.builder)).chain(leaves.variants());
+    let row = |(name, builder): (String, &LeafConfig)| {
+        let family = builder.shared_family(&leaves.reviewer)?;
+        let found = format!("{name} and reviewer are both of family {family}");
+        Some(Row::warning("independence", found, REVIEW_BY_ANOTHER))
+    };
+    builders.filter_map(row).filter(|_| !site.force_stubs).collect()
+}
+
+const REVIEW_BY_ANOTHER: &str = "an agent of another family judges more independently: `agent` or `family` of [leaves.reviewer]";
 
 fn leaf(name: &str, leaf: &LeafConfig, site: &WorkspaceConfig, cx: &Context<'_>) -> Row {
     let what = format!("leaf {name}");

@@ -68,8 +68,11 @@ pub(crate) fn assemble_summary(
         summary: None,
     };
     let comment = snapshot.artifacts.contains(Artifact::Patch).then(|| words.comment());
+    let builder = cx.config.leaves.builder_for(Some(brief), snapshot.iterations + 1).config;
+    let one_family = builder.shared_family(&cx.config.leaves.reviewer);
     let inputs = SummaryInputs {
         carried: &carried,
+        one_family: one_family.filter(|_| !cx.config.force_stubs),
         cost: cost.as_deref(),
         protected: &protected,
         products: &products,

@@ -579,6 +579,7 @@ mod tests {
         assert_eq!((claim.generation, claim.slot), (Generation::FIRST, 0));
     }
 
+    // holds: S004-15
     #[test]
     fn each_attempt_has_a_generation_and_a_branch_of_its_own() {
         let scene = Scene::planned();
@@ -615,6 +616,7 @@ mod tests {
         assert_eq!(run.block_of(&id), None);
     }
 
+    // holds: S004-70
     #[test]
     fn faults_of_the_machine_in_a_row_block_the_bundle_with_the_last_reason() {
         let scene = Scene::planned();
@@ -736,6 +738,7 @@ mod tests {
         assert!(!old.is_active());
     }
 
+    // holds: S004-71
     #[test]
     fn only_a_second_fault_of_the_machine_makes_a_bundle_wait_and_longer_each_time() {
         let scene = Scene::planned();

@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(next_epoch([Epoch(u64::MAX)]), None);
     }
 
+    // holds: S003-10, S004-11
     #[test]
     fn the_generation_is_part_of_every_name_an_attempt_writes_to() {
         let run: RunId = "01ARYZ6S41ABCDEFGHJKMNPQRS".parse().unwrap();
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!(attempt_ref(&id, second), "attempt/PROJ-12.g2");
     }
 
+    // holds: S003-11
     #[test]
     fn names_of_two_attempts_are_never_the_same() {
         // `1.g1` is a legal id: its first attempt must not be taken for one of bundle `1`.

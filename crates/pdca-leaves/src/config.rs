@@ -340,6 +340,7 @@ mod tests {
         }
     }
 
+    // holds: S002-10
     #[test]
     fn every_key_is_read() {
         let leaf = leaves(

@@ -293,6 +293,7 @@ mod tests {
         inputs.names().map(Utf8Path::as_str).collect()
     }
 
+    // holds: S002-43
     #[test]
     fn a_test_that_lies_in_the_bundle_is_an_input_under_its_own_path() {
         let (_dir, bundle) = bundle("`./tests/a.rs`");

@@ -2,7 +2,7 @@
 
 use pdca_state::{Brief, Label, WhenText};
 
-use crate::config::{LeafConfig, Leaves};
+use crate::config::{LeafConfig, Leaves, Mode};
 
 /// The builder of one attempt at one brief.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +47,14 @@ impl Leaves {
 }
 
 impl LeafConfig {
+    /// Returns the family that both leaves are of, where both are programs that name one.
+    pub fn shared_family<'a>(&'a self, other: &LeafConfig) -> Option<&'a str> {
+        let family =
+            |leaf: &'a LeafConfig| leaf.family.as_deref().filter(|_| leaf.mode == Mode::Command);
+        let other = other.family.as_deref().filter(|_| other.mode == Mode::Command)?;
+        family(self).filter(|own| own.eq_ignore_ascii_case(other))
+    }
+
     /// Returns true if a variant is for this attempt at this brief.
     fn applies_to(&self, brief: Option<&Brief>, attempt: u32) -> bool {
         self.attempt.is_none_or(|from| from <= attempt) && self.is_for(brief)
@@ -107,6 +115,19 @@ mod tests {
         agent = "a"
         model = "medium"
     "#;
+
+    #[test]
+    fn two_programs_that_name_one_family_share_it_whatever_the_case() {
+        let leaf = |text: &str| -> LeafConfig { toml::from_str(text).unwrap() };
+        let of = |family: &str| leaf(&format!("mode = 'command'\nfamily = '{family}'"));
+        assert_eq!(of("Acme").shared_family(&of("acme")), Some("Acme"));
+        assert_eq!(of("acme").shared_family(&of("other")), None);
+        let (stub, unnamed) = (leaf("family = 'acme'"), leaf("mode = 'command'"));
+        for other in [&stub, &unnamed] {
+            assert_eq!(of("acme").shared_family(other), None);
+            assert_eq!(other.shared_family(&of("acme")), None);
+        }
+    }
 
     fn chosen(difficulty: &str, more: &str, attempt: u32) -> String {
         let leaves: Leaves = toml::from_str(LEAVES).unwrap();

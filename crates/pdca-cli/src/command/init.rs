@@ -365,6 +365,7 @@ mod tests {
         assert!(named > 0);
     }
 
+    // holds: S002-70
     #[test]
     fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
         let source = "https://forge.example/own/pdca@v1".parse().unwrap();
@@ -403,6 +404,17 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}");
         }
+    }
+
+    // holds: S002-71
+    #[test]
+    fn the_workflow_runs_for_every_push_to_a_pull_request() {
+        let (desk, dir) = empty(&[("Cargo.toml", ""), (".git/HEAD", "")]);
+        assert_eq!(init(&desk, &["--yes"]).exit, Exit::Done);
+        let text = fs_err::read_to_string(dir.join(".github/workflows/pdca.yml")).unwrap();
+        let on = text.split("\non:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        // Without `types` that is opened, reopened and pushed to, drafts included.
+        assert!(on.lines().any(|line| line == "  pull_request:") && !on.contains("types:"), "{on}");
     }
 
     #[test]
@@ -480,6 +492,7 @@ mod tests {
         (desk, dir)
     }
 
+    // holds: S002-87
     #[test]
     fn agents_on_path_build_and_review_and_the_configuration_is_shown_before_it_is_written() {
         let (desk, dir) = with_programs(&["claude", "codex"], &[]);

@@ -100,12 +100,23 @@ mod tests {
         items.iter().map(name).collect()
     }
 
+    // holds: S002-84, S002-85, S002-86
     #[test]
     fn each_agent_gets_its_own_files_and_none_gets_none() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(dir.path()).unwrap();
         let claude = names(dir, AgentsFiles::Chosen, &["claude"]);
-        assert!(claude.iter().all(|name| name.starts_with(".claude/")) && claude.len() == 6);
+        assert_eq!(
+            claude,
+            [
+                ".claude/agents/planner.md",
+                ".claude/agents/builder.md",
+                ".claude/agents/sign-off.md",
+                ".claude/agents/publisher.md",
+                ".claude/agents/act.md",
+                ".claude/commands/pdca.md",
+            ]
+        );
         let codex = names(dir, AgentsFiles::Chosen, &["codex"]);
         assert_eq!(codex, [".codex/pdca-reviewer.md", "AGENTS.md"]);
         assert_eq!(names(dir, AgentsFiles::Chosen, &["gemini"]), ["AGENTS.md"]);

@@ -20,12 +20,12 @@ use pdca_state::{BundleId, BundleRoot};
 use crate::scene::{Scene, oracle};
 
 /// Returns the rows that are red over the files of a tree.
-type Table = dyn Fn(&BTreeMap<String, String>) -> Vec<&'static str> + Sync;
+type Table<'t> = dyn Fn(&BTreeMap<String, String>) -> Vec<&'static str> + Sync + 't;
 
 /// A gate that looks up its answer and counts the trees.
 struct TableGate<'t> {
     repo: Utf8PathBuf,
-    table: &'t Table,
+    table: &'t Table<'t>,
     /// Interrupts after this many trees.
     stops_after: usize,
     asked: Mutex<Vec<ObjectId>>,
@@ -115,7 +115,7 @@ impl<'s> Queue<'s> {
         }
     }
 
-    fn gate<'t>(&self, table: &'t Table) -> TableGate<'t> {
+    fn gate<'t>(&self, table: &'t Table<'t>) -> TableGate<'t> {
         let repo = self.scene.repo.path().to_owned();
         TableGate { repo, table, stops_after: usize::MAX, asked: Mutex::default() }
     }
@@ -334,6 +334,43 @@ fn a_gate_that_panics_ends_the_integration_and_nothing_lands() {
     assert_eq!(scene.main(), scene.base);
 }
 
+// holds: S004-39
+#[test]
+fn a_branch_that_gained_more_commits_than_are_followed_waits_for_a_person() {
+    assert_eq!(QueueSettings::default().max_base_drift_commits, 50);
+    for (gained, is_followed) in [(2, true), (3, false)] {
+        let scene = Scene::new(&[("a", "off\n")]);
+        let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+        let mut queue = Queue::new(&scene, Land::Target);
+        queue.settings.max_base_drift_commits = 2;
+        let branch = queue.branch("main", &[&one]);
+        let mut theirs = scene.base;
+        for number in 0..gained {
+            theirs = scene.commit(theirs, "theirs", |lane| lane.write("b", number.to_string()));
+        }
+        let (repo, theirs) = (scene.repo.path().to_owned(), theirs.to_string());
+        let moved = std::sync::Once::new();
+        // Others commit to the branch while the first gate runs.
+        let table = |_: &BTreeMap<String, String>| {
+            moved.call_once(|| {
+                let repo = pdca_testkit::Repo::existing(&repo);
+                repo.git(&["update-ref", "refs/heads/main", &theirs]);
+            });
+            Vec::new()
+        };
+        let done = queue.run(&branch, &queue.gate(&table));
+        match done {
+            Ok(done) => assert!(is_followed && done.landed.len() == 1, "{gained}"),
+            Err(IntegrateError::Drifted { how, .. }) => {
+                assert!(!is_followed, "{gained}");
+                assert_eq!(how, "gained 3 commits, and 2 are followed");
+            }
+            Err(other) => panic!("{gained}: {other}"),
+        }
+    }
+}
+
+// holds: S004-32
 #[test]
 fn staging_moves_no_branch_of_the_user() {
     let scene = Scene::new(&[("a", "off\n")]);

@@ -63,6 +63,7 @@ fn a_name_that_is_no_branch_is_refused() {
     }
 }
 
+// holds: S000-19
 #[test]
 fn a_further_checkout_is_a_worktree_of_the_lane_and_not_of_the_primary() {
     let scene = Scene::new(&[("a", "a\n")]);

@@ -28,6 +28,8 @@ pub struct SummaryInputs<'a> {
     pub advisories: &'a [Advisory<'a>],
     /// The text of `build-notes.md`. Only the dependencies that it declares are shown.
     pub build_notes: Option<&'a str>,
+    /// The family of models that builder and reviewer are both of; `None` if they differ or name none.
+    pub one_family: Option<&'a str>,
     /// The disposition of a bundle that was closed without builder and reviewer.
     pub close_disposition: Option<&'a str>,
     /// External dependencies that a configured check covers; they need no confirmation.
@@ -89,6 +91,7 @@ impl<'a> SummaryInputs<'a> {
             missing_review: MissingReview::NotRun,
             advisories: &[],
             build_notes: None,
+            one_family: None,
             close_disposition: None,
             covered_dependencies: &[],
             resolution: None,
@@ -326,6 +329,14 @@ fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
     open(out, 5);
     match (inputs.review(), inputs.close_disposition) {
         (Some(text), _) => {
+            if let Some(family) = inputs.one_family.map(quoting::inline) {
+                line(
+                    out,
+                    format_args!(
+                        "Builder and reviewer are of one family ({family}): they may miss the same things."
+                    ),
+                );
+            }
             line(out, format_args!("The reviewer was not given build-notes.md. It wrote:\n"));
             out.push_str(&quoting::block(text));
         }

@@ -1,4 +1,4 @@
-//! Git's lock files in the user's repository, as `doctor` reports them.
+//! Git's lock files in the user's repository and the independence of the reviewer, as `doctor` reports them.
 
 use crate::testing::Desk;
 
@@ -36,4 +36,22 @@ fn d3_a_lock_of_git_that_a_process_has_open_is_told_with_that_process() {
     let me = format!("process {} (", std::process::id());
     assert!(told.out.contains(&me) && told.out.contains("a git command is at work"), "{told}");
     drop(held);
+}
+
+// holds: S002-49
+#[test]
+fn a_reviewer_of_the_builders_family_is_told_and_breaks_nothing() {
+    let desk = Desk::new();
+    let leaf = |role: &str, family: &str| {
+        format!("[leaves.{role}]\nmode = \"command\"\nargv = [\"sh\"]\nfamily = \"{family}\"\n")
+    };
+    let said = |reviewer: &str| {
+        desk.workspace.config(&(leaf("builder", "acme") + &leaf("reviewer", reviewer)));
+        desk.run(&["doctor"]).to_string()
+    };
+    let told = said("acme");
+    assert!(told.contains("! warning  independence"), "{told}");
+    assert!(told.contains("builder and reviewer are both of family acme"), "{told}");
+    assert!(told.contains("hint: an agent of another family judges more independently"), "{told}");
+    assert!(!said("other").contains("independence"));
 }

@@ -44,6 +44,7 @@ fn what_changed_since_the_last_review_is_told_with_the_history() {
     ");
 }
 
+// holds: S002-65
 #[test]
 fn a_part_is_shown_as_a_diff_against_its_text_of_the_review() {
     let desk = desk();
@@ -121,4 +122,20 @@ fn a_ledger_that_is_none_is_said_and_counts_as_empty() {
         run.out.starts_with("warning: the ledger counts as empty: not JSON (line 1, column 2)\n"),
         "{run}"
     );
+}
+
+// holds: S002-66
+#[test]
+fn templates_rules_gates_and_agent_files_are_parts_of_the_process() {
+    let desk = desk();
+    desk.workspace.config("[[gates.checks]]\nid = \"T1\"\ntier = \"T1\"\ncmd = \"true\"\n");
+    let files = [".claude/agents/builder.md", ".semgrep.yml", "AGENTS.md"];
+    for file in files {
+        desk.workspace.write(file, "x\n");
+    }
+    let shown = desk.run(&["act", "diff"]).out;
+    let own = ["pdca.toml [gates]", "process/rules.md", "templates/brief.md.tpl"];
+    for part in files.into_iter().chain(own) {
+        assert!(shown.lines().any(|line| line.ends_with(&format!("  {part}"))), "{part}: {shown}");
+    }
 }

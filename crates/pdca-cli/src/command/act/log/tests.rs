@@ -35,6 +35,7 @@ fn the_entry_is_printed_and_nothing_is_written() {
     assert_eq!(desk.all_files(), before);
 }
 
+// holds: S002-67, S002-68, S002-93
 #[test]
 fn recorded_it_is_appended_and_its_cycles_are_not_considered_again() {
     let desk = desk();
@@ -113,4 +114,21 @@ fn scripts_get_the_entry() {
     assert_eq!(json["cycles"], serde_json::json!(["36", "41"]));
     assert_eq!((json["kind"].as_str(), json["recorded"].as_bool()), (Some("act-log"), Some(false)));
     assert!(json["entry"].as_str().unwrap().starts_with("# Act review — 2026-11-16"));
+}
+
+// holds: S002-69
+#[test]
+fn a_bundle_in_flight_is_neither_considered_nor_touched() {
+    let desk = desk();
+    desk.awaiting("50", &["a question"], "pass");
+    desk.workspace.brief("51", &[]);
+    let files = || -> Vec<_> {
+        let all = desk.all_files().into_iter();
+        all.filter(|(name, _)| name.contains("results/")).collect()
+    };
+    let before = files();
+    let run = desk.run(&["act", "log", "--record"]);
+    assert_eq!(run.exit, Exit::Done, "{run}");
+    assert!(desk.workspace.read("process/act-log.md").contains("cycles considered: 36, 41\n"));
+    assert_eq!(files(), before);
 }

@@ -1,0 +1,77 @@
+//! The text of the page.
+
+use std::fmt::Write as _;
+
+use super::rows::{Row, Standing};
+use super::{Coverage, Group};
+
+const INTRODUCTION: &str = "# Coverage of the requirements
+
+What the process asks for, and the test that holds it. Where the project is deliberately otherwise, the decision that says why is
+named, with the tests that show what holds instead. This page is made by `cargo xtask coverage --write` from the tests, which name
+their rows in the line above them; `cargo xtask tidy` fails where it is not current.
+
+";
+
+pub(super) fn text(coverage: &Coverage<'_>) -> String {
+    let mut page = String::from(INTRODUCTION);
+    let _ = writeln!(page, "{}.", sum(coverage));
+    for group in &coverage.groups {
+        section(&mut page, group, coverage);
+    }
+    page
+}
+
+/// Returns the number of rows of each standing.
+pub(super) fn sum(coverage: &Coverage<'_>) -> String {
+    let count =
+        |of: fn(&Standing) -> bool| coverage.rows().filter(|(_, row)| of(&row.standing)).count();
+    let otherwise = count(|standing| matches!(standing, Standing::Otherwise { .. }));
+    let open = count(|standing| matches!(standing, Standing::Open { .. }));
+    let held = coverage
+        .rows()
+        .filter(|(id, row)| row.standing == Standing::Required && !coverage.tests_of(id).is_empty())
+        .count();
+    let all = coverage.rows().count();
+    let missing = all - held - otherwise - open;
+    let missing = if missing == 0 { String::new() } else { format!(", {missing} missing") };
+    let tests = tests(coverage);
+    format!(
+        "{all} requirements: {held} held by {tests} tests, {otherwise} otherwise by decision, {open} open{missing}"
+    )
+}
+
+/// Returns the number of tests that hold a row.
+fn tests(coverage: &Coverage<'_>) -> usize {
+    let places = coverage.held.values().flatten().map(|test| (test.path, test.line));
+    places.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+fn section(page: &mut String, group: &Group, coverage: &Coverage<'_>) {
+    let _ =
+        write!(page, "\n## {}\n\n| row | requirement | held by |\n|---|---|---|\n", group.title);
+    for (id, row) in &group.rows {
+        let text = cell(&row.text);
+        let _ = writeln!(page, "| {id} | {text} | {} |", held_by(id, row, coverage));
+    }
+}
+
+fn held_by(id: &str, row: &Row, coverage: &Coverage<'_>) -> String {
+    let tests = coverage.tests_of(id).iter();
+    let tests = tests.map(|test| format!("[`{}`](../../{})", test.name, test.path));
+    let stated = match &row.standing {
+        Standing::Required => None,
+        Standing::Otherwise { decision, how } => {
+            let file = coverage.decisions.get(decision).and_then(|path| path.file_name());
+            let file = file.unwrap_or_default();
+            Some(format!("otherwise: {} ([{decision:03}](../decisions/{file}))", cell(how)))
+        }
+        Standing::Open { note } => Some(format!("**open**: {}", cell(note))),
+    };
+    let cells: Vec<String> = stated.into_iter().chain(tests).collect();
+    if cells.is_empty() { "**missing**".to_owned() } else { cells.join("<br>") }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,125 @@
+//! The rows of requirements, read from their data file.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Rows about one subject.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) title: String,
+    pub(super) rows: BTreeMap<String, Row>,
+}
+
+/// One requirement.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) text: String,
+    pub(super) standing: Standing,
+}
+
+/// What the project does about a requirement.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A test holds it.
+    Required,
+    /// It is deliberately otherwise, for the reasons of a decision.
+    Otherwise { decision: u32, how: String },
+    /// It is not met yet.
+    Open { note: String },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Invalid {
+    #[error("cannot read the rows of requirements")]
+    Form(#[from] toml::de::Error),
+    #[error("{id}: write the text alone, or with `decision` and `otherwise`, or with `open`")]
+    Standing { id: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    group: Vec<RawGroup>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawGroup {
+    title: String,
+    rows: BTreeMap<String, RawRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawRow {
+    Text(String),
+    Full(RawStanding),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStanding {
+    text: String,
+    decision: Option<u32>,
+    otherwise: Option<String>,
+    open: Option<String>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Group>, Invalid> {
+    let raw: RawFile = toml::from_str(text)?;
+    raw.group.into_iter().map(group).collect()
+}
+
+fn group(raw: RawGroup) -> Result<Group, Invalid> {
+    let rows = raw.rows.into_iter().map(|(id, raw)| Ok((id.clone(), row(id, raw)?)));
+    Ok(Group { title: raw.title, rows: rows.collect::<Result<_, Invalid>>()? })
+}
+
+fn row(id: String, raw: RawRow) -> Result<Row, Invalid> {
+    let raw = match raw {
+        RawRow::Text(text) => return Ok(Row { text, standing: Standing::Required }),
+        RawRow::Full(raw) => raw,
+    };
+    let standing = match (raw.decision, raw.otherwise, raw.open) {
+        (Some(decision), Some(how), None) => Standing::Otherwise { decision, how },
+        (None, None, Some(note)) => Standing::Open { note },
+        _ => return Err(Invalid::Standing { id }),
+    };
+    Ok(Row { text: raw.text, standing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(row: &str) -> Result<Standing, String> {
+        let text = format!("[[group]]\ntitle = 'A'\n[group.rows]\nS000-01 = {row}\n");
+        let mut groups = parse(&text).map_err(|error| error.to_string())?;
+        Ok(groups.remove(0).rows.remove("S000-01").unwrap().standing)
+    }
+
+    #[test]
+    fn a_row_is_required_otherwise_or_open_and_nothing_else() {
+        let refused =
+            "S000-01: write the text alone, or with `decision` and `otherwise`, or with `open`";
+        assert_eq!(standing("'a'"), Ok(Standing::Required));
+        assert_eq!(
+            standing("{ text = 'a', decision = 7, otherwise = 'b' }"),
+            Ok(Standing::Otherwise { decision: 7, how: "b".to_owned() })
+        );
+        assert_eq!(
+            standing("{ text = 'a', open = 'b' }"),
+            Ok(Standing::Open { note: "b".to_owned() })
+        );
+        for row in [
+            "{ text = 'a' }",
+            "{ text = 'a', decision = 7 }",
+            "{ text = 'a', otherwise = 'b' }",
+            "{ text = 'a', decision = 7, otherwise = 'b', open = 'c' }",
+        ] {
+            assert_eq!(standing(row), Err(refused.to_owned()), "{row}");
+        }
+        assert!(standing("{ text = 'a', partly = 'b' }").is_err());
+    }
+}
