@@ -22,7 +22,7 @@ fn a_red_attempt_goes_back_to_do_and_the_next_one_is_accepted() {
     let refused = scene.pdca(&["signoff", "7", "accept"]).expect(2);
     assert!(refused.err.contains("gate red"), "{}", refused.err);
     let summary = scene.workspace.read("results/issue_7/SUMMARY.md");
-    assert!(summary.contains("- [ ] T3 Runtime FAILED (gating) — "), "{summary}");
+    assert!(summary.contains("- [ ] T3-tests FAILED (gating) — "), "{summary}");
     scene.pdca(&["signoff", "7", "iterate-do", "--note", r"not \1 $& ## wrong"]).expect(0);
     assert_eq!(scene.state("7"), "PLANNED");
     let brief = scene.workspace.read("results/issue_7/brief.md");
