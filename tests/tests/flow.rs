@@ -77,6 +77,7 @@ fn builders(scene: &Scene) -> Vec<String> {
     calls
 }
 
+// holds: S001-24, S002-03
 #[test]
 fn twelve_issues_go_from_an_export_to_landed_and_logged_however_often_it_is_killed() {
     let calm = scene("");
@@ -206,6 +207,7 @@ fn the_caps_of_the_driver_count_for_all_batches_of_a_flow() {
     assert_eq!(reviews, 1);
 }
 
+// holds: S002-04
 #[test]
 fn a_planning_session_keeps_each_brief_by_itself() {
     let scene = scene("");

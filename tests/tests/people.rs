@@ -14,7 +14,7 @@ fn with(role: &str, script: &str) -> Scene {
     scene
 }
 
-// holds: S002-05
+// holds: S002-05, S002-06
 #[test]
 fn the_planner_fills_the_brief_from_what_it_is_shown_and_nothing_else() {
     let scene = with(
