@@ -15,6 +15,7 @@ fn state_of(stall: &Stall) -> String {
     json["state"].as_str().unwrap().to_owned()
 }
 
+// holds: S002-57, S002-58
 #[test]
 fn accept_publishes_marks_ready_and_posts_the_comment_that_was_edited_in_the_summary() {
     let stall = waiting("");
@@ -73,6 +74,7 @@ fn a_refused_publication_takes_no_acceptance_back_and_the_same_command_goes_on()
     assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1));
 }
 
+// holds: S002-59
 #[test]
 fn a_merge_is_asked_for_once_the_checks_passed() {
     let stall = waiting("merge = true\nmerge_method = \"squash\"\n");
