@@ -5,8 +5,8 @@ use std::io::Write;
 use camino::Utf8PathBuf;
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{
-    ChangeState, DryRun, Held, IntegrateError, Integrated, QueueSettings, RedRow, ReturnCulprits,
-    TargetBranch,
+    ChangeState, DryRun, Held, HeldReason, IntegrateError, Integrated, QueueSettings, RedRow,
+    ReturnCulprits, TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
 use pdca_snapshot::{after_held, merge_command};
@@ -80,7 +80,8 @@ impl BranchReport {
         let staging = done.references.first().filter(|_| settings.land.stages());
         let merge =
             staging.map(|name| merge_command(front, name.trim_start_matches("refs/heads/")));
-        let next = done.held.iter().map(|held| cx.typed(&after_held(site, held))).collect();
+        let (single, _) = folded(&done.held);
+        let next = single.iter().map(|held| cx.typed(&after_held(site, held))).collect();
         Self::new(front, BranchOutcome::Done { done, merge, next })
     }
 
@@ -182,7 +183,11 @@ impl BranchReport {
         for (id, commit) in &done.landed {
             writeln!(out, "{}  {}  {}", p.good(word), p.strong(id), short(*commit))?;
         }
-        for held in &done.held {
+        let (single, old) = folded(&done.held);
+        if let Some(old) = old {
+            writeln!(out, "{}    {old}", p.warn("held"))?;
+        }
+        for held in single {
             writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
             for line in evidence(cx, held) {
                 writeln!(out, "        {}", p.faint(line))?;
@@ -220,7 +225,11 @@ impl BranchReport {
         for (id, commit) in &said.landing {
             writeln!(out, "{}  {id} as {}", p.good("would land"), short(*commit))?;
         }
-        for held in &said.held {
+        let (single, old) = folded(&said.held);
+        if let Some(old) = old {
+            writeln!(out, "{}  {old}", p.warn("would hold"))?;
+        }
+        for held in single {
             writeln!(out, "{}  {}", p.warn("would hold"), held.sentence())?;
         }
         let known = |light: Option<Light>| match light {
@@ -232,6 +241,25 @@ impl BranchReport {
         writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
         Ok(())
     }
+}
+
+/// From how many on changes without a seal are told in one line.
+const MANY: usize = 4;
+
+/// Separates changes that are told one by one from those without a seal, if they are many: an older instance has accepted
+/// dozens, and none of them is to be decided now.
+fn folded(held: &[Held]) -> (Vec<&Held>, Option<String>) {
+    let (old, single): (Vec<&Held>, Vec<&Held>) =
+        held.iter().partition(|held| held.reason == HeldReason::Unsealed);
+    if old.len() < MANY {
+        return (held.iter().collect(), None);
+    }
+    let (first, last) = (&old[0].id, &old[old.len() - 1].id);
+    let number = old.len();
+    let text = format!(
+        "{number} changes were accepted without a seal, from {first} to {last}; `pdca integrate --seal <id>` looks at one"
+    );
+    (single, Some(text))
 }
 
 /// Writes the rows that are flaky, and those that were red and did not block.
@@ -567,4 +595,25 @@ pub(crate) fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
     let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
     lines.extend(commands.map(|command| format!("reproduce: {command}")));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_changes_without_a_seal_are_one_line_and_hide_nothing_else() {
+        let held =
+            |number: usize, reason| Held::blank(&number.to_string().parse().unwrap(), reason);
+        let mut all: Vec<Held> =
+            (1..=77).map(|number| held(number, HeldReason::Unsealed)).collect();
+        all.push(held(100, HeldReason::Red));
+        let (single, old) = folded(&all);
+        let ids: Vec<&str> = single.iter().map(|held| held.id.as_str()).collect();
+        assert_eq!(ids, ["100"]);
+        let old = old.unwrap();
+        assert!(old.starts_with("77 changes were accepted without a seal, from 1 to 77;"), "{old}");
+        let (single, old) = folded(&all[..MANY - 1]);
+        assert_eq!((single.len(), old), (MANY - 1, None));
+    }
 }
