@@ -89,6 +89,16 @@ fn variable(workflow: &str, name: &str) -> String {
     line.expect("the job has it").trim_matches('"').to_owned()
 }
 
+/// Reads a file as CI systems do: every case has a name and a class, and the sums are right.
+const COUNT: &str = "
+import sys, xml.etree.ElementTree as e
+root = e.parse(sys.argv[1]).getroot()
+cases, failures = root.findall('.//testcase'), root.findall('.//failure')
+assert root.tag == 'testsuites' and all(case.get('name') and case.get('classname') for case in cases)
+assert int(root.get('tests')) == len(cases) and int(root.get('failures')) == len(failures)
+print(len(cases), len(failures))
+";
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -147,13 +157,24 @@ fn the_steps_run_on_a_fresh_clone_and_say_what_is_red() {
         let (name, ran) = ended.expect("there is a step");
         let out = text(&ran.stdout);
         assert_eq!((name.as_str(), ran.code), ("Gates", code), "{out}\n{}", text(&ran.stderr));
-        let annotation = "::error title=T3-tests::src/a.rs:3: 1 < 2 & so on";
-        assert_eq!(out.contains(annotation), is_red, "{out}");
+        let said = "src/a.rs:3: 1 < 2 & so on";
+        let annotation = out.lines().find(|line| line.starts_with("::error title=T3-tests::"));
+        assert_eq!(annotation.is_some_and(|line| line.contains(said)), is_red, "{out}");
         let summary = fs_err::read_to_string(home.join("summary.md")).expect("it is written");
         let verdict = if is_red { "fail" } else { "pass" };
         assert!(summary.contains(&format!("## pdca gates: {verdict}")), "{summary}");
         let junit = fs_err::read_to_string(clone.join("gates.xml")).expect("it is written");
         assert_eq!(junit.contains("<failure"), is_red, "{junit}");
+        let file = clone.join("gates.xml");
+        match Tool::new("python3").args(["-c", COUNT, file.as_str()]).run() {
+            Ok(read) => {
+                let expected = if is_red { "1 1" } else { "1 0" };
+                assert_eq!(text(&read.stdout).trim(), expected, "{}", text(&read.stderr));
+            }
+            Err(_) => {
+                eprintln!("skipped: python3 is not installed, so no other parser reads {file}")
+            }
+        }
     }
     let output = fs_err::read_to_string(home.join("output")).expect("it is written");
     let head = pdca_testkit::Repo::existing(&instance.source).head();

@@ -93,7 +93,7 @@ mod tests {
         for part in [
             "tests=\"4\"",
             "failures=\"1\"",
-            "<testcase name=\"green\" classname=\"issue_7\" time=\"1.500\">",
+            "<testcase name=\"green\" classname=\"issue_7\" time=\"1.500\"/>",
             "message=\"1 &lt; 2 ",
             "failing: a::b &lt;&amp;&gt; ]]&gt;",
             "<skipped message=\"red and advisory: so so\"/>",
