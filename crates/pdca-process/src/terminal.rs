@@ -16,6 +16,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -165,12 +166,18 @@ fn is_left(front: Pid, borrower: Option<Pid>) -> bool {
 fn take_from_background(invocation: &Invocation) -> io::Result<()> {
     let (ours, theirs) = UnixStream::pair()?;
     send_opening(&ours, byte::TERMINAL_BACK, &[stdin()])?;
+    // For the shell in between `self` is the shell.
+    let own = rustix::process::getpid().as_raw_nonzero();
+    let program = match invocation.program.strip_prefix("/proc/self") {
+        Ok(rest) => Path::new("/proc").join(own.to_string()).join(rest),
+        Err(_) => invocation.program.clone(),
+    };
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
     let mut command = Command::new("sh");
     // Only a shell can have a signal ignored from safe code, and what is ignored stays so across `exec`.
     command
         .args(["-c", "trap '' TTOU; exec \"$@\"", "sh"])
-        .arg(&invocation.program)
+        .arg(program)
         .args(&invocation.args)
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::null())
