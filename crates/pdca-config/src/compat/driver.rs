@@ -40,7 +40,10 @@ const DROPPED: &[(&str, &str)] = &[
     ),
     ("driver.dependency_halt", "what a builder declares becomes an item of the sign-off"),
     ("driver.size_guard", "the size of a change is measured, not that of a brief"),
-    ("driver.size_signal", "the size of a change is measured, not that of a brief"),
+    (
+        "driver.size_signal",
+        "see [check] max_lines and max_files, which ask about a change that is large",
+    ),
     ("driver.sizing", "the size of a change is measured, not that of a brief"),
     ("install", "nothing is installed by `pdca`; [lanes.hydrate] install prepares a lane"),
     ("manual_test", "start it yourself in the lane that `pdca status <id>` names"),
