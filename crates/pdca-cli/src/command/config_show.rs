@@ -187,6 +187,10 @@ mod tests {
         let desk = Desk::new();
         desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
+        check.max_files = 50  # default
+        check.max_lines = 1000  # default
+        doctor.checks = []  # default
+        doctor.guard = "hold"  # default
         driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "already-fixed", "can't-reproduce", "cant-reproduce", "cannot-reproduce", "manual-verification", "upstream", "external"]  # default
         driver.gate_base = "before"  # default
         driver.iterate_from = "last"  # default
@@ -248,8 +252,12 @@ mod tests {
         paths.process_dir = "process"  # default
         paths.templates_dir = "templates"  # default
         publish.branch = "pdca/{id}"  # default
+        publish.builder_pushes = false  # default
         publish.comments = "gh"  # default
+        publish.forge = "gh"  # default
         publish.gh = "gh"  # default
+        publish.merge = false  # default
+        publish.merge_method = "merge"  # default
         publish.remote = "origin"  # default
         publish.timeout_secs = 60  # default
         schedule.dependants = "accepted"  # default

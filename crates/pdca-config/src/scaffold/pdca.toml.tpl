@@ -136,6 +136,11 @@ name = {name}
 #verdict_max_age = "7d"
 
 [publish]
+# How pull requests are opened: "gh", "command" by `forge_cmd`, or "none": only the branch is pushed.
+#forge = "gh"
+# Merge what is marked as ready, once its checks passed, with "merge", "squash" or "rebase".
+#merge = false
+#merge_method = "merge"
 # `pdca publish` pushes accepted changes there, each to a branch of its own: {id}, {slug}, {run}.
 #remote = "origin"
 #branch = "pdca/{id}"
