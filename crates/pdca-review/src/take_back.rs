@@ -119,7 +119,7 @@ pub fn return_culprits<'h>(
     effects: &dyn Effects,
     date: &str,
     held: impl Iterator<Item = &'h Held>,
-) -> Result<Vec<ReturnedCulprit>, (Bundle, DecideError)> {
+) -> Result<Vec<ReturnedCulprit>, Box<(Bundle, DecideError)>> {
     let mut returned = Vec::new();
     for held in held.filter(|held| matches!(held.reason, HeldReason::Red | HeldReason::Conflict)) {
         let bundle = config.dirs.bundles.bundle(&held.id);
@@ -127,7 +127,7 @@ pub fn return_culprits<'h>(
             Ok(Some(one)) => returned.push(one),
             // The bundle was continued meanwhile.
             Ok(None) => {}
-            Err(error) => return Err((bundle, error)),
+            Err(error) => return Err(Box::new((bundle, error))),
         }
     }
     Ok(returned)

@@ -35,26 +35,28 @@ fn awaiting(workspace: &Workspace, id: &str, open: &[&str], result: &str) {
 fn snapshot(workspace: &Workspace) -> WorkspaceSnapshot {
     let bundles = BundleRoot::new(workspace.path().join("results"));
     let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
-    WorkspaceSnapshot::load(source).unwrap()
+    WorkspaceSnapshot::load(source).expect("the bundles can be read")
 }
 
 fn card(workspace: &Workspace, id: &str) -> Card {
     let snapshot = snapshot(workspace);
-    let bundle = Bundle::at(workspace.bundle(id)).unwrap();
-    Card::load(CardSource { snapshot: &snapshot, config: None }, &bundle).unwrap()
+    let bundle = Bundle::at(workspace.bundle(id)).expect("the bundles can be read");
+    Card::load(CardSource { snapshot: &snapshot, config: None }, &bundle)
+        .expect("the bundles can be read")
 }
 
 fn text(card: &Card) -> String {
     let mut text = String::new();
     for section in card.sections() {
-        text.push_str(&format!("{}\n", section.title));
+        text.push_str(section.title);
+        text.push('\n');
         for line in section.lines {
-            text.push_str(&format!("  {:?} {}\n", line.tone, line.text));
+            text = format!("{text}  {:?} {}\n", line.tone, line.text);
         }
     }
     for offer in &card.offers {
         let refused = offer.refused.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        text.push_str(&format!("{} {}{refused}\n", offer.key, offer.command));
+        text = format!("{text}{} {}{refused}\n", offer.key, offer.command);
     }
     text
 }

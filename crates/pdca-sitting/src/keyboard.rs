@@ -182,11 +182,10 @@ impl Keyboard {
             return Ok(Some(self.take_escape()));
         }
         let length = match first {
-            0..0x80 => 1,
+            0..0xc0 => 1,
             0xc0..0xe0 => 2,
             0xe0..0xf0 => 3,
             0xf0.. => 4,
-            0x80..0xc0 => 1,
         };
         if self.typed.len() < length {
             return Ok(None);

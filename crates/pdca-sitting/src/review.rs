@@ -1,6 +1,6 @@
 //! `pdca review`: one card after the other, one key per decision.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -288,7 +288,7 @@ impl Sitting<'_> {
         for gate in &card.gates {
             let Some(log) = &gate.log else { continue };
             let bytes = fs_err::read(card.dir.join(log)).unwrap_or_default();
-            text.push_str(&format!("── gate {} {}\n", gate.rule, gate.result));
+            text.push_str(&["── gate ", &gate.rule, " ", gate.result.as_str(), "\n"].concat());
             for line in String::from_utf8_lossy(&bytes).lines() {
                 text.push_str(&printable(line));
                 text.push('\n');
@@ -438,6 +438,6 @@ impl Sitting<'_> {
 
     fn complain(&mut self, failure: &Failure) -> Result<(), Failure> {
         failure.render(self.cx.out, &self.cx.env.cwd, &mut self.out)?;
-        Ok::<_, io::Error>(self.out.flush()?).map_err(Failure::from)
+        Ok(self.out.flush()?)
     }
 }

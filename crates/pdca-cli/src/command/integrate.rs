@@ -346,7 +346,10 @@ fn send_back(
     let _kept = hold_landings(site)?;
     let (effects, date) = (crate::faults::effects(cx)?, cx.env.today());
     let culprits = pdca_review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
-        .map_err(|(bundle, error)| signoff::explain(error, &bundle))?;
+        .map_err(|failed| {
+            let (bundle, error) = *failed;
+            signoff::explain(error, &bundle)
+        })?;
     let mut returned = Vec::new();
     for culprit in culprits {
         let why = match culprit {

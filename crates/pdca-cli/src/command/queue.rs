@@ -158,7 +158,7 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
         }
         let others: Vec<&str> = item.forecast_conflicts.iter().map(AsRef::as_ref).collect();
         if !others.is_empty() {
-            extra.push_str(&format!(" [will conflict: {}]", others.join(", ")));
+            extra = format!("{extra} [will conflict: {}]", others.join(", "));
         }
         let used = 54 + ids + slug.chars().count() + extra.chars().count();
         let is_long = width.is_some_and(|width| used > width) && !extra.is_empty();

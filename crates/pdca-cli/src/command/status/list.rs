@@ -169,7 +169,7 @@ fn row(
         // An id that takes the whole line leaves the slug to the next one.
         remarks.insert(0, Remark { tone: Tone::Plain, text: slug });
     } else {
-        line.push_str(&format!("  {slug:<width$}", width = columns.slug));
+        line = format!("{line}  {slug:<width$}", width = columns.slug);
         used += 2 + slug.chars().count().max(columns.slug);
     }
     let mut gap = 2;
