@@ -223,6 +223,7 @@ mod tests {
 
     use super::*;
 
+    // holds: S003-12
     #[test]
     fn all_four_spellings_name_a_bundle() {
         for (text, bare) in [
