@@ -76,6 +76,7 @@ impl Response {
     }
 
     /// Adds a failure that ended the command after the report was complete.
+    #[must_use]
     pub fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
         Self { failure: failure.into(), ..self }
     }
