@@ -69,8 +69,8 @@ pub fn judge(
     scene.hold = Some(&children);
     scene.max_memory = cx.config.limits.leaf_memory;
     scene.search_path = cx.config.search_path.as_deref();
-    scene.trees = cx.config.trees();
-    scene.facts = cx.config.gate_facts();
+    scene.trees = cx.config.gates().trees();
+    scene.facts = cx.config.gates().facts();
     scene.env_pass.clone_from(&cx.config.gates_env_pass);
     scene.supervisor = cx.config.supervisor.clone();
     let (outcome, patch) = match &checkout {

@@ -7,7 +7,7 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Effect, Fence, Ingredients, Log, ObjectId, RefError, RefNamespace, Signer, Store, keep_work,
+    Effect, Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, Store, keep_work,
     work_ref,
 };
 use pdca_lanes::{Signature, Target};
@@ -77,7 +77,7 @@ pub(crate) fn keep_change(
     let store = cx.config.store_of(&checkout.attempt.target)?;
     let base = commit_id(&checkout.attempt.base)?;
     let mut head = commit_id(head)?;
-    let take = || store.take_in(checkout.lane.path(), base, head);
+    let take = || LaneObjects::open(&store, checkout.lane.path())?.take_in(base, head);
     let line = cx.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
     if line.is_none() {
         let text = "its commits are not one line from the base: they become one commit";
@@ -90,7 +90,7 @@ pub(crate) fn keep_change(
             email: &made.email,
             seconds: made.seconds,
         };
-        let squash = || store.squash(checkout.lane.path(), head, &one);
+        let squash = || LaneObjects::open(&store, checkout.lane.path())?.squash(head, &one);
         head = cx.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
     }
     // The ref first: gc must not collect a commit that the record names.

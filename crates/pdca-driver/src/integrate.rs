@@ -38,6 +38,7 @@ pub use conflict::apply_resolution::{adopt, resolving};
 pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
 pub use conflict::resolve::{ResolveError, has_resolver, resolve};
 pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, known_forecast};
+pub use gate::GateIdentity;
 pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
     Accepted, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome, ConflictRecord,
@@ -82,7 +83,7 @@ pub fn dry_run(
 ) -> Result<DryRun, IntegrateError> {
     pdca_integrate::dry_run(
         &config.queue(),
-        &config.combination_gates(),
+        &config.gates().of_combinations(),
         branch,
         request,
         config.now(),
@@ -125,7 +126,7 @@ impl Driver<'_> {
         };
         let cx = QueueContext {
             workspace: &workspace,
-            gates: &self.config.combination_gates(),
+            gates: &self.config.gates().of_combinations(),
             gate: &QueueGate { driver, all: &all, several: request.lanes.get() > 1 },
             effects: self.effects,
             notify: &notify,

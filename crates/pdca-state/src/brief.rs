@@ -47,6 +47,12 @@ pub const TRIAGE_VERDICT: &str = "Triage verdict";
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Brief {
+    fields: FieldIndex,
+}
+
+/// The fields of a text: the first of each label, and where it lies. Every span is one of the text.
+#[derive(Debug, Clone, Default)]
+struct FieldIndex {
     text: String,
     spans: Vec<Span>,
     by_label: HashMap<String, usize>,
@@ -85,12 +91,10 @@ pub struct Field<'a> {
     body: &'a str,
 }
 
-impl Brief {
-    /// Parses every field. Never fails: a text without fields is an empty brief. Takes time linear
-    /// in the length of the text.
-    pub fn parse(text: &str) -> Self {
+impl FieldIndex {
+    fn parse(text: &str) -> Self {
         let text = without_bom(text);
-        let mut brief = Self { text: text.to_owned(), ..Self::default() };
+        let mut index = Self { text: text.to_owned(), ..Self::default() };
         // Stack of fields whose value may continue, each indented deeper than the one before.
         let mut open: Vec<usize> = Vec::new();
         for line in lines(text) {
@@ -99,16 +103,16 @@ impl Brief {
             }
             let indent = line.indent();
             while let Some(&last) = open.last()
-                && brief.spans[last].indent >= indent
+                && index.spans[last].indent >= indent
             {
-                brief.spans[last].body.end = line.start;
+                index.spans[last].body.end = line.start;
                 open.pop();
             }
-            if let Some(index) = brief.add(text, line, indent) {
-                open.push(index);
+            if let Some(added) = index.add(text, line, indent) {
+                open.push(added);
             }
         }
-        brief
+        index
     }
 
     /// Records the field on a line, unless there is none or its label was seen before.
@@ -130,22 +134,6 @@ impl Brief {
         Some(index)
     }
 
-    /// Returns the field with this label, in any case; `None` if it is absent, empty or still the
-    /// placeholder of the template.
-    pub fn field(&self, label: &str) -> Option<Field<'_>> {
-        self.written(label).filter(Field::is_filled)
-    }
-
-    /// Returns the field of a known label under any of its [spellings](Label::spellings).
-    pub fn known(&self, label: Label) -> Option<Field<'_>> {
-        label.spellings().iter().find_map(|spelling| self.field(spelling))
-    }
-
-    /// Iterates over the first field of each label in file order, placeholders included.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
-        self.spans.iter().map(|span| self.view(span))
-    }
-
     fn written(&self, label: &str) -> Option<Field<'_>> {
         let index = self.by_label.get(&label.trim().to_lowercase())?;
         Some(self.view(&self.spans[*index]))
@@ -158,6 +146,30 @@ impl Brief {
             line: span.line,
             body: &self.text[span.body.clone()],
         }
+    }
+}
+
+impl Brief {
+    /// Parses every field. Never fails: a text without fields is an empty brief. Takes time linear
+    /// in the length of the text.
+    pub fn parse(text: &str) -> Self {
+        Self { fields: FieldIndex::parse(text) }
+    }
+
+    /// Returns the field with this label, in any case; `None` if it is absent, empty or still the
+    /// placeholder of the template.
+    pub fn field(&self, label: &str) -> Option<Field<'_>> {
+        self.fields.written(label).filter(Field::is_filled)
+    }
+
+    /// Returns the field of a known label under any of its [spellings](Label::spellings).
+    pub fn known(&self, label: Label) -> Option<Field<'_>> {
+        label.spellings().iter().find_map(|spelling| self.field(spelling))
+    }
+
+    /// Iterates over the first field of each label in file order, placeholders included.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        self.fields.spans.iter().map(|span| self.fields.view(span))
     }
 
     fn own_line(&self, label: Label) -> Option<&str> {
@@ -180,17 +192,17 @@ impl Brief {
 
     /// Returns true for a brief with the field [`TRIAGE_VERDICT`], filled in or not.
     pub fn has_triage(&self) -> bool {
-        self.written(TRIAGE_VERDICT).is_some()
+        self.fields.written(TRIAGE_VERDICT).is_some()
     }
 
     /// Returns the labels that a person has to fill in before the brief counts.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
-        let slug = self.written("slug").map(|field| field.whole());
+        let slug = self.fields.written("slug").map(|field| field.whole());
         if slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<')) {
             missing.push("Slug");
         }
-        if self.written(TRIAGE_VERDICT).is_some_and(|field| !field.is_filled()) {
+        if self.fields.written(TRIAGE_VERDICT).is_some_and(|field| !field.is_filled()) {
             missing.push(TRIAGE_VERDICT);
         }
         missing
@@ -199,11 +211,12 @@ impl Brief {
     /// The text as a draft for the next attempt: the slug is put in `<…>`, which makes it a
     /// placeholder, so that nothing is built before a person has edited it.
     pub(crate) fn as_draft(&self) -> String {
-        let span = self.by_label.get("slug").map(|index| &self.spans[*index]);
-        let Some(span) = span.filter(|_| !self.is_placeholder()) else { return self.text.clone() };
-        let (before, slug) = (&self.text[..span.own_line.start], &self.text[span.own_line.clone()]);
+        let FieldIndex { text, spans, by_label } = &self.fields;
+        let span = by_label.get("slug").map(|index| &spans[*index]);
+        let Some(span) = span.filter(|_| !self.is_placeholder()) else { return text.clone() };
+        let (before, slug) = (&text[..span.own_line.start], &text[span.own_line.clone()]);
         let slug = if slug.is_empty() { "again" } else { slug };
-        format!("{before}<{slug}>{}", &self.text[span.own_line.end..])
+        format!("{before}<{slug}>{}", &text[span.own_line.end..])
     }
 
     /// The bundles that must be done before this one, from every spelling of `Depends on`.

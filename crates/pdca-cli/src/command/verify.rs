@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let same_gates = match &args.repo {
         Some(_) => None,
         None => {
-            Some(session::driver_config(cx)?.gate_set() == verified.certificate.verdict.key.oracle)
+            Some(session::driver_config(cx)?.gates().id() == verified.certificate.verdict.key.oracle)
         }
     };
     Ok(Response::done(Verification { path, repository, verified, same_gates }))

@@ -210,8 +210,8 @@ fn ask_about_base(
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     let candidate = folded.candidate();
     let cache = settings.verdicts(&cx.config.queue(), cx.config.now());
-    let rules = cx.config.flake_rules();
-    let key = cx.config.gate_set().key(candidate);
+    let rules = cx.config.gates().flake_rules();
+    let key = cx.config.gates().id().key(candidate);
     let known = match cache.look_up(&key)? {
         Lookup::Found(verdict) => counts(&verdict, &rules).then_some(verdict.light),
         Lookup::Unknown | Lookup::Dropped { .. } => None,

@@ -62,56 +62,75 @@ impl CombinationGate for QueueGate<'_> {
     }
 }
 
+/// The gates of a workspace with what can decide their verdicts.
+///
+/// Job key, verdict cache, seal and certificate name the gates by this alone, so a verdict counts exactly where the gates
+/// that gave it would run again.
+#[derive(Debug, Clone, Copy)]
+pub struct GateIdentity<'a> {
+    config: &'a WorkspaceConfig,
+}
+
 impl WorkspaceConfig {
+    pub fn gates(&self) -> GateIdentity<'_> {
+        GateIdentity { config: self }
+    }
+}
+
+impl GateIdentity<'_> {
     /// Returns the identity of the gates and their environment.
-    pub fn gate_set(&self) -> GateSetId {
-        GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
+    pub fn id(self) -> GateSetId {
+        let gate_digest = self.config.rows.digest();
+        GateSetId { gate_digest, environment_digest: self.fingerprint() }
     }
 
     /// Returns the gates that decide about combinations.
-    pub fn combination_gates(&self) -> CombinationGates {
-        let rows = self.rows.combined().map(|row| row.id.clone()).collect();
-        CombinationGates { id: self.gate_set(), rows, policies: flake_policies(&self.rows) }
+    pub fn of_combinations(self) -> CombinationGates {
+        let rows = &self.config.rows;
+        let ids = rows.combined().map(|row| row.id.clone()).collect();
+        CombinationGates { id: self.id(), rows: ids, policies: flake_policies(rows) }
     }
 
     /// Returns the flake policies of the rows with their history.
-    pub(super) fn flake_rules(&self) -> FlakeRules {
-        FlakeRules::load(&self.queue(), flake_policies(&self.rows))
+    pub(super) fn flake_rules(self) -> FlakeRules {
+        FlakeRules::load(&self.config.queue(), flake_policies(&self.config.rows))
     }
 
     /// Returns a digest of rows, programs and surroundings.
-    pub(crate) fn fingerprint(&self) -> String {
-        self.rows.fingerprint(&self.surroundings())
+    pub(crate) fn fingerprint(self) -> String {
+        self.config.rows.fingerprint(&self.surroundings())
     }
 
     /// Returns the part of the surroundings that can decide a verdict.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(self) -> Surroundings {
         Surroundings {
-            workspace: self.dirs.root.clone(),
-            search_path: self.search_path.clone(),
+            workspace: self.config.dirs.root.clone(),
+            search_path: self.config.search_path.clone(),
             trees: self.trees(),
-            facts: self.gate_facts(),
+            facts: self.facts(),
         }
     }
 
     /// Returns sandbox, hydration, reset and caches in canonical form.
-    pub(crate) fn gate_facts(&self) -> BTreeMap<&'static str, Vec<u8>> {
-        let hydrate = serde_json::to_vec(&self.lanes.hydrate);
-        let cache: Vec<&str> = self.lanes.cache.iter().map(pdca_dag::Pattern::as_str).collect();
-        let reset = serde_json::to_vec(&(self.lanes.reset, cache));
+    pub(crate) fn facts(self) -> BTreeMap<&'static str, Vec<u8>> {
+        let WorkspaceConfig { lanes, gate_sandbox, gates_may_write, gates_env_pass, .. } =
+            self.config;
+        let hydrate = serde_json::to_vec(&lanes.hydrate);
+        let cache: Vec<&str> = lanes.cache.iter().map(pdca_dag::Pattern::as_str).collect();
+        let reset = serde_json::to_vec(&(lanes.reset, cache));
         BTreeMap::from([
-            ("sandbox", self.gate_sandbox.as_str().as_bytes().to_vec()),
-            ("may_write", self.gates_may_write.join("\n").into_bytes()),
-            ("env_pass", self.gates_env_pass.join("\n").into_bytes()),
+            ("sandbox", gate_sandbox.as_str().as_bytes().to_vec()),
+            ("may_write", gates_may_write.join("\n").into_bytes()),
+            ("env_pass", gates_env_pass.join("\n").into_bytes()),
             ("hydrate", hydrate.unwrap_or_default()),
             ("reset", reset.unwrap_or_default()),
         ])
     }
 
     /// Returns the primary checkouts and the lanes. Their files count as part of a tree, not of the surroundings.
-    pub(crate) fn trees(&self) -> Vec<Utf8PathBuf> {
-        let primaries = self.targets.iter().map(|target| target.path.clone());
-        primaries.chain([self.lanes.root.clone()]).collect()
+    pub(crate) fn trees(self) -> Vec<Utf8PathBuf> {
+        let primaries = self.config.targets.iter().map(|target| target.path.clone());
+        primaries.chain([self.config.lanes.root.clone()]).collect()
     }
 }
 
@@ -204,8 +223,8 @@ pub(crate) fn common_scene<'s>(
     scene.hold = Some(children);
     scene.max_memory = cx.config.limits.leaf_memory;
     scene.search_path = cx.config.search_path.as_deref();
-    scene.trees = cx.config.trees();
-    scene.facts = cx.config.gate_facts();
+    scene.trees = cx.config.gates().trees();
+    scene.facts = cx.config.gates().facts();
     scene.env_pass.clone_from(&cx.config.gates_env_pass);
     scene.supervisor = cx.config.supervisor.clone();
     scene
@@ -233,7 +252,7 @@ pub(crate) fn with_quarantine(
     if outcome.report.failed_gating().next().is_none() {
         return outcome;
     }
-    let rules = cx.config.flake_rules();
+    let rules = cx.config.gates().flake_rules();
     let red = outcome.report.failed_gating().map(|row| row.rule_id.clone());
     let red: Vec<String> = red.filter(|row| rules.is_quarantined(row)).collect();
     let mut report = outcome.report;

@@ -188,7 +188,7 @@ pub fn seal(
         None => supports(config, &store, &target, bundle, attempt.as_ref())?,
     };
     let last = known.iter().map(|sealed| sealed.record().completion_order).max();
-    let gate_digest = config.fingerprint();
+    let gate_digest = config.gates().fingerprint();
     let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
     let user = user.as_ref().and_then(pdca_lanes::Target::user);
     let signer = earlier.and_then(|record| record.accepted.clone());

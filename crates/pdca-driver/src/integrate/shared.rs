@@ -58,7 +58,7 @@ pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option
     }
     let key = VerdictKey {
         tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
-        oracle: config.gate_set(),
+        oracle: config.gates().id(),
         drivers: settings.drivers().ok()?.digest(),
     };
     // Outside a run a person asked for the gates, and wants them run.
@@ -101,7 +101,7 @@ pub(crate) fn share(
 /// Returns the verdict of Check over its tree; `None` if a row that gates combinations was not run
 /// or is in quarantine.
 fn light_of(config: &WorkspaceConfig, report: &GateReport) -> Option<Light> {
-    let rules = config.flake_rules();
+    let rules = config.gates().flake_rules();
     let mut light = Light::Green;
     for id in config.rows.combined().map(|row| row.id.as_str()) {
         let row = report.rows.iter().find(|row| row.rule_id == id)?;

@@ -39,7 +39,7 @@ pub(super) fn gate_again(
     let sealed = inputs.sealed.record();
     // Gates may read the texts too, so they are part of the key.
     let parts = [
-        rows.fingerprint(&cx.config.surroundings()),
+        rows.fingerprint(&cx.config.gates().surroundings()),
         sealed.tree.to_string(),
         sealed.base.to_string(),
         messages.message.clone(),

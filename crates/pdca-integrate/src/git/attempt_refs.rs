@@ -61,19 +61,33 @@ pub fn drop_work(
     Ok(Effect::Made)
 }
 
-impl Store {
-    /// Copies the commits after `base` up to `head`, with all new objects, from a lane into this repository.
-    /// Every object is hashed again, and a tree with an entry that no checkout can have is refused.
+/// The objects of a lane, which a builder wrote, on their way into the repository of the target.
+///
+/// Every object is hashed again on the way, and an object is copied after those that it names, so that a crash leaves
+/// nothing incomplete.
+#[derive(Debug)]
+pub struct LaneObjects<'s> {
+    store: &'s Store,
+    lane: gix::Repository,
+}
+
+impl<'s> LaneObjects<'s> {
+    /// Opens the repository of the lane at `from`.
+    pub fn open(store: &'s Store, from: &Utf8Path) -> Result<Self, StoreError> {
+        Ok(Self { store, lane: open_repository(from)?.to_thread_local() })
+    }
+
+    /// Copies the commits after `base` up to `head`, with all new objects. A tree with an entry that no checkout can
+    /// have is refused.
     ///
     /// Returns the commits, oldest first, or `None` if they are not one line from the base. No ref names them yet.
     pub fn take_in(
         &self,
-        from: &Utf8Path,
         base: ObjectId,
         head: ObjectId,
     ) -> Result<Option<Vec<ObjectId>>, StoreError> {
-        self.require_commit(base)?;
-        let lane = open_repository(from)?.to_thread_local();
+        let Self { store, lane } = self;
+        store.require_commit(base)?;
         let failed = |source| StoreError::objects("read a lane's commits", source);
         let mut commits = Vec::new();
         let mut at = head;
@@ -88,39 +102,36 @@ impl Store {
             at = parent;
         }
         commits.reverse();
-        let own = self.repo();
-        let mut before = self.tree_of(base)?;
+        let own = store.repo();
+        let mut before = store.tree_of(base)?;
         let mut seen = BTreeSet::new();
         for id in &commits {
             let commit = lane.find_commit(*id).map_err(failed)?;
             let tree = commit.tree_id().map_err(failed)?.detach();
-            copy_tree(&lane, &own, Some(before), tree, &mut seen)?;
-            copy(&lane, &own, *id)?;
+            copy_tree(lane, &own, Some(before), tree, &mut seen)?;
+            copy(lane, &own, *id)?;
             before = tree;
         }
         for id in &commits {
-            if self.require_sound(*id).is_err() {
+            if store.require_sound(*id).is_err() {
                 return Ok(None);
             }
         }
         Ok(Some(commits))
     }
-}
 
-impl Store {
     /// Commits the tree of a lane's commit directly on the base, for work that is not one line of commits.
     pub fn squash(
         &self,
-        from: &Utf8Path,
         head: ObjectId,
         change: &Ingredients<'_>,
     ) -> Result<ObjectId, StoreError> {
-        let lane = open_repository(from)?.to_thread_local();
+        let Self { store, lane } = self;
         let failed = |source| StoreError::objects("read a lane's commits", source);
         let tree = lane.find_commit(head).map_err(failed)?.tree_id().map_err(failed)?.detach();
-        let before = self.tree_of(change.base)?;
-        copy_tree(&lane, &self.repo(), Some(before), tree, &mut BTreeSet::new())?;
-        self.commit_tree(change, tree)
+        let before = store.tree_of(change.base)?;
+        copy_tree(lane, &store.repo(), Some(before), tree, &mut BTreeSet::new())?;
+        store.commit_tree(change, tree)
     }
 }
 

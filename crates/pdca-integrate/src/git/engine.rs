@@ -30,7 +30,7 @@ use crate::{
     conflict::{self, Conflict},
     git::failure::StoreError,
     git::path::TreePath,
-    git::store::Store,
+    git::store::{Store, Tooling},
 };
 
 /// The maximum number of merges per process.
@@ -286,7 +286,7 @@ impl<'a> Engine<'a> {
         let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
         self.asked += count;
         self.asked_git += count;
-        let said = match self.store.merges_trees() {
+        let said = match self.store.tooling().map(Tooling::merges_trees) {
             Ok(true) => self.run_trees(questions),
             Ok(false) => self.run_commits(questions),
             Err(error) => Err(error),

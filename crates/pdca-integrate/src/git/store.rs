@@ -30,10 +30,26 @@ pub struct Store {
 }
 
 /// The git command line for a store. Objects and refs are read without it.
+///
+/// One that exists is of a git that is new enough, and its private repository shares the objects of the store.
 #[derive(Debug, Clone)]
-struct Tooling {
-    git: Git,
+pub(crate) struct Tooling {
+    pub(crate) git: Git,
     installed: InstalledGit,
+}
+
+impl Tooling {
+    fn prepare(store: &Store, installed: InstalledGit) -> Result<Self, StoreError> {
+        let hash = store.repo.to_thread_local().object_hash();
+        let objects = store.common_dir.join("objects");
+        let git = Git::prepare(installed.program.clone(), &store.room, &objects, hash)?;
+        Ok(Self { git, installed })
+    }
+
+    /// Returns true if `git merge-tree` accepts three trees, and attributes from a tree.
+    pub(crate) fn merges_trees(&self) -> bool {
+        self.installed.is_at_least(2, 45)
+    }
 }
 
 /// The size, in bytes, of each handle's object cache. A fold reads the same commits and directories repeatedly.
@@ -79,7 +95,8 @@ impl Store {
         // Before the repository is opened: a git that is too old is the first thing to mend.
         let installed = git.new_enough()?;
         let store = Self::open_to_read(path, room)?;
-        store.prepare(installed)?;
+        let tooling = Tooling::prepare(&store, installed)?;
+        store.tooling.get_or_init(|| tooling);
         Ok(store)
     }
 
@@ -101,18 +118,13 @@ impl Store {
         Ok(Self { path, common_dir, room, tooling, repo, idle: Mutex::default() })
     }
 
-    fn prepare(&self, installed: InstalledGit) -> Result<&Tooling, StoreError> {
-        let hash = self.repo.to_thread_local().object_hash();
-        let objects = self.common_dir.join("objects");
-        let git = Git::prepare(installed.program.clone(), &self.room, &objects, hash)?;
-        Ok(self.tooling.get_or_init(|| Tooling { git, installed }))
-    }
-
-    fn tooling(&self) -> Result<&Tooling, StoreError> {
-        match self.tooling.get() {
-            Some(known) => Ok(known),
-            None => self.prepare(InstalledGit::require()?),
+    /// Returns the git command line, found and prepared on first use.
+    pub(crate) fn tooling(&self) -> Result<&Tooling, StoreError> {
+        if let Some(known) = self.tooling.get() {
+            return Ok(known);
         }
+        let tooling = Tooling::prepare(self, InstalledGit::require()?)?;
+        Ok(self.tooling.get_or_init(|| tooling))
     }
 
     /// Returns the path that the repository was opened with.
@@ -128,11 +140,6 @@ impl Store {
     /// Returns the output of `git --version`; empty if no usable git is found, which the next use of it reports.
     pub fn git_version(&self) -> &str {
         self.tooling().map_or("", |tooling| &tooling.installed.said)
-    }
-
-    /// Returns true if `git merge-tree` accepts three trees, and attributes from a tree.
-    pub(crate) fn merges_trees(&self) -> Result<bool, StoreError> {
-        Ok(self.tooling()?.installed.is_at_least(2, 45))
     }
 
     /// Reads the commit of a ref from disk, or returns `None` if the ref does not exist.

@@ -283,7 +283,7 @@ proptest! {
             prop_assert!(!field.label.is_empty());
             let whole = field.whole();
             prop_assert!(whole.starts_with(field.own_line));
-            prop_assert!(brief.written(field.label) == Some(field));
+            prop_assert!(brief.fields.written(field.label) == Some(field));
         }
         brief.depends_on();
         brief.conflicts_with();

@@ -77,7 +77,7 @@ impl Widening<'_> {
             .map(|edited| self.record(&edited, &new))
             .find(good);
         edited.ok_or(WideningError::NoPlace {
-            line: brief.written("touches").map_or(1, |field| field.line),
+            line: brief.fields.written("touches").map_or(1, |field| field.line),
         })
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 prop_assert_eq!(was.ids(), is.ids());
                 prop_assert_eq!(was.warnings.len(), is.warnings.len());
                 // Apart from a value that stands for nothing, all that was there is there, in order.
-                let stands_for_nothing = brief.written("touches").is_some_and(|field| {
+                let stands_for_nothing = brief.fields.written("touches").is_some_and(|field| {
                     is_nothing(field.own_line) || field.is_placeholder()
                 });
                 let mut rest = widened.chars();
