@@ -7,8 +7,8 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Effect, Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, Store, keep_work,
-    work_ref,
+    Effect, Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, Store,
+    keep_work, work_ref,
 };
 use pdca_lanes::{Signature, Target};
 use pdca_state::{Artifact, Bundle, BundleId, title_of};

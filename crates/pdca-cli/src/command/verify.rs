@@ -80,9 +80,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let verified = verified.map_err(|error| broken(&error, &path))?;
     let same_gates = match &args.repo {
         Some(_) => None,
-        None => {
-            Some(session::driver_config(cx)?.gates().id() == verified.certificate.verdict.key.oracle)
-        }
+        None => Some(
+            session::driver_config(cx)?.gates().id() == verified.certificate.verdict.key.oracle,
+        ),
     };
     Ok(Response::done(Verification { path, repository, verified, same_gates }))
 }

@@ -121,11 +121,7 @@ impl<'s> LaneObjects<'s> {
     }
 
     /// Commits the tree of a lane's commit directly on the base, for work that is not one line of commits.
-    pub fn squash(
-        &self,
-        head: ObjectId,
-        change: &Ingredients<'_>,
-    ) -> Result<ObjectId, StoreError> {
+    pub fn squash(&self, head: ObjectId, change: &Ingredients<'_>) -> Result<ObjectId, StoreError> {
         let Self { store, lane } = self;
         let failed = |source| StoreError::objects("read a lane's commits", source);
         let tree = lane.find_commit(head).map_err(failed)?.tree_id().map_err(failed)?.detach();

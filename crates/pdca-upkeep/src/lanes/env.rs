@@ -45,7 +45,7 @@ pub fn env(
     let target = choose(&place, target)?;
     let names = place.names(&target, slot);
     if !place.lanes.slot_dir(slot).join(&target).exists() {
-        let note = format!("lane {} of {target} is not there yet", slot);
+        let note = format!("lane {slot} of {target} is not there yet");
         cx.note(err, &format!("{} {note}", cx.err.accent("note:")))?;
     }
     let env = names.env().collect();
