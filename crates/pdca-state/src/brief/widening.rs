@@ -121,12 +121,13 @@ fn edits(text: &str, brief: &Brief, globs: &[String]) -> Vec<String> {
     let globs = globs.join(", ");
     // Spans are relative to the text without its byte order mark.
     let skip = text.len() - without_bom(text).len();
-    let Some(span) = brief.by_label.get("touches").map(|index| &brief.spans[*index]) else {
+    let Some(span) = brief.fields.by_label.get("touches").map(|index| &brief.fields.spans[*index])
+    else {
         return vec![with_field(text, brief, skip, &globs)];
     };
     let (from, to) = (span.own_line.start + skip, span.own_line.end + skip);
     let (before, value, after) = (&text[..from], &text[from..to], &text[to..]);
-    if value.is_empty() || is_nothing(value) || brief.view(span).is_placeholder() {
+    if value.is_empty() || is_nothing(value) || brief.fields.view(span).is_placeholder() {
         let space = if before.ends_with([' ', '\t']) { "" } else { " " };
         return vec![format!("{before}{space}{globs}{after}")];
     }
@@ -139,8 +140,9 @@ fn with_field(text: &str, brief: &Brief, skip: usize, globs: &str) -> String {
     const BEHIND: [Label; 5] =
         [Label::ConflictsWith, Label::DependsOn, Label::OntoBranch, Label::RepoTarget, Label::Slug];
     let span = |label: &Label| {
-        let indexes = label.spellings().iter().filter_map(|spelling| brief.by_label.get(*spelling));
-        indexes.map(|index| &brief.spans[*index]).next()
+        let indexes =
+            label.spellings().iter().filter_map(|spelling| brief.fields.by_label.get(*spelling));
+        indexes.map(|index| &brief.fields.spans[*index]).next()
     };
     let end = line_end(text);
     let Some(span) = BEHIND.iter().find_map(span) else {
@@ -156,7 +158,7 @@ fn with_field(text: &str, brief: &Brief, skip: usize, globs: &str) -> String {
 
 /// The offset after the last line of a field, its line end included.
 fn last_line_end(brief: &Brief, span: &Span) -> usize {
-    let body = &brief.text[span.body.clone()];
+    let body = &brief.fields.text[span.body.clone()];
     let last = lines(body).filter(|line| !line.is_blank()).last();
     span.body.start + last.map_or(0, |line| line.next)
 }
