@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use syn::{Attribute, ImplItem, Item, ItemImpl, Type};
+use syn::{Attribute, ImplItem, Item, ItemImpl, Type, Visibility};
 
 use super::lines::is_test_file;
 
@@ -19,6 +19,8 @@ pub(super) struct Unparsable {
 #[derive(Debug, Default)]
 pub(super) struct Census {
     defined: BTreeMap<String, Vec<String>>,
+    /// Those that another file can name.
+    visible: BTreeMap<String, Vec<String>>,
     impls: Vec<Methods>,
 }
 
@@ -51,11 +53,11 @@ impl Census {
     fn items(&mut self, owner: &str, path: &Utf8Path, items: &[Item]) {
         for item in items {
             if let Item::Struct(item) = item {
-                self.define(path, &item.ident);
+                self.define(path, &item.ident, &item.vis);
             } else if let Item::Enum(item) = item {
-                self.define(path, &item.ident);
+                self.define(path, &item.ident, &item.vis);
             } else if let Item::Trait(item) = item {
-                self.define(path, &item.ident);
+                self.define(path, &item.ident, &item.vis);
             } else if let Item::Impl(item) = item {
                 self.count(owner, path, item);
             } else if let Item::Mod(item) = item
@@ -67,7 +69,10 @@ impl Census {
         }
     }
 
-    fn define(&mut self, path: &Utf8Path, name: &syn::Ident) {
+    fn define(&mut self, path: &Utf8Path, name: &syn::Ident, visibility: &Visibility) {
+        if !matches!(visibility, Visibility::Inherited) {
+            self.visible.entry(name.to_string()).or_default().push(path.to_string());
+        }
         self.defined.entry(name.to_string()).or_default().push(path.to_string());
     }
 
@@ -98,9 +103,10 @@ impl Census {
 
     /// Returns names that several types have, with the files of their definitions.
     ///
-    /// `Args` is left out: every command of a command line has one, and no other file names it.
+    /// A private type is left out, because no other file can name it. So is `Args`: every command of a command line has
+    /// one, and only the list of commands names it.
     pub(super) fn shared_names(&self) -> Vec<(&str, &[String])> {
-        self.defined
+        self.visible
             .iter()
             .filter(|(name, places)| places.len() > 1 && *name != "Args")
             .map(|(name, places)| (name.as_str(), places.as_slice()))
@@ -141,10 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shared_only_by_definitions_outside_of_tests() {
+    fn a_name_is_shared_by_definitions_that_other_files_can_name_outside_of_tests() {
         let census = census(&[
-            ("a.rs", "struct Place; enum Once {}"),
-            ("b.rs", "mod inner { trait Place {} } #[cfg(test)] mod tests { struct Once; }"),
+            ("a.rs", "pub struct Place; pub(crate) enum Once {} pub struct Row; pub struct Args;"),
+            (
+                "b.rs",
+                "mod inner { pub trait Place {} } struct Row; pub struct Args; \
+                 #[cfg(test)] mod tests { pub struct Once; }",
+            ),
         ]);
         let places = ["a.rs".to_owned(), "b.rs".to_owned()];
         assert_eq!(census.shared_names(), [("Place", places.as_slice())]);
