@@ -190,8 +190,11 @@ impl<T> Dispatcher<'_, '_, T> {
             }
             match arrived.recv_timeout(TICK) {
                 Ok(done) => self.take(done),
+                // `Disconnected` does not come: `carry_out` keeps a sender.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
+            // Everything that ended counts before the next bundle is chosen, so that the order does not depend on which
+            // report came first.
             while let Ok(done) = arrived.try_recv() {
                 self.take(done);
             }
@@ -276,6 +279,7 @@ impl<T> Dispatcher<'_, '_, T> {
         if let Some(groups) = &mut self.groups {
             groups.started(id, slot);
         }
+        // Before the worker has it: what it emits about the bundle must come after its start.
         self.host.starting(id, lane, resumed);
         let worker = self.lanes[slot].as_ref().expect("the lane has a worker by now");
         worker.assign(id.clone());

@@ -177,6 +177,7 @@ impl Journal {
     ) -> Result<Opened, OpenError> {
         let path = runs.dir(run).join(FILE);
         let io = |source| OpenError::Io { path: path.clone(), source };
+        // Kept open over the rename: what a previous driver still appends goes into this file, unlinked by then.
         let old = Disk::open(path.clone()).map_err(|source| {
             if source.kind() == io::ErrorKind::NotFound {
                 ReadError::Missing { path: path.clone() }

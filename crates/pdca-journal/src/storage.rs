@@ -38,6 +38,7 @@ pub(crate) struct Disk {
 impl Disk {
     /// Opens a regular file; a link is not followed.
     pub(crate) fn open(path: Utf8PathBuf) -> io::Result<Self> {
+        // Opening a pipe or a terminal in its place must neither block nor make it ours; it is refused below.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = File::options();
         let options = options.read(true).write(true).custom_flags(flags.bits().cast_signed());
@@ -66,6 +67,7 @@ impl Storage for Disk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        // The length is part of the data that `fdatasync` writes; times are not needed.
         self.file.sync_data()
     }
 

@@ -181,6 +181,7 @@ impl Lanes {
         self.refuse_repository()?;
         let dir = self.slot_dir(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
+        // Before anything is read: another process may be making or removing the lane.
         let lock = take(slot, &dir.join(LOCK))?;
         let record = LaneRecord::new(&dir, target.name());
         let marker = record.marker_path();
@@ -341,6 +342,7 @@ fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimErro
     let path = lane.record.marker_path();
     let write =
         |marker: &Marker| marker.save(&path).map_err(|source| failed("write", &path, source));
+    // Marked as not ready before it is touched, so that a crash from here on is seen.
     write(&marker)?;
     // The note is about a checkout that is gone.
     lane.owner.forget().map_err(|source| failed("empty", checkout, source))?;

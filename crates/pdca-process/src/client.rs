@@ -74,6 +74,8 @@ pub(crate) struct SupervisorClient {
 impl SupervisorClient {
     /// Starts the supervisor and sends it its order.
     pub(crate) fn start(spec: &Spec, invocation: &Invocation) -> io::Result<Self> {
+        // The tree of a supervisor that is killed is reparented to this process, and not to init, where it could not be
+        // told from others.
         static SUBREAPER: OnceLock<bool> = OnceLock::new();
         SUBREAPER.get_or_init(|| tree::become_subreaper().is_ok());
 
@@ -195,6 +197,7 @@ impl SupervisorClient {
         let order = Order { format: FORMAT, spec };
         write_frame(socket, &serde_json::to_vec(&order)?)?;
         write_frame(socket, &input)?;
+        // Not before: the order has to arrive whole. From here on `listen` must not block.
         nonblocking(&*socket)
     }
 

@@ -114,6 +114,7 @@ fn command_of(spec: &Spec, streams: Streams, program: &Path) -> Command {
         .stdout(stream(streams.stdout))
         .stderr(stream(streams.stderr));
     if !spec.interactive {
+        // Ctrl-C at the driver's terminal reaches the child through its supervisor alone, which gives it its grace.
         command.process_group(0);
     }
     environment::cleanse(&mut command, &spec.env);

@@ -109,6 +109,7 @@ fn run_once(
         return Err(RunError::NoProgram);
     }
     let invocation = spec.supervisor.invocation().ok_or(RunError::NoSupervisor)?;
+    // The verdict of an earlier child of this job would be taken for this one's if the supervisor is lost.
     fs::create_dir_all(&spec.job)
         .and_then(|()| forget(&spec.job))
         .map_err(|source| RunError::Job { job: spec.job.clone(), source })?;

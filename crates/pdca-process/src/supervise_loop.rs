@@ -113,6 +113,7 @@ impl SuperviseLoop {
     }
 
     pub(crate) fn perform(mut self, inherited: Vec<OwnedFd>) -> (Supervised, Control) {
+        // A cancellation that is already here must not start the child.
         self.control.exchange();
         if self.control.demand() > Demand::Run {
             let verdict = ChildVerdict::bare(Ending::Cancelled);
@@ -183,6 +184,7 @@ impl SuperviseLoop {
             self.printed = Some(Printed { pipe: Some(ours), capture });
             theirs
         } else {
+            // One pipe for both, so that the log has them in the order in which they were written.
             theirs.try_clone()?
         };
         Ok(Streams { stdin, stdout: Some(stdout.into()), stderr: Some(theirs.into()) })
@@ -325,6 +327,7 @@ impl SuperviseLoop {
                     self.reaped_all = true;
                     return;
                 }
+                // `ECHILD`: no child is left, and a subreaper without a child has no descendant.
                 Err(_) => {
                     self.reaped_all = true;
                     self.alone = true;
@@ -360,6 +363,7 @@ impl SuperviseLoop {
                 fds.push(PollFd::new(&input.pipe, PollFlags::OUT));
             }
             let now = Instant::now();
+            // Children that ended before `reap` was cut short send no second signal.
             let reap = (!self.reaped_all).then_some(now);
             let until = [until, self.progress_due(now), reap];
             poll_until(&mut fds, until.into_iter().flatten().min())?;

@@ -139,6 +139,7 @@ impl Fence {
         moves: &[Move],
         log: Log<'_>,
     ) -> Result<(), RefError> {
+        // Under the lock, so that no other driver takes the fence between the look and the move.
         let _held = lock(store)?;
         self.verify(store)?;
         apply(store, moves, log)
@@ -189,6 +190,7 @@ fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
     };
     let repo = store.repo();
     let mut result = repo.edit_references_as(edits()?, Some(who));
+    // First what a crash of ours left, then a wait for a git of the user, and only then what nobody else can have left.
     if result.is_err() && remove_own_locks(store, moves)? {
         result = repo.edit_references_as(edits()?, Some(who));
     }
