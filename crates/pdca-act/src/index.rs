@@ -161,9 +161,9 @@ mod tests {
         let scene = scene();
         let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
         insta::assert_snapshot!(shown(&index), @r"
+        9 COMPLETE 2
         12 COMPLETE 2
         36 COMPLETE 2
-        9 COMPLETE 2
         12 36: t5 judgment decide whether path fits
         12 36: the t3 gate leaked path of n
         3 × Validation — fitness-to-purpose
@@ -192,7 +192,7 @@ mod tests {
             index.cycles.iter().map(|cycle| cycle.id.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(ids(IndexScope::SinceLastReview), ["9"]);
-        assert_eq!(ids(IndexScope::All), ["12", "36", "9"]);
+        assert_eq!(ids(IndexScope::All), ["9", "12", "36"]);
     }
 
     #[test]

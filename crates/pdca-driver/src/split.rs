@@ -124,7 +124,7 @@ pub fn split_bundle(
     effects: &dyn Effects,
 ) -> Result<Split, SplitError> {
     let plan = Plan::of(config, bundle, into)?;
-    let signed = plan.signed(bundle, signer)?;
+    let summary = plan.signed(bundle, signer)?;
     for (one, was_there) in &plan.all {
         if !was_there {
             let create = || Bundle::create(&config.dirs.bundles, &one.id, &one.brief);
@@ -156,9 +156,12 @@ pub fn split_bundle(
     if plan.snapshot.state != State::AwaitingSignoff {
         effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
     }
-    effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
+    effects.perform("sign-off", || bundle.publish(Artifact::Summary, summary.as_bytes()))?;
     Ok(split)
 }
+
+/// A bundle that names the old one, with its new brief or the reason why its brief stays.
+type Reference = (Bundle, Result<String, String>);
 
 /// Everything that is known before anything is changed.
 struct Plan {
@@ -228,7 +231,7 @@ impl Plan {
         &self,
         config: &WorkspaceConfig,
         old: &Bundle,
-    ) -> Result<Vec<(Bundle, Result<String, String>)>, SplitError> {
+    ) -> Result<Vec<Reference>, SplitError> {
         let ids: Vec<BundleId> = self.all.iter().map(|(one, _)| one.id.clone()).collect();
         let mut found = Vec::new();
         for other in config.dirs.bundles.list()? {

@@ -188,8 +188,10 @@ fn attend<H: FlowHost>(
             }
         };
         let needs = match &moves.person {
-            FlowStep::Plan(_) | FlowStep::SignOff(_) | FlowStep::Act => true,
-            FlowStep::End(FlowEnd::NeedsYou { .. }) => true,
+            FlowStep::Plan(_)
+            | FlowStep::SignOff(_)
+            | FlowStep::Act
+            | FlowStep::End(FlowEnd::NeedsYou { .. }) => true,
             FlowStep::Wait | FlowStep::End(FlowEnd::Done | FlowEnd::Interrupted) => false,
         };
         if needs && !is_needed {

@@ -36,6 +36,10 @@ pub struct FlowFacts {
 
 /// What this process is doing and has done. Nothing of it is needed to continue after a kill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and the table of steps is over all of them"
+)]
 pub struct Standing {
     /// A person sits at the terminal.
     pub has_terminal: bool,

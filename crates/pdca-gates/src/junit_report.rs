@@ -8,6 +8,9 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 /// Renders a suite with a case for each row that a gate was asked for.
 ///
 /// A red row that does not block, and one without a verdict, is skipped with its reason: a failed case fails a build.
+///
+/// # Panics
+/// Never: the writer drops what XML cannot carry.
 pub fn junit_report(report: &GateReport) -> String {
     let mut file = Report::new("pdca gates");
     file.add_test_suite(junit_suite(report));

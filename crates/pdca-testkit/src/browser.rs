@@ -1,4 +1,4 @@
-//! A real browser without a window, driven through its DevTools protocol.
+//! A real browser without a window, driven through its `DevTools` protocol.
 //!
 //! Chromium reads requests from one pipe and writes answers and events to another, one JSON object each, ended by a zero
 //! byte. No port is opened and no further program is needed.
@@ -55,15 +55,15 @@ impl Browser {
             .into_iter()
             .find(|path| Utf8Path::new(path).exists())?;
         let mut browser = Self::start(program);
-        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let id = &target["targetId"];
         let attached =
-            browser.call("Target.attachToTarget", json!({"targetId": id, "flatten": true}));
+            browser.call("Target.attachToTarget", &json!({"targetId": id, "flatten": true}));
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page.enable", "Runtime.enable", "Network.enable", "Log.enable"] {
-            browser.call(domain, json!({}));
+            browser.call(domain, &json!({}));
         }
-        browser.call("Page.navigate", json!({"url": format!("file://{page}")}));
+        browser.call("Page.navigate", &json!({"url": format!("file://{page}")}));
         browser.wait_for("Page.loadEventFired");
         Some(browser)
     }
@@ -103,7 +103,7 @@ impl Browser {
     }
 
     /// Calls a method of the protocol and returns its result.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         self.number += 1;
         let number = self.number;
         let mut request = json!({"id": number, "method": method, "params": params});
@@ -125,7 +125,7 @@ impl Browser {
     /// Evaluates an expression in the page.
     pub fn eval(&mut self, script: &str) -> Value {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", params);
+        let result = self.call("Runtime.evaluate", &params);
         assert_eq!(result["exceptionDetails"], Value::Null, "{script}");
         result["result"]["value"].clone()
     }
@@ -143,13 +143,13 @@ impl Browser {
             let text = if kind == "keyDown" { text } else { "" };
             let params =
                 json!({"type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code});
-            self.call("Input.dispatchKeyEvent", params);
+            self.call("Input.dispatchKeyEvent", &params);
         }
     }
 
     /// Types a text into what has the focus.
     pub fn type_text(&mut self, text: &str) {
-        self.call("Input.insertText", json!({"text": text}));
+        self.call("Input.insertText", &json!({"text": text}));
     }
 
     fn wait_for(&mut self, method: &str) {

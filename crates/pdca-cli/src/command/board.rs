@@ -20,6 +20,10 @@ use crate::report::{Format, Page, Response};
 /// Exit codes: 0 left, 1 the terminal failed.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
+Examples:
+  pdca board
+  pdca board --by \"Ada\"
+
 Keys:
   1 2 3, Tab    the views              a accept, `y` for each open item
   ↑ ↓, j k      select or scroll       i build it again, p plan it again, x discontinue

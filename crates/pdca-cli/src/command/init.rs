@@ -346,6 +346,8 @@ mod tests {
 
         done: a workspace in .
         next: pdca new <id> --title "…"
+        --- stderr
+        note: the workflow does not say where pdca is built from; `--pdca-source URL@REV` writes it, or edit .github/workflows/pdca.yml
         "#);
         assert_eq!(init(&desk, &["--yes"]).exit, Exit::NothingToDo);
     }

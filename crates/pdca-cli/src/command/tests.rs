@@ -49,8 +49,10 @@ fn the_short_help_names_every_command() {
       log          Show what a leaf or a gate printed, also while it runs
       plan         Show the order in which bundles may be built, and why [alias: waves]
       widen        Add globs to the declared paths of a brief, with a reason
+      split        Split a bundle into several
       run          Build, gate and review bundles until a person has to decide
       batch        Run all unfinished bundles
+      flow         Carry issues through the whole cycle, with you only where a person is due
       gates        Run the configured checks over a bundle's patch or the working tree
       queue        List bundles that wait for sign-off, cheapest first
       review       Go through what waits for sign-off, one key per decision
@@ -67,6 +69,8 @@ fn the_short_help_names_every_command() {
       lanes        Provision, list, reset and remove private checkouts
       sweep        Remove lanes by age or for free disk space, oldest first
       replay       Print the output of a run or an integration again
+      report       Write the record of a batch: one HTML file, a trace, JUnit, a summary
+      board        Decide, watch lanes and the integration, on one screen
       recover      Repair interrupted runs and list what needs a decision
       unblock      Lift the block of a run or a bundle
       abort        Abort the active run: stop its lanes, rescue unfinished work, land nothing

@@ -108,7 +108,7 @@ fn a_conflict_that_holds_nothing_apart_is_named() {
 
 #[test]
 fn with_nothing_declared_the_order_is_that_of_names() {
-    assert_eq!(words(plan("9\n10\n2\nPROJ-1\na").order()), "10 2 9 PROJ-1 a");
+    assert_eq!(words(plan("9\n10\n2\nPROJ-1\na").order()), "2 9 10 PROJ-1 a");
 }
 
 // holds: S004-04

@@ -90,7 +90,9 @@ impl FlowHost for World {
 
     fn deliver(&self, ids: &[BundleId]) -> Result<(), String> {
         self.say("deliver");
-        assert!(!self.panics_in_delivery, "out of ink");
+        if self.panics_in_delivery {
+            std::panic::panic_any("out of ink");
+        }
         self.advance(ids, Stage::Delivered);
         Ok(())
     }
