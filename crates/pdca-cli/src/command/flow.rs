@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let document = FlowDocument::of(cx, &report, planned)?;
     tracks.tell(&Notice { ids: Vec::new(), ..document.notice(NoticeKind::RunEnded, cx)? });
     tracks.notifier.finish();
-    AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false }.flush();
+    person.flush();
     let (exit, failure) = conclude(report);
     Ok(Response::new(document, exit).failed(failure))
 }
