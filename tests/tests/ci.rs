@@ -1,5 +1,7 @@
 //! The workflow that `pdca init` writes: linted, and its steps run as a runner would run them.
 
+#![expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
+
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_e2e::Scene;
 use pdca_process::{Tool, ToolOutput};
@@ -172,7 +174,7 @@ fn the_steps_run_on_a_fresh_clone_and_say_what_is_red() {
                 assert_eq!(text(&read.stdout).trim(), expected, "{}", text(&read.stderr));
             }
             Err(_) => {
-                eprintln!("skipped: python3 is not installed, so no other parser reads {file}")
+                eprintln!("skipped: python3 is not installed, so no other parser reads {file}");
             }
         }
     }

@@ -34,7 +34,8 @@ fn scene(more: &str) -> Scene {
     for (role, script) in [("planner", PLANNER), ("signoff", SIGNOFF), ("act", ACT)] {
         scene.script(role, script);
     }
-    let rows: String = (1..=ISSUES).map(|n| format!("{n},issue {n},new\n")).collect();
+    let rows: Vec<String> = (1..=ISSUES).map(|n| format!("{n},issue {n},new\n")).collect();
+    let rows = rows.concat();
     scene.workspace.write("export.csv", format!("id,title,status\n{rows}"));
     // The branch may move only where nobody has it checked out.
     scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);

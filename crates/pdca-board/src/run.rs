@@ -225,6 +225,7 @@ impl Screen {
     }
 
     fn close(self) {
+        drop(self);
         restore();
     }
 

@@ -266,7 +266,8 @@ impl Board {
             }
             Input::Note(note) => {
                 self.session.set_note(&note);
-                self.message = "the note goes with the next decision about this bundle".to_owned();
+                "the note goes with the next decision about this bundle"
+                    .clone_into(&mut self.message);
                 Vec::new()
             }
         };
@@ -325,7 +326,6 @@ impl Board {
 
     fn overlay_key(&mut self, overlay: Overlay, key: Key) -> Vec<Effect> {
         match (overlay, key) {
-            (Overlay::Help, _) => Vec::new(),
             (Overlay::Leaving, Key::Enter | Key::Char('y' | 'q')) => {
                 let due = self.session.confirm();
                 vec![self.record(due), Effect::Quit]
@@ -334,7 +334,7 @@ impl Board {
                 let step = self.session.press('u', None, self.now);
                 self.take_step(step)
             }
-            (Overlay::Leaving, _) => Vec::new(),
+            (Overlay::Help | Overlay::Leaving, _) => Vec::new(),
             (Overlay::Prompt(prompt, text), key) => self.prompt_key(prompt, text, key),
         }
     }
@@ -348,7 +348,7 @@ impl Board {
                 return self.take_step(step);
             }
             Key::Escape => {
-                self.message = "nothing was decided".to_owned();
+                "nothing was decided".clone_into(&mut self.message);
                 return Vec::new();
             }
             Key::Char(letter) => text.push(letter),

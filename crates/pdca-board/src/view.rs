@@ -47,7 +47,7 @@ impl Theme {
         if self.colours { style.fg(Color::Cyan) } else { style }
     }
 
-    fn selected(self) -> Style {
+    fn selected() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 }
@@ -83,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme) {
 fn tabs(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
     let mut spans = Vec::new();
     for (number, view) in (1..).zip(View::ALL) {
-        let style = if view == board.view() { theme.selected() } else { Style::new() };
+        let style = if view == board.view() { Theme::selected() } else { Style::new() };
         spans.push(Span::styled(format!(" {number} {} ", view.title()), style));
     }
     let used: u16 = View::ALL.into_iter().map(tab_width).sum();
@@ -166,13 +166,7 @@ fn pane<'a>(title: &str, is_focused: bool) -> Block<'a> {
 }
 
 /// Draws a list so that the selected row is visible, and returns the first row that is shown.
-fn list(
-    frame: &mut Frame<'_>,
-    rows: Vec<Line<'_>>,
-    selected: usize,
-    theme: Theme,
-    area: Rect,
-) -> usize {
+fn list(frame: &mut Frame<'_>, rows: Vec<Line<'_>>, selected: usize, area: Rect) -> usize {
     let height = usize::from(area.height);
     let first = selected.saturating_sub(height.saturating_sub(1));
     let lines: Vec<Line<'_>> = rows
@@ -182,7 +176,7 @@ fn list(
         .take(height)
         .map(
             |(place, line)| {
-                if place == selected { line.patch_style(theme.selected()) } else { line }
+                if place == selected { line.patch_style(Theme::selected()) } else { line }
             },
         )
         .collect();

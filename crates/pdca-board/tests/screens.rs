@@ -51,12 +51,11 @@ impl Scene {
     fn feed(&mut self, input: Input) -> Vec<Effect> {
         let mut left = Vec::new();
         for effect in self.board.update(input) {
-            match effect {
-                Effect::LoadCard(id) => {
-                    let card = self.card(&id);
-                    left.extend(self.feed(Input::Card(id, Ok(Arc::new(card)))));
-                }
-                other => left.push(other),
+            if let Effect::LoadCard(id) = effect {
+                let card = self.card(&id);
+                left.extend(self.feed(Input::Card(id, Ok(Arc::new(card)))));
+            } else {
+                left.push(effect);
             }
         }
         left
@@ -93,7 +92,9 @@ fn screen(board: &mut Board, width: u16, height: u16, colours: bool) -> (String,
         buffer.content.iter().any(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset));
     let rows = buffer.content.chunks(usize::from(width));
     let rows: Vec<String> = rows
-        .map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned())
+        .map(|row| {
+            row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
+        })
         .collect();
     (rows.join("\n"), is_coloured)
 }
@@ -107,7 +108,7 @@ fn awaiting(workspace: &Workspace, number: usize) {
     let patch = "diff --git a/src/x.sh b/src/x.sh\n--- a/src/x.sh\n+++ b/src/x.sh\n@@ -1 +1,2 @@\n-one\n+two\n+three\n";
     workspace.write(file("patch.diff"), patch);
     let digest = sha256_hex(patch.as_bytes());
-    let result = if number % 4 == 0 { "fail" } else { "pass" };
+    let result = if number.is_multiple_of(4) { "fail" } else { "pass" };
     let failing = if result == "fail" { "\"tests/issue-4.sh\"" } else { "" };
     let gates = format!(
         r#"{{"issue_dir": "issue_{id}", "overall": "{result}", "patch_digest": "{digest}", "rows": [
@@ -119,7 +120,7 @@ fn awaiting(workspace: &Workspace, number: usize) {
         file("check-review.md"),
         "| Item | Verdict | Basis |\n|---|---|---|\n| T5 Judgment | PASS | Read the whole change. |\n",
     );
-    let more = if number % 3 == 0 {
+    let more = if number.is_multiple_of(3) {
         "- [ ] C5 Does it treat the cause? The reviewer is not sure.\n"
     } else {
         ""
@@ -150,7 +151,7 @@ fn with_work(data: BoardData) -> BoardData {
         text: text.to_owned(),
         next: Some(next.to_owned()),
     };
-    let line = |depth, word, text: &str| Combined { depth, word, text: text.to_owned() };
+    let row = |depth, word, text: &str| Combined { depth, word, text: text.to_owned() };
     BoardData {
         lanes: vec![
             lane(0, "101", "gate 2/3 T3-tests", 75),
@@ -164,11 +165,11 @@ fn with_work(data: BoardData) -> BoardData {
             next: None,
         }],
         combined: vec![
-            line(0, "red", "12 + 15 + 20: T3-tests"),
-            line(1, "green", "12 + 20"),
-            line(1, "red", "15: T3-tests"),
-            line(0, "held", "15 breaks T3-tests only together with 20: tests/issue-20.sh"),
-            line(0, "landed", "12 on pdca/staging/main as e1044e31ee9e"),
+            row(0, "red", "12 + 15 + 20: T3-tests"),
+            row(1, "green", "12 + 20"),
+            row(1, "red", "15: T3-tests"),
+            row(0, "held", "15 breaks T3-tests only together with 20: tests/issue-20.sh"),
+            row(0, "landed", "12 on pdca/staging/main as e1044e31ee9e"),
         ],
         changes: vec![
             change("15", "held", "15 breaks T3-tests only together with 20", "pdca reopen 15"),
@@ -235,11 +236,9 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
     }
     let decisions: Vec<String> = recorded
         .iter()
-        .flat_map(|effect| match effect {
-            Effect::Record(decisions) => {
-                decisions.iter().map(pdca_review::Decision::command_line).collect::<Vec<_>>()
-            }
-            other => panic!("{other:?}"),
+        .flat_map(|effect| {
+            let Effect::Record(decisions) = effect else { panic!("{effect:?}") };
+            decisions.iter().map(pdca_review::Decision::command_line).collect::<Vec<_>>()
         })
         .collect();
     assert_eq!(decisions.len(), 20, "{decisions:#?}");

@@ -109,12 +109,13 @@ fn publish_hint(fault: &SettingsFault) -> &'static str {
             "write a name, or remove the line to get the default"
         }
         SettingsFault::Zero => "write a number of seconds, such as 60",
-        SettingsFault::Branch(_) => "write a pattern such as `pdca/{id}`",
+        SettingsFault::Branch(_) | SettingsFault::RunUnknown => {
+            "write a pattern such as `pdca/{id}`"
+        }
         SettingsFault::ForgeCommand => {
             "write both, `forge = \"command\"` and `forge_cmd = \"./forge\"`, or none"
         }
         SettingsFault::NoForge => "remove it, or name a forge",
-        SettingsFault::RunUnknown => "write a pattern such as `pdca/{id}`",
         SettingsFault::Needed => {
             "add it: `comment_cmd` posts a comment and `list_cmd` prints those there are, so that none is there twice"
         }

@@ -58,9 +58,9 @@ mod tests {
     fn patch(files: usize, lines: usize) -> Vec<u8> {
         let mut text = String::new();
         for file in 0..files {
-            text += &format!("diff --git a/f{file} b/f{file}\n--- a/f{file}\n+++ b/f{file}\n");
-            text += &format!("@@ -1,0 +1,{lines} @@\n");
-            text += &"+x\n".repeat(lines);
+            let head = format!("diff --git a/f{file} b/f{file}\n--- a/f{file}\n+++ b/f{file}\n");
+            let added = "+x\n".repeat(lines);
+            text.extend([head, format!("@@ -1,0 +1,{lines} @@\n"), added]);
         }
         text.into_bytes()
     }

@@ -1,4 +1,4 @@
-//! A JUnit file: a suite for each bundle with its gates as cases, and one for what was integrated.
+//! A `JUnit` file: a suite for each bundle with its gates as cases, and one for what was integrated.
 
 use pdca_events::IntegrationStep;
 use pdca_gates::junit_suite;

@@ -105,6 +105,7 @@ impl Budget {
     }
 
     /// Takes at most so many bytes out of this budget, as one of its own.
+    #[must_use]
     pub fn part(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.0);
         self.0 -= bytes;
@@ -112,11 +113,13 @@ impl Budget {
     }
 
     /// Takes a quarter of what is left.
+    #[must_use]
     pub fn quarter(&mut self) -> Self {
         self.part(self.0 / 4)
     }
 
     /// Takes half of what is left.
+    #[must_use]
     pub fn half(&mut self) -> Self {
         self.part(self.0 / 2)
     }

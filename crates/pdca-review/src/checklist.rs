@@ -41,9 +41,10 @@ fn chosen(summary: &Summary, ticks: &Ticks) -> Result<Vec<usize>, ChecklistError
     let open: Vec<usize> = items.iter().filter(|item| item.open).map(|item| item.number).collect();
     let mut chosen = match ticks {
         Ticks::Nothing => return Err(ChecklistError::NothingNamed),
-        Ticks::All if open.is_empty() => return Err(ChecklistError::NothingOpen),
+        Ticks::All | Ticks::Numbers(_) if open.is_empty() => {
+            return Err(ChecklistError::NothingOpen);
+        }
         Ticks::All => open,
-        Ticks::Numbers(_) if open.is_empty() => return Err(ChecklistError::NothingOpen),
         Ticks::Numbers(numbers) if numbers.is_empty() => return Err(ChecklistError::NothingNamed),
         Ticks::Numbers(numbers) => {
             for &number in numbers {

@@ -37,11 +37,11 @@ impl Throwaway {
                 .hint("`pdca lanes doctor` and `pdca doctor` say more")
         };
         let root = tempfile::Builder::new().prefix("pdca-review-").tempdir()?;
-        let path = Utf8Path::from_path(root.path())
+        let lanes = Utf8Path::from_path(root.path())
             .ok_or_else(|| nothing("the temporary directory is not UTF-8"))?;
         let target =
             Target::open(&target.name, &target.path).map_err(|error| unexpected(&error))?;
-        let lane = Lanes::new(path).claim(0, &target).map_err(|error| unexpected(&error))?;
+        let lane = Lanes::new(lanes).claim(0, &target).map_err(|error| unexpected(&error))?;
         lane.reset(base).map_err(|error| unexpected(&error))?;
         lane.apply(&patch).map_err(|error| unexpected(&error))?;
         Ok(Self { lane, _root: root })

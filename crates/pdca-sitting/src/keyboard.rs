@@ -71,7 +71,7 @@ impl Keyboard {
         let (typed, began) = (VecDeque::new(), Instant::now());
         let keyboard =
             Self { before, keys, typed, asked_to_end, interrupted, continued, handlers, began };
-        keyboard.set(&keyboard.keys)?;
+        Self::set(&keyboard.keys)?;
         Ok(keyboard)
     }
 
@@ -88,7 +88,7 @@ impl Keyboard {
                 return Ok(Pressed::End);
             }
             if self.continued.swap(false, Ordering::SeqCst) {
-                self.set(&self.keys)?;
+                Self::set(&self.keys)?;
                 return Ok(Pressed::Continued);
             }
             if let Some(pressed) = self.take_key()? {
@@ -98,7 +98,7 @@ impl Keyboard {
             if left.is_zero() {
                 return Ok(Pressed::Nothing);
             }
-            if self.wait(left.min(GLANCE))? && !self.fill()? {
+            if Self::wait(left.min(GLANCE))? && !self.fill()? {
                 return Ok(Pressed::End);
             }
         }
@@ -112,7 +112,7 @@ impl Keyboard {
                     let line: Vec<u8> = keyboard.typed.drain(..=end).collect();
                     return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
                 }
-                if keyboard.must_end() || keyboard.wait(GLANCE)? && !keyboard.fill()? {
+                if keyboard.must_end() || Self::wait(GLANCE)? && !keyboard.fill()? {
                     return Ok(None);
                 }
             }
@@ -133,18 +133,18 @@ impl Keyboard {
     }
 
     fn as_before<T>(&mut self, job: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
-        self.set(&self.before)?;
+        Self::set(&self.before)?;
         let done = job(self);
-        self.set(&self.keys)?;
+        Self::set(&self.keys)?;
         done
     }
 
-    fn set(&self, mode: &Termios) -> io::Result<()> {
+    fn set(mode: &Termios) -> io::Result<()> {
         // What is typed ahead stays: a fast person, or a script, has decided the next card already.
         Ok(tcsetattr(stdin(), OptionalActions::Drain, mode)?)
     }
 
-    fn wait(&self, patience: Duration) -> io::Result<bool> {
+    fn wait(patience: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
@@ -176,7 +176,7 @@ impl Keyboard {
     fn take_key(&mut self) -> io::Result<Option<Pressed>> {
         let Some(&first) = self.typed.front() else { return Ok(None) };
         if first == 0x1b {
-            if self.typed.len() == 1 && self.wait(SEQUENCE)? {
+            if self.typed.len() == 1 && Self::wait(SEQUENCE)? {
                 self.fill()?;
             }
             return Ok(Some(self.take_escape()));
@@ -223,7 +223,7 @@ impl Keyboard {
 impl Drop for Keyboard {
     fn drop(&mut self) {
         // Fails if the terminal was closed meanwhile; then there is nothing to put back.
-        drop(self.set(&self.before));
+        drop(Self::set(&self.before));
         for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);
         }

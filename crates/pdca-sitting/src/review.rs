@@ -140,14 +140,13 @@ impl Sitting<'_> {
             });
             match self.keyboard.key(patience)? {
                 Pressed::Nothing => {}
-                Pressed::Continued => self.show()?,
                 Pressed::End => return Err(self.interrupted()),
                 Pressed::Enter if is_over => {
                     for decision in self.session.confirm() {
                         self.record(&decision)?;
                     }
                 }
-                Pressed::Enter => self.show()?,
+                Pressed::Continued | Pressed::Enter => self.show()?,
                 Pressed::Escape => self.press('\u{1b}')?,
                 Pressed::Key(key) => self.press(key)?,
             }

@@ -112,11 +112,12 @@ fn toned(palette: Palette, tone: Tone, text: impl std::fmt::Display) -> String {
 
 /// Wraps a line at spaces; a word that is too long is cut in the middle.
 fn wrap(text: &str, width: usize) -> Vec<String> {
+    // Without a column nothing of a word would ever fit.
+    let width = width.max(1);
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let mut word: Vec<char> = word.chars().collect();
-        loop {
-            let Some(last) = lines.last_mut() else { break };
+        while let Some(last) = lines.last_mut() {
             let used = last.chars().count();
             let space = usize::from(used > 0);
             if used + space + word.len() <= width {

@@ -94,8 +94,8 @@ impl WorkspaceSnapshot {
         let iterations = entry.glance.as_ref().map_or(0, |glance| glance.iterations);
         let mark = self.mark_of(entry).unwrap_or_default();
         let blocked = entry.blocked_by.len();
-        let stale = if self.is_stale(entry) { "stale" } else { "" };
-        format!("{} {state} {iterations} {mark} {blocked} {stale};", entry.id)
+        let freshness = if self.is_stale(entry) { "stale" } else { "" };
+        format!("{} {state} {iterations} {mark} {blocked} {freshness};", entry.id)
     }
 
     /// Returns when people decided, in seconds: a summary is not written again after its decision.

@@ -12,7 +12,7 @@ fn waiting(publish: &str) -> Stall {
 
 fn state_of(stall: &Stall) -> String {
     let json = stall.meeting.pdca(&["status", "7", "--json"]).expect(0).json();
-    json["state"].as_str().unwrap().to_owned()
+    json["state"].as_str().expect("the scene has it").to_owned()
 }
 
 // holds: S002-57, S002-58
@@ -34,7 +34,7 @@ fn accept_publishes_marks_ready_and_posts_the_comment_that_was_edited_in_the_sum
     assert_eq!(stall.pulls()[0]["isDraft"], false);
     let comments = stall.comments();
     assert_eq!(comments.len(), 1);
-    let body = comments[0]["body"].as_str().unwrap();
+    let body = comments[0]["body"].as_str().expect("the scene has it");
     assert!(body.starts_with("Mended at last.\r\n"), "{body}");
     // The same command finds that everything is done.
     let again = stall.pdca(&["signoff", "7", "accept", "--publish"]).expect(4);
@@ -47,7 +47,7 @@ fn a_comment_that_was_removed_from_the_summary_is_not_posted() {
     let stall = waiting("");
     let summary = stall.read("7", "SUMMARY.md");
     let kept = |line: &&str| !line.starts_with('>') || line.contains("C1 Spec");
-    let section = summary.find("### Tracker comment").unwrap();
+    let section = summary.find("### Tracker comment").expect("the scene has it");
     let (before, after) = summary.split_at(section);
     let after: Vec<&str> = after.lines().filter(kept).collect();
     stall.write("7", "SUMMARY.md", &format!("{before}{}\n", after.join("\n")));
@@ -120,7 +120,7 @@ fn what_others_pushed_on_top_is_never_merged() {
     let stall = waiting("merge = true\n");
     stall.pdca(&["signoff", "7", "accept"]).expect(0);
     stall.publish(&["7"]).expect(0);
-    let at = stall.branch("pdca/7").unwrap();
+    let at = stall.branch("pdca/7").expect("the scene has it");
     let tree = format!("{at}^{{tree}}");
     let more = stall.remote.git(&["commit-tree", &tree, "-p", &at, "-m", "sneaked in"]);
     stall.remote.git(&["update-ref", "refs/heads/pdca/7", more.trim()]);
@@ -137,20 +137,20 @@ struct Copy {
 
 impl Copy {
     fn of(stall: &Stall) -> Self {
-        let around = stall.meeting.scene.workspace.around().to_owned();
+        let around = stall.meeting.scene.workspace.around().clone();
         let kept = pdca_testkit::Workspace::new();
-        fs_err::create_dir_all(kept.path().join("copy")).unwrap();
+        fs_err::create_dir_all(kept.path().join("copy")).expect("the scene has it");
         copy(&format!("{around}/."), &format!("{}/copy/", kept.path()));
         Self { around, kept }
     }
 
     fn put_back(&self) {
-        for entry in self.around.read_dir_utf8().unwrap() {
-            let path = entry.unwrap().path().to_owned();
+        for entry in self.around.read_dir_utf8().expect("the scene has it") {
+            let path = entry.expect("the scene has it").path().to_owned();
             if path.is_dir() {
-                fs_err::remove_dir_all(&path).unwrap();
+                fs_err::remove_dir_all(&path).expect("the scene has it");
             } else {
-                fs_err::remove_file(&path).unwrap();
+                fs_err::remove_file(&path).expect("the scene has it");
             }
         }
         copy(&format!("{}/copy/.", self.kept.path()), &format!("{}/", self.around));
@@ -158,7 +158,8 @@ impl Copy {
 }
 
 fn copy(from: &str, to: &str) {
-    let copied = pdca_process::Tool::new("cp").args(["-a", from, to]).run().unwrap();
+    let copied =
+        pdca_process::Tool::new("cp").args(["-a", from, to]).run().expect("the scene has it");
     assert!(copied.success(), "{}", String::from_utf8_lossy(&copied.stderr));
 }
 

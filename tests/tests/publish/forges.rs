@@ -52,10 +52,11 @@ fn another_forge_is_spoken_with_through_a_command() {
     let done = stall.publish_with(&env, &["7", "--json"]).expect(0).json();
     assert_eq!(done["published"][0]["pull_request"]["url"], "https://other.example/1");
     stall.publish_with(&env, &["7"]).expect(4);
-    fs_err::write(dir.join("oid"), stall.branch("pdca/7").unwrap()).unwrap();
+    fs_err::write(dir.join("oid"), stall.branch("pdca/7").expect("the scene has it"))
+        .expect("the scene has it");
     let done = stall.publish_with(&env, &["7", "--ready", "--json"]).expect(0).json();
     assert_eq!(done["published"][0]["done"], serde_json::json!(["ready", "merged"]));
-    let log = fs_err::read_to_string(dir.join("log")).unwrap();
+    let log = fs_err::read_to_string(dir.join("log")).expect("the scene has it");
     assert_eq!(log.lines().filter(|line| *line == "open").count(), 1, "{log}");
 }
 
@@ -81,7 +82,7 @@ fn builder_opens_a_draft(stall: &Stall) -> String {
         .env("GH_PROMPT_DISABLED", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin("what the builder says\n");
-    assert!(tool.run().unwrap().success());
+    assert!(tool.run().expect("the scene has it").success());
     own.trim().to_owned()
 }
 
@@ -99,9 +100,12 @@ fn a_draft_that_the_builder_opened_is_adopted_and_never_doubled() {
     let pulls = stall.pulls();
     assert_eq!((pulls.len(), stall.asked("pr create")), (1, 1), "only the builder's");
     assert_eq!(pulls[0]["title"], "a slug");
-    let body = pulls[0]["body"].as_str().unwrap();
+    let body = pulls[0]["body"].as_str().expect("the scene has it");
     assert!(body.contains("pdca-key: ") && !body.contains("what the builder says"), "{body}");
-    assert_eq!(done["published"][0]["commit"], stall.branch("pdca/7").unwrap().as_str());
+    assert_eq!(
+        done["published"][0]["commit"],
+        stall.branch("pdca/7").expect("the scene has it").as_str()
+    );
     stall.publish(&["7"]).expect(4);
     // A person's words in it stay from now on.
     stall.change_pull(1, |pull| pull["body"] = "a person's words".into());

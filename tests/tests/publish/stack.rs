@@ -20,9 +20,9 @@ fn each_pull_request_shows_its_own_change_and_the_next_one_is_retargeted() {
     let done = stall.publish(&["8", "7", "--json"]).expect(0).json();
     let ids: Vec<&str> = done["published"]
         .as_array()
-        .unwrap()
+        .expect("the scene has it")
         .iter()
-        .map(|one| one["id"].as_str().unwrap())
+        .map(|one| one["id"].as_str().expect("the scene has it"))
         .collect();
     assert_eq!(ids, ["7", "8"]);
     let upper = &done["published"][1]["pull_request"];
@@ -32,7 +32,7 @@ fn each_pull_request_shows_its_own_change_and_the_next_one_is_retargeted() {
         (&pulls[0]["baseRefName"], &pulls[1]["baseRefName"]),
         (&"main".into(), &"pdca/7".into())
     );
-    let body = pulls[1]["body"].as_str().unwrap();
+    let body = pulls[1]["body"].as_str().expect("the scene has it");
     assert!(
         body.contains(
             "Stands on https://forge.example/team/app/pull/1 (`7`), which is to be merged first."
@@ -65,14 +65,15 @@ fn each_pull_request_shows_its_own_change_and_the_next_one_is_retargeted() {
 fn killed_at_any_effect_of_a_stack_the_same_command_comes_to_the_same() {
     let stall = stacked("");
     stall.publish(&["7"]).expect(0);
-    let forge = fs_err::read_to_string(stall.forge().join("pulls/0001.json")).unwrap();
+    let forge =
+        fs_err::read_to_string(stall.forge().join("pulls/0001.json")).expect("the scene has it");
     stall.publish(&["8"]).expect(0);
     let (record, commit) = (stall.record("8"), stall.branch("pdca/8"));
     let mut killed = 0;
     for point in (1..100).step_by(2) {
         stall.take_back("8");
-        fs_err::create_dir_all(stall.forge().join("pulls")).unwrap();
-        fs_err::write(stall.forge().join("pulls/0001.json"), &forge).unwrap();
+        fs_err::create_dir_all(stall.forge().join("pulls")).expect("the scene has it");
+        fs_err::write(stall.forge().join("pulls/0001.json"), &forge).expect("the scene has it");
         let first = stall.killed_at(&format!("@{point}"), &["8"]);
         if first.code == 0 {
             break;
@@ -98,7 +99,7 @@ fn a_change_below_that_is_not_out_is_named_and_not_sent_along_unasked() {
     assert!(refused.err.contains("`pdca publish 7 8` makes a stack"), "{}", refused.err);
     assert!(stall.branch("pdca/8").is_none() && stall.pulls().is_empty());
     stall.publish(&["8", "--include-base"]).expect(0);
-    let body = stall.pulls()[0]["body"].as_str().unwrap().to_owned();
+    let body = stall.pulls()[0]["body"].as_str().expect("the scene has it").to_owned();
     assert!(
         body.contains("Stands on `7`, whose commits it contains until they are merged."),
         "{body}"

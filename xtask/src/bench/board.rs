@@ -49,7 +49,7 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
     let mut inputs = vec![Input::Data(Arc::clone(&data))];
     let (mut frames, mut cards) = (Vec::new(), Vec::new());
     for number in 0..args.frames {
-        let key = if number / args.bundles % 2 == 0 { Key::Down } else { Key::Up };
+        let key = if (number / args.bundles).is_multiple_of(2) { Key::Down } else { Key::Up };
         inputs.push(Input::Key(key));
         let begun = Instant::now();
         let effects: Vec<Effect> = inputs.drain(..).flat_map(|input| board.update(input)).collect();
@@ -100,7 +100,8 @@ fn lay_out(root: &Utf8Path, number: usize) -> Result<(), Stopped> {
          - **Success criterion:** the thing is right\n- **Disposition hint:** fix\n"
     );
     fs_err::write(dir.join("brief.md"), brief)?;
-    let patch: String = (0..200).map(|line| format!("+line {line}\n")).collect();
+    let patch: Vec<String> = (0..200).map(|line| format!("+line {line}\n")).collect();
+    let patch = patch.concat();
     let patch = format!("diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -0,0 +1,200 @@\n{patch}");
     let digest = pdca_state::sha256_hex(patch.as_bytes());
     fs_err::write(dir.join("patch.diff"), patch)?;
@@ -112,8 +113,9 @@ fn lay_out(root: &Utf8Path, number: usize) -> Result<(), Stopped> {
         rows.join(",")
     );
     fs_err::write(dir.join("check-gates.json"), gates)?;
-    let rows: String =
+    let rows: Vec<String> =
         (0..11).map(|row| format!("| T{row} Item | PASS | Looked at all of it. |\n")).collect();
+    let rows = rows.concat();
     fs_err::write(
         dir.join("check-review.md"),
         format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}"),

@@ -78,8 +78,8 @@ mod tests {
         let file = SourceFile { path: "a.rs".into(), text: text.to_owned() };
         let told = |marker: Marker<'_>| {
             let rows = marker.rows.iter().map(|row| (*row).to_owned()).collect();
-            let test = marker.test.map(|test| test.name.to_owned());
-            (marker.line, rows, test, marker.is_in_form)
+            let name = marker.test.map(|test| test.name.to_owned());
+            (marker.line, rows, name, marker.is_in_form)
         };
         of(&file).into_iter().map(told).collect()
     }

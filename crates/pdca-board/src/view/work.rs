@@ -28,7 +28,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area:
         .map(|(place, row)| line(row, room, place == selected, theme))
         .collect();
     let is_empty = rows.is_empty();
-    let first = list(frame, rows, selected, theme, inner);
+    let first = list(frame, rows, selected, inner);
     if is_empty {
         frame.render_widget(Paragraph::new("nothing is at work, and nothing waits"), inner);
     }

@@ -26,7 +26,7 @@ pub(super) struct MigrateReport {
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     backup: Option<Utf8PathBuf>,
     /// What became of each key, in the order of the old file.
-    keys: Vec<Key>,
+    keys: Vec<MigratedKey>,
     /// The new text.
     text: String,
     written: bool,
@@ -37,7 +37,7 @@ pub(super) struct MigrateReport {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Key {
+struct MigratedKey {
     key: String,
     /// The line in the old file.
     line: Option<usize>,
@@ -46,7 +46,7 @@ struct Key {
     what: String,
 }
 
-impl From<Migrated> for Key {
+impl From<Migrated> for MigratedKey {
     fn from(change: Migrated) -> Self {
         let Migrated { key, line, kind, what } = change;
         Self { key, line, fate: kind, what }
@@ -68,7 +68,7 @@ pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Fai
         dry_run: cx.globals.dry_run,
         file,
         backup: None,
-        keys: migration.changes.into_iter().map(Key::from).collect(),
+        keys: migration.changes.into_iter().map(MigratedKey::from).collect(),
         text: migration.text,
         written: false,
         is_proposed: false,
@@ -113,7 +113,7 @@ fn free_name(file: &Utf8Path) -> Utf8PathBuf {
         _ => Utf8PathBuf::from(format!("{file}.old-{number}")),
     };
     let is_free = |path: &Utf8PathBuf| path.symlink_metadata().is_err();
-    (1..).map(name).find(is_free).unwrap_or_else(|| name(1))
+    (1..=usize::MAX).map(name).find(is_free).unwrap_or_else(|| name(1))
 }
 
 impl MigrateReport {
@@ -123,12 +123,12 @@ impl MigrateReport {
             (MigratedKind::Dropped, "not used"),
             (MigratedKind::Look, "to look at"),
         ] {
-            let keys: Vec<&Key> = self.keys.iter().filter(|key| key.fate == fate).collect();
+            let keys: Vec<&MigratedKey> = self.keys.iter().filter(|key| key.fate == fate).collect();
             if keys.is_empty() {
                 continue;
             }
             writeln!(out, "{} ({}):", cx.out.accent(title), keys.len())?;
-            for Key { key, line, what, .. } in keys {
+            for MigratedKey { key, line, what, .. } in keys {
                 let line = line.map_or_else(String::new, |line| format!("line {line}: "));
                 writeln!(out, "  {line}`{}`: {}", printable(key), printable(what))?;
             }

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// The target whose tree is gated, if there are several and you are in none of them
     #[arg(long, value_name = "NAME", requires = "working_tree")]
     target: Option<String>,
-    /// Write the rows to this file too, as JUnit XML
+    /// Write the rows to this file too, as `JUnit` XML
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     junit: Option<Utf8PathBuf>,
     /// Run only this row and show its output if it is red; write no report

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Response;
 
-/// Write the record of a batch: one HTML file, a trace, JUnit, a summary
+/// Write the record of a batch: one HTML file, a trace, `JUnit`, a summary
 ///
 /// The HTML file stands alone: it asks nothing of a network and opens by a double click. What failed and what needs a
 /// person comes first, then each bundle with its evidence, the integration, the certificates, the plan and the
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     trace: Option<Utf8PathBuf>,
 
-    /// Write a JUnit file: a suite for each bundle, a case for each gate
+    /// Write a `JUnit` file: a suite for each bundle, a case for each gate
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     junit: Option<Utf8PathBuf>,
 

@@ -69,7 +69,7 @@ fn the_short_help_names_every_command() {
       lanes        Provision, list, reset and remove private checkouts
       sweep        Remove lanes by age or for free disk space, oldest first
       replay       Print the output of a run or an integration again
-      report       Write the record of a batch: one HTML file, a trace, JUnit, a summary
+      report       Write the record of a batch: one HTML file, a trace, `JUnit`, a summary
       board        Decide, watch lanes and the integration, on one screen
       recover      Repair interrupted runs and list what needs a decision
       unblock      Lift the block of a run or a bundle

@@ -119,11 +119,13 @@ fn memory(file: &Table, edits: &mut Vec<Edit>) {
     let Some(value) = value_at(file, &old) else { return };
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match mebibytes(&text) {
-        Some(Some(number)) => {
+        Some(MemoryCap::Mebibytes(number)) => {
             let set = vec![(path_of("driver.leaf_memory_mb"), Value::Integer(number))];
             edits.push(Edit::becomes(old, set, format!("leaf_memory_mb = {number}")));
         }
-        Some(None) => edits.push(Edit::dropped(old, "there is no cap where none is set")),
+        Some(MemoryCap::Unlimited) => {
+            edits.push(Edit::dropped(old, "there is no cap where none is set"));
+        }
         None => edits.push(Edit::refused(
             old,
             format!("`leaf_memory_max = {text:?}` has no counterpart"),
@@ -132,11 +134,17 @@ fn memory(file: &Table, edits: &mut Vec<Edit>) {
     }
 }
 
-/// Converts `16G` to MiB; `Some(None)` means no cap, `None` that it cannot be converted.
-fn mebibytes(text: &str) -> Option<Option<i64>> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemoryCap {
+    Unlimited,
+    Mebibytes(i64),
+}
+
+/// Converts `16G` to MiB; `None` means that it cannot be converted.
+fn mebibytes(text: &str) -> Option<MemoryCap> {
     let text = text.trim().to_ascii_uppercase();
     if text.is_empty() || text == "OFF" || text == "INFINITY" {
-        return Some(None);
+        return Some(MemoryCap::Unlimited);
     }
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
     let number: u64 = digits.parse().ok()?;
@@ -149,7 +157,7 @@ fn mebibytes(text: &str) -> Option<Option<i64>> {
         _ => return None,
     };
     // A cap below one MiB would be none.
-    Some(Some(i64::try_from(kib / 1024).ok()?.max(1)))
+    Some(MemoryCap::Mebibytes(i64::try_from(kib / 1024).ok()?.max(1)))
 }
 
 /// An older `notes_cmd` has the id in its text and writes `notes.json` itself; ours prints it.

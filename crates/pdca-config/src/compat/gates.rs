@@ -162,6 +162,9 @@ struct Labels {
     default: Option<String>,
 }
 
+/// The field of a brief that the labels of older instances are texts of.
+const TARGET: &str = "Repo + branch target";
+
 impl Labels {
     fn of(gates: &Table) -> Self {
         let table = |key: &str| gates.get(key).and_then(Value::as_table).into_iter().flatten();
@@ -170,13 +173,9 @@ impl Labels {
             let text = ("substring".to_owned(), text.clone());
             Value::Table([field, text].into_iter().collect())
         };
-        const TARGET: &str = "Repo + branch target";
         let axis = table("target_match").map(|(label, text)| (label.clone(), when(TARGET, text)));
         let flags = table("target_flags").map(|(label, rule)| {
-            let condition = match rule {
-                Value::Table(rule) => Value::Table(rule.clone()),
-                text => when(TARGET, text),
-            };
+            let condition = if rule.is_table() { rule.clone() } else { when(TARGET, rule) };
             (label.clone(), condition)
         });
         let default = gates.get("target_default").and_then(Value::as_str).map(str::to_owned);
@@ -202,18 +201,15 @@ impl Labels {
             }
             _ => None,
         };
-        match condition {
-            Some(when) => {
-                let set = vec![(below(path, "when"), when.clone())];
-                edits.push(Edit::becomes(at, set, "`when`"));
-            }
-            None => {
-                let what = format!(
-                    "a row for every bundle: `{}` is no single text of a brief",
-                    labels.join("` and `")
-                );
-                edits.push(Edit::becomes(at, Vec::new(), what));
-            }
+        if let Some(when) = condition {
+            let set = vec![(below(path, "when"), when.clone())];
+            edits.push(Edit::becomes(at, set, "`when`"));
+        } else {
+            let what = format!(
+                "a row for every bundle: `{}` is no single text of a brief",
+                labels.join("` and `")
+            );
+            edits.push(Edit::becomes(at, Vec::new(), what));
         }
     }
 }

@@ -164,16 +164,16 @@ fn tell_model_and_effort(file: &Table, leaf: &mut Table) {
         if let Some(model) = pinned(&argv, flag) {
             leaf.insert("model".to_owned(), Value::String(model));
         } else if text(leaf, "model").is_some() {
-            let args = [flag.clone(), "{model}".to_owned()].map(Value::String);
-            leaf.insert("model_args".to_owned(), Value::Array(args.to_vec()));
+            let words = [flag.clone(), "{model}".to_owned()].map(Value::String);
+            leaf.insert("model_args".to_owned(), Value::Array(words.to_vec()));
         }
     }
     let Some(word) = family.effort_word() else { return };
     if let Some(effort) = pinned(&argv, word) {
         leaf.insert("effort".to_owned(), Value::String(effort));
     } else if text(leaf, "effort").is_some() && !argv.iter().any(|arg| arg.contains(word)) {
-        let args = family.effort.iter().cloned().map(Value::String);
-        leaf.insert("effort_args".to_owned(), Value::Array(args.collect()));
+        let words = family.effort.iter().cloned().map(Value::String);
+        leaf.insert("effort_args".to_owned(), Value::Array(words.collect()));
     }
 }
 
@@ -225,11 +225,11 @@ fn variants(file: &Table, leaves: &Table, edits: &mut Vec<Edit>) {
             seen.push(from);
         }
     }
-    let mut names = Vec::new();
+    let mut taken = Vec::new();
     for (path, row) in &named {
         let name = row.get("model").and_then(Value::as_str).map(str::trim).unwrap_or_default();
-        if !name.is_empty() && !names.contains(&name.to_lowercase()) {
-            names.push(name.to_lowercase());
+        if !name.is_empty() && !taken.contains(&name.to_lowercase()) {
+            taken.push(name.to_lowercase());
             let when = Table::from_iter([
                 ("field".to_owned(), Value::String("Do model".to_owned())),
                 ("equals".to_owned(), Value::String(name.to_owned())),

@@ -210,15 +210,14 @@ impl FlowHost for Tracks<'_> {
         let mut exits = Vec::new();
         if after.publishes() {
             // What was accepted is no draft any more.
-            let words = std::iter::once("publish").chain(names.clone()).chain(["--ready"]);
-            let words: Vec<&str> = words.collect();
-            exits.push(self.command(&words)?);
+            let line = std::iter::once("publish").chain(names.clone()).chain(["--ready"]);
+            exits.push(self.command(&line.collect::<Vec<&str>>())?);
         }
         if after.integrates() {
             // Named changes alone could lack what they stand on; without a scope all that is accepted goes.
-            let named = names.filter(|_| self.scope.is_some());
-            let words: Vec<&str> = std::iter::once("integrate").chain(named).collect();
-            exits.push(self.command(&words)?);
+            let scoped = names.filter(|_| self.scope.is_some());
+            let line = std::iter::once("integrate").chain(scoped);
+            exits.push(self.command(&line.collect::<Vec<&str>>())?);
         }
         if exits.contains(&Exit::CombinationRed) {
             let text = "a change is red together with others and is held".to_owned();

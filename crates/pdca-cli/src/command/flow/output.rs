@@ -71,7 +71,7 @@ impl FlowDocument {
         let next = match &report.end {
             FlowEnd::Done => None,
             FlowEnd::Interrupted => Some("pdca flow".to_owned()),
-            FlowEnd::NeedsYou { .. } => next_command(&drafts, &unsigned, &stuck),
+            FlowEnd::NeedsYou { .. } => Some(next_command(&drafts, &unsigned, &stuck)),
         };
         Ok(Self {
             end,
@@ -123,17 +123,17 @@ impl FlowDocument {
 }
 
 /// Returns the command for what waits: decisions first, then briefs.
-fn next_command(drafts: &[BundleId], unsigned: &[BundleId], stuck: &[BundleId]) -> Option<String> {
+fn next_command(drafts: &[BundleId], unsigned: &[BundleId], stuck: &[BundleId]) -> String {
     if let [one] = unsigned {
-        return Some(format!("pdca status {one}"));
+        return format!("pdca status {one}");
     }
     if !unsigned.is_empty() {
-        return Some("pdca queue".to_owned());
+        return "pdca queue".to_owned();
     }
     if !drafts.is_empty() {
-        return Some("pdca status".to_owned());
+        return "pdca status".to_owned();
     }
-    Some(stuck.first().map_or_else(|| "pdca act review".to_owned(), |id| format!("pdca why {id}")))
+    stuck.first().map_or_else(|| "pdca act review".to_owned(), |id| format!("pdca why {id}"))
 }
 
 impl Report for FlowDocument {

@@ -216,6 +216,7 @@ impl Person<Failure> for AtTerminal<'_, '_, '_> {
 }
 
 /// Explains why there was no planning session.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only two of them are no surprise here")]
 fn unplanned(error: &BeatError) -> Failure {
     let exit = match error {
         BeatError::Interrupted => Exit::Interrupted,

@@ -51,7 +51,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             .hint("a row that blocks must come to a verdict here; `pdca doctor` tells what this machine lacks"),
         PublishError::Unasked { remote, commits, supports, .. } => {
             let failure =
-                commits.into_iter().fold(told(Exit::Waiting), |failure, one| failure.detail(one));
+                commits.into_iter().fold(told(Exit::Waiting), Failure::detail);
             let failure = failure.detail("nothing was pushed");
             let ids: Vec<String> = supports.iter().map(ToString::to_string).collect();
             failure.hint(if ids.is_empty() {

@@ -72,10 +72,9 @@ pub(super) fn run(
     }
     let how = How { ready: true, include_base: false };
     let published = publish(&changes, how, None, cx, err)?;
-    let exit = match published.exit() {
-        Exit::NothingToDo if !decided.is_empty() => Exit::Done,
-        other => other,
-    };
+    let exit = published.exit();
+    let is_done = exit == Exit::NothingToDo && !decided.is_empty();
+    let exit = if is_done { Exit::Done } else { exit };
     Ok(Response::new(AcceptReport { dry_run, decided, published }, exit))
 }
 
