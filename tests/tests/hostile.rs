@@ -126,7 +126,11 @@ fn the_config_of_another_instance_loads_with_compat_and_its_keys_are_told() {
         assert!(strict.err.contains(key), "all problems at once: {key} in {}", strict.err);
     }
     let compat = scene.pdca(&["status", "--compat"]).expect(0);
-    assert!(compat.err.contains("warning:") && compat.err.contains("max_passes"), "{}", compat.err);
+    assert!(compat.err.contains("warning: pdca.toml: keys of an older instance"), "{}", compat.err);
+    let told = scene.pdca(&["config", "migrate", "--dry-run"]).expect(0);
+    for key in ["rubric_file", "max_passes", "auto_iterate", "fix_branch_pattern"] {
+        assert!(told.out.contains(key), "{key} in {}", told.out);
+    }
     // Their gates run where their pdca.toml is.
     scene.pdca(&["run", "7", "--compat"]).expect(0);
 }
