@@ -147,8 +147,10 @@ fn is_ours(directory: &str) -> bool {
 }
 
 fn is_text(path: &Utf8Path) -> bool {
-    matches!(path.extension(), Some("rs" | "md" | "json" | "toml" | "yml" | "yaml" | "sh" | "tpl"))
-        || path.parent().and_then(Utf8Path::file_name) == Some(".ci")
+    matches!(
+        path.extension(),
+        Some("rs" | "md" | "json" | "toml" | "yml" | "yaml" | "sh" | "svg" | "tpl")
+    ) || path.parent().and_then(Utf8Path::file_name) == Some(".ci")
 }
 
 #[cfg(test)]
