@@ -63,7 +63,8 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
         "report",
         &[&[], &["-n"], &["--summary"], &["--run", "none"], &["--junit", "no/such/dir.xml"]],
     ),
-    ("board", &[&[]]),
+    // Without a terminal it is `status --watch`, which does not end.
+    ("board", &[&["36"]]),
     ("lanes provision", &[&[], &["-n"]]),
     ("lanes list", &[&[]]),
     ("lanes env", &[&["0"]]),
