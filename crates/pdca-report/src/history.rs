@@ -335,10 +335,10 @@ mod tests {
 
     /// Plays events a second apart, and shows the spans.
     fn played(play: impl FnOnce(&Stream)) -> String {
-        use std::sync::atomic::{AtomicI64, Ordering};
-        static NOW: AtomicI64 = AtomicI64::new(0);
+        // A clock is a plain function; each test has a thread of its own, and so its own time.
+        thread_local!(static NOW: std::cell::Cell<i64> = const { std::cell::Cell::new(0) });
         let (to, events) = mpsc::channel();
-        let clock = || Timestamp::from_second(NOW.fetch_add(1, Ordering::Relaxed)).unwrap();
+        let clock = || Timestamp::from_second(NOW.replace(NOW.get() + 1)).unwrap();
         let stream = Stream::new(clock, move |event| drop(to.send(event)));
         play(&stream);
         drop(stream);
