@@ -71,11 +71,22 @@ fn outcome(scene: &Scene) -> BTreeMap<String, String> {
 }
 
 /// The builders that were started, sorted.
+/// The builders that ended by themselves, by the record of calls of their bundles. The leaf's own last word is no measure: it
+/// can be killed between that and its exit, and a builder whose exit nobody saw has to run again.
 fn builders(scene: &Scene) -> Vec<String> {
-    let mut calls: Vec<String> =
-        scene.ended().into_iter().filter(|call| call.starts_with("builder ")).collect();
-    calls.sort();
-    calls
+    let mut ended = Vec::new();
+    for id in 1..=ISSUES {
+        let file = format!("results/issue_{id}/logs/calls.jsonl");
+        // A bundle that was not built has no record.
+        let text = fs_err::read_to_string(scene.workspace.path().join(file)).unwrap_or_default();
+        for line in text.lines() {
+            let call: serde_json::Value = serde_json::from_str(line).expect("a line is a document");
+            if call["role"] == "builder" && call["interrupted"] != true {
+                ended.push(format!("builder {id}"));
+            }
+        }
+    }
+    ended
 }
 
 // holds: S001-24, S002-03
