@@ -62,7 +62,8 @@ pub struct Notifier {
     settings: NotifySettings,
     /// The last news of each kind.
     last: Mutex<BTreeMap<NoticeKind, String>>,
-    sent: Mutex<Vec<JoinHandle<()>>>,
+    /// The last command that was started; it waits for the one before.
+    sent: Mutex<Option<JoinHandle<()>>>,
     report: Mutex<(Sender<String>, Receiver<String>)>,
 }
 
@@ -96,7 +97,13 @@ impl Notifier {
         };
         let timeout = self.settings.timeout();
         let to = self.report.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = sent.take();
         let run = move || {
+            // Side by side, "run ended" could arrive before what it ended with.
+            if let Some(before) = before {
+                drop(before.join());
+            }
             let tool = Tool::new("sh").args(["-c", &cmd]).stdin(text + "\n").timeout(timeout);
             if let Delivery::Failed(why) = deliver(&tool.max_stdout(MAX_OUTPUT)) {
                 // Nobody listens any more once the flow has ended.
@@ -105,17 +112,15 @@ impl Notifier {
         };
         let thread = std::thread::Builder::new().name("notify".to_owned()).spawn(run);
         // A system without a thread to spare has more urgent needs.
-        if let Ok(thread) = thread {
-            self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        }
+        *sent = thread.ok();
         true
     }
 
     /// Waits for the commands that still run; each has a time limit.
     pub fn finish(&self) {
-        let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in sent {
-            drop(thread.join());
+        let last = self.sent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(last) = last {
+            drop(last.join());
         }
     }
 
