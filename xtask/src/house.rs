@@ -26,17 +26,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let (crates, census) = count(root)?;
     let mut total = Lines::default();
-    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
-    let mut census = Census::default();
-    for path in sources(root)? {
-        let text = fs_err::read_to_string(root.join(&path))?;
-        let counted = Lines::of(&path, &text);
-        let owner = crate_of(&path);
-        census.read(&owner, &path, &text)?;
-        total += &counted;
-        *crates.entry(owner).or_default() += &counted;
-    }
+    crates.values().for_each(|lines| total += lines);
     println!("{}", render(&total, &crates, &census, walk(root)?));
     if args.names {
         for (name, places) in census.shared_names() {
@@ -44,6 +36,19 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// Counts every Rust file of the workspace, by crate.
+fn count(root: &Utf8Path) -> Result<(BTreeMap<String, Lines>, Census), Stopped> {
+    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut census = Census::default();
+    for path in sources(root)? {
+        let text = fs_err::read_to_string(root.join(&path))?;
+        let owner = crate_of(&path);
+        census.read(&owner, &path, &text)?;
+        *crates.entry(owner).or_default() += &Lines::of(&path, &text);
+    }
+    Ok((crates, census))
 }
 
 fn render(
@@ -158,6 +163,17 @@ mod tests {
         for file in files {
             assert!(root.join("crates").join(file).is_file(), "{file}");
         }
+    }
+
+    // holds: CARD-01
+    #[test]
+    fn the_command_line_is_thin_and_operations_lie_in_libraries() {
+        let root = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let (crates, _) = count(root).unwrap();
+        let source = crates["pdca-cli"].source;
+        assert!(source < 10_000, "pdca-cli has {source} lines: move an operation to its library");
+        let libraries = crates.keys().filter(|name| name.starts_with("pdca-")).count();
+        assert!(libraries > 20, "{libraries}");
     }
 
     #[test]

@@ -4,3 +4,4 @@ pub mod driver;
 pub mod integrate;
 pub mod lanes;
 pub mod rejection;
+pub mod run;

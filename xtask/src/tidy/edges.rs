@@ -79,7 +79,8 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-front" | "pdca-review" => Place::Level(6),
         "pdca-act-log" | "pdca-board" | "pdca-doctor" | "pdca-draft" | "pdca-planning"
         | "pdca-report" | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(7),
-        "pdca-cli" => Place::Level(8),
+        "pdca-landing" => Place::Level(8),
+        "pdca-cli" => Place::Level(9),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,
         _ => return None,

@@ -15,7 +15,8 @@ use serde::Serialize;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::explain::rejection::{explained, rejected};
-use crate::failure::{Failure, Place, Problem};
+use crate::explain::run as explain;
+use crate::failure::Failure;
 use crate::globals::EventsArg;
 use crate::report::{Report, Response};
 use crate::session;
@@ -99,9 +100,9 @@ pub(super) fn drive_all(
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
     let report = RunReport::of(&batched, &batch, &plan, cx);
-    let failure = match batched.stopped.as_ref().map(stopped) {
+    let failure = match batched.stopped.as_ref().map(explain::stopped) {
         Some(stopped) => Some(stopped),
-        None => first_failure(batched),
+        None => explain::first_failure(batched),
     };
     // Interrupted while the branch was gated, before any bundle started.
     let failure = failure.or_else(|| {
@@ -477,91 +478,4 @@ impl Line {
             }
         }
     }
-}
-
-/// Explains why the run was stopped, if not by a signal.
-pub(super) fn stopped(stop: &Stop) -> Failure {
-    match stop {
-        Stop::Duration(longest) => {
-            let span = crate::progress::span(*longest);
-            Failure::new(
-                Exit::Capped,
-                format!("the run was at work for {span}, which is its limit"),
-            )
-            .hint("`max_duration_secs` in [driver] is the limit; the same command goes on")
-        }
-        Stop::Aborted { why } => {
-            Failure::new(Exit::Interrupted, format!("the run was given up: {why}"))
-                .hint("what is on disk is whole; `pdca status` shows it")
-        }
-        Stop::Room(short) => session::no_room(*short),
-        Stop::SignedOut { agent, said } => Failure::new(
-            Exit::Unexpected,
-            format!("`{agent}` is not signed in, so nothing more was started: {said}"),
-        )
-        .hint(format!("mend its key or login (`{agent}` by hand shows it), and run it again")),
-        Stop::Cost(reached) => Failure::new(
-            Exit::Capped,
-            format!("{reached}; nothing more was started"),
-        )
-        .hint(format!(
-            "raise `{}` in [driver], and the same command goes on; `pdca abort` gives the run up",
-            reached.cap.key()
-        )),
-        Stop::BaseRed { bases } => base_red(bases),
-        Stop::Record { error } => Failure::unexpected(format!(
-            "the run cannot be recorded any more: {error}"
-        ))
-        .hint("nothing that was not recorded was done; make room on the disk, and run it again"),
-    }
-}
-
-/// Explains a red branch, on which nothing is built.
-fn base_red(bases: &[Base]) -> Failure {
-    let problems = bases.iter().map(|base| {
-        let Base { target, branch, commit, rows, .. } = base;
-        let rows = rows.join(", ");
-        let what = format!("{target} {branch} is red by itself at {commit:.12}: {rows}");
-        let problem = Problem::new(what).detail("no bundle is charged with it");
-        let problem = base.evidence.iter().fold(problem, Problem::detail);
-        let problem = base.red.iter().filter_map(|row| row.reproduce.as_ref()).fold(
-            problem,
-            |problem, command| problem.detail(format!("reproduce: {command}")),
-        );
-        let problem = match base.logs.as_slice() {
-            [] => problem,
-            [first, rest @ ..] => {
-                let problem = problem.at(Place::file(first));
-                rest.iter().fold(problem, |problem, log| problem.detail(format!("log: {log}")))
-            }
-        };
-        problem.hint(format!("mend {branch} and run the same command again; `--config driver.gate_base=off` builds on it all the same"))
-    });
-    Failure::of(Exit::GateRed, problems.collect())
-}
-
-/// Returns the worst failure among the bundles, if any failed: an interruption first, then faults of the host.
-pub(super) fn first_failure(batched: Batched) -> Option<Failure> {
-    let mut failures: Vec<Failure> = batched
-        .driven
-        .into_iter()
-        .filter_map(|(bundle, result)| Some(session::explain(&bundle, result.err()?)))
-        .collect();
-    failures.sort_by_key(|failure| match failure.exit {
-        Exit::Interrupted => 0,
-        Exit::Unexpected => 1,
-        Exit::Done
-        | Exit::Usage
-        | Exit::Waiting
-        | Exit::NothingToDo
-        | Exit::GateRed
-        | Exit::CombinationRed
-        | Exit::MergeConflict
-        | Exit::Capped
-        | Exit::RecoveryBlocked => 2,
-    });
-    let mut failures = failures.into_iter();
-    let mut first = failures.next()?;
-    first.problems.extend(failures.flat_map(|failure| failure.problems));
-    Some(first)
 }

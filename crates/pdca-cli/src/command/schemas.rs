@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_migrate, config_show, demo, flow, forecast, gates, guard, init, integrate, publish,
-    queue, resolve, run, signoff, split, status, verify, why,
+    config_migrate, config_show, demo, flow, gates, guard, init, publish, queue, run, signoff,
+    split, status, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -29,11 +29,11 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
         one::<flow::output::FlowDryRun>(),
-        one::<forecast::Forecast>(),
+        one::<pdca_landing::Forecast>(),
         one::<gates::Gated>(),
         one::<guard::Judgement>(),
         one::<init::InitReport>(),
-        either::<integrate::output::IntegrateReport, integrate::stats::StatsReport>(),
+        either::<pdca_landing::IntegrateReport, pdca_landing::StatsReport>(),
         one::<pdca_upkeep::lanes::doctor::Findings>(),
         one::<pdca_upkeep::lanes::env::LaneEnv>(),
         one::<pdca_upkeep::lanes::list::LaneList>(),
@@ -48,7 +48,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::RecoverReport>(),
         one::<pdca_transcript::ReplayReport>(),
         one::<pdca_report::Written>(),
-        one::<resolve::output::ResolveReport>(),
+        one::<pdca_landing::ResolveReport>(),
         one::<run::DryRun>(),
         one::<run::RunReport>(),
         one::<pdca_draft::SelectReport>(),
@@ -65,7 +65,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<status::detail::BundleReport>(),
         one::<pdca_upkeep::SweepReport>(),
         one::<pdca_upkeep::UnblockReport>(),
-        one::<verify::Verification>(),
+        one::<pdca_landing::Verification>(),
         one::<why::Explanation>(),
         one::<pdca_planning::Widened>(),
     ]

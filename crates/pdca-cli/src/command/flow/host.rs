@@ -13,10 +13,11 @@ use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use super::{Args, budget, output};
-use crate::command::run::{DriveArgs, drive_unasked, first_failure, stopped};
+use crate::command::run::{DriveArgs, drive_unasked};
 use crate::command::subcommand;
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
+use crate::explain::run::{first_failure, stopped};
 use crate::failure::Failure;
 use crate::process_env::{ProcessEnv, Terminal};
 use crate::report::{Format, render};

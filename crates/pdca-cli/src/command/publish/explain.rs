@@ -31,7 +31,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         )),
         PublishError::Landed { .. } => told(Exit::NothingToDo)
             .hint("there is nothing left to show; push that branch, if the remote lacks it"),
-        PublishError::TargetBranch(error) => crate::command::integrate::unknown(&error),
+        PublishError::TargetBranch(error) => crate::explain::integrate::standing(&error),
         PublishError::Root(error) => error.into(),
         PublishError::NoTarget { .. } => {
             told(Exit::Usage).hint("[[targets]] in pdca.toml names the repositories")

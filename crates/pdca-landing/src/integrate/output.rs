@@ -13,10 +13,10 @@ use pdca_snapshot::{after_held, merge_command};
 use pdca_state::BundleId;
 use serde::{Serialize, Serializer};
 
-use super::super::resolve::{self, Item, Row};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
+use crate::resolve::{self, Item, Row};
 
 /// A culprit that an integration sent back.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub(super) struct ReturnedRow {
 /// The results of all branches.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub(in crate::command) struct IntegrateReport {
+pub struct IntegrateReport {
     pub(super) settings: QueueSettings,
     pub(super) dry_run: bool,
     pub(super) branches: Vec<BranchReport>,
@@ -578,7 +578,7 @@ pub(super) fn nothing(
 
 /// Returns the evidence of a held change, one line each: further failing tests,
 /// the logs, and the commands that reproduce them.
-pub(crate) fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
+pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in &held.red {
         if row.failing.is_empty() {

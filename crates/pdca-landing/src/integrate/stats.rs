@@ -16,14 +16,18 @@ const SHOWN: usize = 20;
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::command) struct StatsReport {
+pub struct StatsReport {
     stats: Stats,
     /// The record of each integration, oldest first.
     records: Vec<Tally>,
 }
 
 /// Shows the statistics of everything, or of one target or branch.
-pub(super) fn run(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
+/// Returns what integrations cost so far, of one target or of all.
+///
+/// # Errors
+/// When the records cannot be read, or the target does not exist.
+pub fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut records = Tally::all(&session::driver_config(cx)?.queue());
     if let Some(wanted) = target {
         let is_it = |record: &Tally| {

@@ -15,7 +15,7 @@ use crate::style::printable;
 /// The JSON of one conflict.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::command) struct Row {
+pub(crate) struct Row {
     id: String,
     /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `nothing`, `busy` or `due`.
     outcome: &'static str,
@@ -37,7 +37,7 @@ pub(in crate::command) struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::command) struct ResolveReport {
+pub struct ResolveReport {
     pub(super) dry_run: bool,
     #[serde(rename = "conflicts", serialize_with = "as_rows")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Row>"))]
@@ -57,16 +57,12 @@ impl Report for ResolveReport {
 }
 
 /// Returns the rows for the report of an integration.
-pub(in crate::command) fn rows<'i>(items: impl IntoIterator<Item = &'i Item>) -> Vec<Row> {
+pub(crate) fn rows<'i>(items: impl IntoIterator<Item = &'i Item>) -> Vec<Row> {
     items.into_iter().map(row).collect()
 }
 
 /// Writes one line per conflict.
-pub(in crate::command) fn lines(
-    cx: &Context<'_>,
-    items: &[Item],
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(crate) fn lines(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     for item in items {
         let word = word(&item.told.came);
