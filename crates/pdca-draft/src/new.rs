@@ -98,7 +98,7 @@ pub fn new(
     if exists {
         bundle.publish(Artifact::Brief, brief.as_bytes())?;
     } else {
-        Bundle::create(&workspace.bundle_root, &id, &brief)?;
+        workspace.bundle_root.create(&id, &brief)?;
     }
     if args.plan {
         return plan(&bundle, cx, true, carried, err);

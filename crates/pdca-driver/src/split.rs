@@ -127,7 +127,7 @@ pub fn split_bundle(
     let summary = plan.signed(bundle, signer)?;
     for (one, was_there) in &plan.all {
         if !was_there {
-            let create = || Bundle::create(&config.dirs.bundles, &one.id, &one.brief);
+            let create = || config.dirs.bundles.create(&one.id, &one.brief);
             effects.perform("split-off", create)?;
         }
     }

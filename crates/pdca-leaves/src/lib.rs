@@ -13,7 +13,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let workspace = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
 //! let root = BundleRoot::new(workspace.join("results"));
-//! let bundle = Bundle::create(&root, &"36".parse()?, "- **Slug:** crash-on-empty-input\n")?;
+//! let bundle = root.create(&"36".parse()?, "- **Slug:** crash-on-empty-input\n")?;
 //! bundle.publish(Artifact::Patch, b"diff --git a/x b/x\n")?;
 //! bundle.publish(Artifact::BuildNotes, b"I was not sure about the empty case.\n")?;
 //!

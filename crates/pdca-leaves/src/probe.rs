@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_process::{Cancel, SandboxKind};
-use pdca_state::{Bundle, BundleId, BundleRoot};
+use pdca_state::{BundleId, BundleRoot};
 
 use crate::{
     call::{BoxError, Call, CallFacts, CallPaths, call},
@@ -69,7 +69,7 @@ pub fn probe(
 ) -> Result<Probed, BoxError> {
     let workspace = dir.join("workspace");
     let root = BundleRoot::new(workspace.join("results"));
-    let bundle = Bundle::create(&root, &"1".parse::<BundleId>()?, BRIEF)?;
+    let bundle = root.create(&"1".parse::<BundleId>()?, BRIEF)?;
     // Which arguments it gets is in the configuration; the role says what it may touch and what counts as an answer.
     let role = if role.is_independent() { Role::Reviewer } else { Role::Builder };
     let inputs = Inputs::gather(role, &bundle)?;

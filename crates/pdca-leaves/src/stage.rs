@@ -283,7 +283,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let root = Utf8Path::from_path(dir.path()).unwrap().join("results");
         let brief = format!("- **Slug:** x\n- **Test file:** {test}\n");
-        let bundle = Bundle::create(&BundleRoot::new(root), &"7".parse().unwrap(), &brief).unwrap();
+        let bundle = BundleRoot::new(root).create(&"7".parse().unwrap(), &brief).unwrap();
         bundle.publish(Artifact::Patch, b"patch").unwrap();
         bundle.publish(Artifact::BuildNotes, b"secret").unwrap();
         (dir, bundle)

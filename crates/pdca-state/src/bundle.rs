@@ -84,35 +84,6 @@ impl Bundle {
         Ok(Self { id, dir: BundleDir::unchecked(dir) })
     }
 
-    /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
-    pub fn create(root: &BundleRoot, id: &BundleId, brief: &str) -> Result<Bundle, CreateError> {
-        Self::create_with(root, id, &[(Artifact::Brief, brief.as_bytes())])
-    }
-
-    /// Like [`Bundle::create`], with several files at once.
-    pub fn create_with(
-        root: &BundleRoot,
-        id: &BundleId,
-        artifacts: &[(Artifact, &[u8])],
-    ) -> Result<Bundle, CreateError> {
-        let bundle = root.bundle(id);
-        let exists = || CreateError::Exists { dir: bundle.dir().to_owned() };
-        if bundle.dir().symlink_metadata().is_ok() {
-            return Err(exists());
-        }
-        let with: Vec<(&str, &[u8])> =
-            artifacts.iter().map(|(artifact, bytes)| (artifact.file_name(), *bytes)).collect();
-        let name = id.dir_name();
-        match fs_err::create_dir_all(root.path())
-            .and_then(|()| files::sweep(root.path(), |temp| files::is_temp_name_of(temp, &name)))
-            .and_then(|()| publish_dir(bundle.dir(), &with))
-        {
-            Ok(()) => Ok(bundle),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
-            Err(error) => Err(WriteError::io(bundle.dir(), error).into()),
-        }
-    }
-
     /// The id of the bundle.
     pub fn id(&self) -> &BundleId {
         &self.id
@@ -246,6 +217,37 @@ impl Bundle {
     pub(crate) fn contents(&self) -> Result<Contents<'_>, LoadError> {
         self.dir.require_inside()?;
         Contents::list(self.dir())
+    }
+}
+
+impl BundleRoot {
+    /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
+    pub fn create(&self, id: &BundleId, brief: &str) -> Result<Bundle, CreateError> {
+        self.create_with(id, &[(Artifact::Brief, brief.as_bytes())])
+    }
+
+    /// Like [`BundleRoot::create`], with several files at once.
+    pub fn create_with(
+        &self,
+        id: &BundleId,
+        artifacts: &[(Artifact, &[u8])],
+    ) -> Result<Bundle, CreateError> {
+        let bundle = self.bundle(id);
+        let exists = || CreateError::Exists { dir: bundle.dir().to_owned() };
+        if bundle.dir().symlink_metadata().is_ok() {
+            return Err(exists());
+        }
+        let with: Vec<(&str, &[u8])> =
+            artifacts.iter().map(|(artifact, bytes)| (artifact.file_name(), *bytes)).collect();
+        let name = id.dir_name();
+        match fs_err::create_dir_all(self.path())
+            .and_then(|()| files::sweep(self.path(), |temp| files::is_temp_name_of(temp, &name)))
+            .and_then(|()| publish_dir(bundle.dir(), &with))
+        {
+            Ok(()) => Ok(bundle),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
+            Err(error) => Err(WriteError::io(bundle.dir(), error).into()),
+        }
     }
 }
 

@@ -25,8 +25,8 @@ enum Deferred {
 impl Bundle {
     /// Returns the findings of earlier rounds and of reviews of the brief, for §6.
     pub fn carried_items(&self) -> Vec<String> {
-        let mut items = self.plan_advice();
-        match self.deferred() {
+        let mut items = plan_advice(self);
+        match deferred(self) {
             Ok(deferred) => items.extend(deferred),
             Err(why) => items.push(format!(
                 "{DEFERRED} cannot be read ({why}); findings of earlier rounds may be lost"
@@ -34,33 +34,33 @@ impl Bundle {
         }
         items
     }
+}
 
-    fn deferred(&self) -> Result<Vec<String>, String> {
+fn deferred(bundle: &Bundle) -> Result<Vec<String>, String> {
+    let max = Artifact::Review.max_len();
+    let bytes = files::read_within(bundle.dir(), DEFERRED.into(), max);
+    let Some(bytes) = bytes.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
+    match serde_json::from_slice(&bytes) {
+        Ok(Deferred::Ledger { items } | Deferred::List(items)) => Ok(items),
+        Err(error) if error.is_data() => Err("it has no list of texts".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn plan_advice(bundle: &Bundle) -> Vec<String> {
+    let Ok(contents) = bundle.contents() else { return Vec::new() };
+    let mut items = Vec::new();
+    for name in &contents.plan_advisories {
         let max = Artifact::Review.max_len();
-        let bytes = files::read_within(self.dir(), DEFERRED.into(), max);
-        let Some(bytes) = bytes.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
-        match serde_json::from_slice(&bytes) {
-            Ok(Deferred::Ledger { items } | Deferred::List(items)) => Ok(items),
-            Err(error) if error.is_data() => Err("it has no list of texts".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    fn plan_advice(&self) -> Vec<String> {
-        let Ok(contents) = self.contents() else { return Vec::new() };
-        let mut items = Vec::new();
-        for name in &contents.plan_advisories {
-            let max = Artifact::Review.max_len();
-            match files::read_within(self.dir(), name.as_str().into(), max) {
-                Ok(bytes) => {
-                    let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
-                    items.extend(Review::parse(&text).items);
-                }
-                Err(error) => items.push(format!("{name} cannot be read ({error})")),
+        match files::read_within(bundle.dir(), name.as_str().into(), max) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+                items.extend(Review::parse(&text).items);
             }
+            Err(error) => items.push(format!("{name} cannot be read ({error})")),
         }
-        items
     }
+    items
 }
 
 #[cfg(test)]

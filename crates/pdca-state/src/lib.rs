@@ -11,7 +11,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
 //! let root = BundleRoot::new(path.join("results"));
-//! let bundle = Bundle::create(&root, &"#36".parse()?, "- **Slug:** crash-on-empty-input\n")?;
+//! let bundle = root.create(&"#36".parse()?, "- **Slug:** crash-on-empty-input\n")?;
 //! assert_eq!(bundle.load()?.state, State::Planned);
 //!
 //! bundle.publish(Artifact::Patch, b"diff --git a/x b/x\n")?;

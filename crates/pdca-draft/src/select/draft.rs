@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
 use pdca_process::Tool;
 use pdca_select::{Record, Triage};
-use pdca_state::{Artifact, Brief, Bundle, BundleId, Label};
+use pdca_state::{Artifact, Brief, BundleId, Label};
 use serde_json::{Map, Value, json};
 
 use super::source::{self, Source};
@@ -78,7 +78,7 @@ impl<'w> Drafter<'w> {
             if let Some(notes) = &notes {
                 artifacts.push((Artifact::Notes, notes));
             }
-            Bundle::create_with(&self.work.workspace.bundle_root, &record.id, &artifacts)?;
+            self.work.workspace.bundle_root.create_with(&record.id, &artifacts)?;
         }
         Ok(Drafted { notes: has_notes, swept })
     }

@@ -25,7 +25,7 @@ fn a_bundle_is_known_by_the_name_of_its_directory() {
 fn a_created_bundle_holds_its_brief_and_nothing_else() {
     let scene = Scene::new();
     let root = BundleRoot::new(scene.path().join("not/yet"));
-    let bundle = Bundle::create(&root, &"7".parse().unwrap(), BRIEF).unwrap();
+    let bundle = root.create(&"7".parse().unwrap(), BRIEF).unwrap();
     assert_eq!(names(&bundle), ["brief.md"]);
     assert_eq!(bundle.load().unwrap().state, State::Planned);
     assert_eq!(root.path().read_dir_utf8().unwrap().count(), 1);
@@ -35,7 +35,7 @@ fn a_created_bundle_holds_its_brief_and_nothing_else() {
 fn a_bundle_can_be_created_with_its_thread() {
     let scene = Scene::new();
     let files = [(Artifact::Brief, BRIEF.as_bytes()), (Artifact::Notes, &b"{}"[..])];
-    let bundle = Bundle::create_with(&scene.root(), &"7".parse().unwrap(), &files).unwrap();
+    let bundle = scene.root().create_with(&"7".parse().unwrap(), &files).unwrap();
     assert_eq!(names(&bundle), ["brief.md", "notes.json"]);
 }
 
@@ -48,7 +48,7 @@ fn a_bundle_that_exists_in_whatever_shape_is_not_created_again() {
     scene.write("issue_file", "mine");
     symlink("nowhere", root.path().join("issue_link")).unwrap();
     for id in ["full", "empty", "file", "link"] {
-        let error = Bundle::create(&root, &id.parse().unwrap(), BRIEF).unwrap_err();
+        let error = root.create(&id.parse().unwrap(), BRIEF).unwrap_err();
         assert!(
             matches!(&error, CreateError::Exists { dir } if dir.ends_with(format!("issue_{id}"))),
             "{id}: {error}"
@@ -211,7 +211,7 @@ fn what_a_crash_left_of_a_creation_is_swept_by_the_next() {
     let scene = Scene::new();
     scene.write(".issue_7.pdca-tmp-4-0/brief.md", "half");
     scene.write(".issue_8.pdca-tmp-4-0/brief.md", "half");
-    Bundle::create(&scene.root(), &"7".parse().unwrap(), BRIEF).unwrap();
+    scene.root().create(&"7".parse().unwrap(), BRIEF).unwrap();
     assert!(!scene.root().path().join(".issue_7.pdca-tmp-4-0").exists());
     assert!(scene.root().path().join(".issue_8.pdca-tmp-4-0").exists());
     assert!(scene.root().scan().unwrap().strangers.is_empty());
@@ -228,7 +228,7 @@ fn of_several_that_create_a_bundle_at_once_one_wins_and_its_brief_is_there() {
         let create = |number: usize| {
             start.wait();
             let brief = format!("{BRIEF}\nwritten by {number}\n");
-            Bundle::create(&root, &id, &brief).map(|_| brief)
+            root.create(&id, &brief).map(|_| brief)
         };
         let create = &create;
         let results: Vec<_> = std::thread::scope(|scope| {
