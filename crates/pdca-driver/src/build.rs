@@ -17,7 +17,7 @@ use crate::dependencies::require_dependencies;
 use crate::gate_lines::gate_lines;
 use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
-use crate::leaf::{Guarded, keep_log, leaf_failed, session_directory};
+use crate::leaf::{Guarded, keep_log, leaf_failed, leaf_key, session_directory};
 use crate::products::{leave_out_products, note_products_in};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
@@ -171,7 +171,7 @@ fn builder_job(
     request: &Call<'_>,
 ) -> Result<Result<BuilderJob, LeafError>, BeatError> {
     let attempt = snapshot.iterations.to_string();
-    let key = match Driver::leaf_key(request, &[("attempt", &attempt)]) {
+    let key = match leaf_key(request, &[("attempt", &attempt)]) {
         Ok(key) => key,
         Err(error) => return Ok(Err(error)),
     };

@@ -67,14 +67,14 @@ impl Driver<'_> {
     pub(crate) fn lane_env_of<'a>(&'a self, checkout: Option<&'a Checkout>) -> Option<&'a LaneEnv> {
         checkout.and_then(|checkout| checkout.lane_env.as_ref()).or(self.lane_env)
     }
+}
 
-    /// Returns the key of a leaf's job, over the digest of the call and facts that only the
-    /// driver knows, such as the attempt.
-    pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
-        let digest = request.digest()?;
-        let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
-        Ok(Key::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
-    }
+/// Returns the key of a leaf's job, over the digest of the call and facts that only the
+/// driver knows, such as the attempt.
+pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
+    let digest = request.digest()?;
+    let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
+    Ok(Key::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
 }
 
 /// Counts a call against the run's limit.

@@ -11,7 +11,7 @@ use crate::check::{require_patch, tell_of_primary};
 use crate::checkout::{Checkout, CheckoutError, Patched, claim_checkout};
 use crate::gate_lines::gate_lines;
 use crate::lane_env::LaneEnv;
-use crate::leaf::{Guarded, keep_log, speaks_of_the_leaf};
+use crate::leaf::{Guarded, keep_log, leaf_key, speaks_of_the_leaf};
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 
 pub(crate) fn review(
@@ -123,7 +123,7 @@ fn ask(
     };
     let attempt = snapshot.iterations.to_string();
     let parts = [("tree", fixed.unwrap_or("")), ("attempt", &attempt)];
-    let key = Driver::leaf_key(&request, &parts).map_err(failed)?;
+    let key = leaf_key(&request, &parts).map_err(failed)?;
     let name =
         config.id.as_deref().map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
     let job = cx.config.jobs().path(bundle.id(), &name, &key);

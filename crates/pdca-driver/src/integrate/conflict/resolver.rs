@@ -16,7 +16,7 @@ use crate::attempt_notes::listed;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::gate_lines::gate_lines;
 use crate::lane_env::LaneEnv;
-use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
+use crate::leaf::{Guarded, leaf_key, speaks_of_the_leaf, without_checkout};
 use crate::products::set_aside_products;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -91,7 +91,7 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let attempt = ask.attempt.to_string();
     let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
     let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
-    let key = match Driver::leaf_key(&request, &parts) {
+    let key = match leaf_key(&request, &parts) {
         Ok(key) => key,
         Err(error) => return unanswered(cx, ask, error),
     };
