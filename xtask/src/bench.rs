@@ -16,6 +16,7 @@ mod lanes;
 mod measure;
 mod plan;
 mod pool;
+mod remote;
 mod report;
 mod select;
 
@@ -44,6 +45,7 @@ enum What {
     Lanes(lanes::Args),
     Integrate(integrate::Args),
     Base(base::Args),
+    Remote(remote::Args),
     Select(select::Args),
     Board(board::Args),
 }
@@ -83,6 +85,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Lanes(args) => return lanes::run(args),
         What::Integrate(args) => return integrate::run(args),
         What::Base(args) => return base::run(args),
+        What::Remote(args) => remote::measure(args, root)?,
         What::Select(args) => select::measure(args, root)?,
         What::Board(args) => board::measure(args)?,
     }

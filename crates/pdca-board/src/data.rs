@@ -184,6 +184,7 @@ fn said(kind: &EventKind) -> Option<String> {
         EventKind::Drifted { outside } => format!("writes {} undeclared paths", outside.len()),
         EventKind::Checkout { .. } => "checkout ready".to_owned(),
         EventKind::Dispatched { .. } => "started".to_owned(),
+        EventKind::OnHost { host, .. } => format!("runs on {host}"),
         EventKind::GateBegan { rule_id, .. } => format!("{rule_id} runs"),
         EventKind::LeafBegan { role, .. } => format!("{role} runs"),
         EventKind::Recovered { .. }

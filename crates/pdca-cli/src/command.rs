@@ -16,6 +16,8 @@ mod forecast;
 mod gates;
 mod guard;
 mod help;
+mod host_agent;
+mod hosts;
 mod init;
 mod integrate;
 mod lanes;
@@ -136,6 +138,9 @@ enum Command {
     ActDiff(act::diff::Args),
     Lanes(lanes::Args),
     Sweep(sweep::Args),
+    Hosts(hosts::Args),
+    #[command(hide = true)]
+    HostAgent(host_agent::Args),
     Replay(replay::Args),
     Report(report::Args),
     Board(board::Args),
@@ -312,6 +317,8 @@ fn perform(
         Some(Command::ActDiff(args)) => act::diff::run(args, cx),
         Some(Command::Lanes(args)) => lanes::run(args, cx, err),
         Some(Command::Sweep(args)) => sweep::run(args, cx),
+        Some(Command::Hosts(args)) => hosts::run(args, cx, err),
+        Some(Command::HostAgent(args)) => host_agent::run(args, cx, out),
         Some(Command::Replay(args)) => replay::run(args, cx, out, err),
         Some(Command::Report(args)) => report::run(args, cx),
         Some(Command::Board(args)) => board::run(args, cx, out, err),
@@ -353,6 +360,8 @@ impl Line {
                 | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
+                | Command::Hosts(_)
+                | Command::HostAgent(_)
                 | Command::Recover(_)
                 | Command::Unblock(_)
                 | Command::Abort(_)
@@ -418,6 +427,7 @@ impl Command {
             | Command::ActDiff(_)
             | Command::Lanes(_)
             | Command::Sweep(_)
+            | Command::Hosts(_)
             | Command::Replay(_)
             | Command::Report(_)
             | Command::Board(_)
@@ -431,6 +441,7 @@ impl Command {
             | Command::Demo(_)
             | Command::Doctor(_)
             | Command::Guard(_)
+            | Command::HostAgent(_)
             | Command::Completions(_)
             | Command::Man(_)
             | Command::Help(_) => false,

@@ -32,6 +32,7 @@ mod compat;
 mod document;
 mod driver;
 mod environment;
+mod hosts;
 mod layer;
 mod migrate;
 mod preset;
@@ -50,6 +51,7 @@ use serde::{Deserialize, Serialize};
 pub use document::{Document, MAX_BYTES};
 pub use driver::{Machine, cache_pattern, driver_config, force_stubs};
 pub use environment::Environment;
+pub use hosts::{HostEngine, HostEntry, host_requirements, repositories, require_sendable};
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 pub use migrate::{Migrated, MigratedKind, Migration, migrate};
 pub use problem::{ConfigError, Place, Problem};
@@ -78,6 +80,9 @@ pub struct Config {
     pub select: pdca_select::SelectSettings,
     /// `[[targets]]`: the repositories under change.
     pub targets: Vec<TargetEntry>,
+    /// `[[hosts]]`: other machines that bands run on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostEntry>,
     /// `[gates]`: the deterministic checks.
     pub gates: pdca_gates::GatesConfig,
     /// `[check]`: limits on the size of a change.

@@ -28,6 +28,7 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         }
     }
     targets(config, sources, &mut problems);
+    crate::hosts::rules(config, sources, &mut problems);
     problems.extend(config.lanes.hydrate.validate().iter().map(|problem| {
         let told = Problem::new(problem.to_string()).hint(hydrate_hint(&problem.fault));
         at(sources, &format!("lanes.hydrate.{}", problem.key), told)

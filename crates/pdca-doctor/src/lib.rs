@@ -95,6 +95,7 @@ pub fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure> {
             ));
             let site = session::driver_config(cx)?;
             rows.extend(of_workspace(workspace, &site, cx));
+            rows.extend(hosts(workspace, &site, cx)?);
             if probe {
                 rows.extend(probe::rows(workspace, &site, cx));
             }
@@ -131,6 +132,44 @@ impl Report for Examination {
         }
         Ok(())
     }
+}
+
+/// Asks every configured host. One that cannot be used only makes a run slower.
+fn hosts(
+    workspace: &Workspace,
+    site: &WorkspaceConfig,
+    cx: &Context<'_>,
+) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    let entries: Vec<_> = workspace.config.hosts.iter().collect();
+    if entries.is_empty() {
+        return Ok(rows);
+    }
+    if let Err(error) = pdca_config::require_sendable(workspace, site, &entries) {
+        rows.extend(error.problems.into_iter().map(|problem| {
+            Row::broken(
+                "hosts",
+                problem.what,
+                problem.hint.unwrap_or_else(|| "add `--local`".to_owned()),
+            )
+        }));
+    }
+    for (entry, _, answer) in session::fleet::check_hosts(cx, site, entries)? {
+        let what = format!("host {}", entry.name);
+        match answer {
+            Ok(offer) => {
+                let git = offer.git.unwrap_or_default();
+                rows.push(Row::ok(
+                    what,
+                    format!("{} slots, {}, {git}", entry.slots, offer.platform),
+                ));
+            }
+            Err(refusals) => rows.extend(refusals.iter().map(|refusal| {
+                Row::warning(&what, refusal.to_string(), refusal.remedy(&entry.name))
+            })),
+        }
+    }
+    Ok(rows)
 }
 
 /// Checks the machine.

@@ -56,6 +56,8 @@ pub enum Dates {
     Clock(fn() -> i64),
     /// One time for all commits, as `SOURCE_DATE_EPOCH` asks for.
     Fixed(i64),
+    /// A clock that is so many seconds behind the driver's, on a host.
+    Behind(fn() -> i64, i64),
 }
 
 impl Dates {
@@ -64,13 +66,22 @@ impl Dates {
         match self {
             Self::Clock(clock) => clock(),
             Self::Fixed(seconds) => seconds,
+            Self::Behind(clock, seconds) => clock().saturating_add(seconds),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Author;
+    use super::{Author, Dates};
+
+    #[test]
+    fn h20_a_clock_that_is_wrong_on_a_host_dates_no_commit() {
+        let wrong = || 1_000;
+        // The driver's clock said 5,000 when the host's said 1,000.
+        assert_eq!(Dates::Behind(wrong, 4_000).now(), 5_000);
+        assert_eq!(Dates::Behind(wrong, -900).now(), 100);
+    }
 
     #[test]
     fn an_author_is_a_name_and_an_address() {

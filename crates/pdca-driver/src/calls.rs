@@ -81,6 +81,11 @@ impl CostMeter {
         }
     }
 
+    /// Forgets the sum, so that it is read again: records came from elsewhere.
+    pub(crate) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Keeps a record, and adds its cost if that was not kept before.
     fn keep<E>(
         &self,

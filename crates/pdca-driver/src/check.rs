@@ -276,7 +276,7 @@ fn is_news(finding: &str) -> bool {
 }
 
 /// Returns the journal entry of a row; `None` for rows without a rule.
-fn verdict(row: &GateRow) -> Option<(String, GateVerdict)> {
+pub(crate) fn verdict(row: &GateRow) -> Option<(String, GateVerdict)> {
     let verdict = match row.result {
         GateResult::Pass => GateVerdict::Pass,
         GateResult::Fail => GateVerdict::Fail,

@@ -169,6 +169,38 @@ pub(crate) fn claim_checkout(
     snapshot: &Snapshot,
     fresh: bool,
 ) -> Result<Option<Checkout>, BeatError> {
+    let Some((target, attempt)) = attempt_for(cx, bundle, snapshot, fresh)? else {
+        return Ok(None);
+    };
+    let slot = slot_for(cx, bundle);
+    let lanes = cx.config.lanes.lent().ended_by(cx.cancel);
+    let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
+    if let Some(run) = cx.run {
+        let claim = || run.claim(bundle.id(), slot, &attempt.base);
+        cx.effects.perform("claim", claim)?;
+    }
+    if let Some(aside) = bench.lane.moved_aside() {
+        cx.warn(
+            bundle,
+            WarningCode::CheckoutReplaced,
+            format!("the checkout was no longer a repository; it is kept as {aside}"),
+        );
+    }
+    // A single lane shares its names with nothing.
+    let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
+    let path = bench.lane.path().to_owned();
+    cx.tell(bundle, EventKind::Checkout { path, base: attempt.base.clone() });
+    let workspace = cx.config.dirs.mark();
+    Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
+}
+
+/// Returns the target of a bundle and the attempt under way there, or begins one; `None` where no target is configured.
+pub(crate) fn attempt_for(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    fresh: bool,
+) -> Result<Option<(Target, Attempt)>, BeatError> {
     let Some(brief) = snapshot.authored_brief() else {
         return Ok(None);
     };
@@ -194,26 +226,7 @@ pub(crate) fn claim_checkout(
             .map_err(|source| CheckoutError::Base { name: name(), source })?;
         begin_attempt(cx, bundle, snapshot.iterations, digest, &spec, &found)?
     };
-    let slot = slot_for(cx, bundle);
-    let lanes = cx.config.lanes.lent().ended_by(cx.cancel);
-    let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
-    if let Some(run) = cx.run {
-        let claim = || run.claim(bundle.id(), slot, &attempt.base);
-        cx.effects.perform("claim", claim)?;
-    }
-    if let Some(aside) = bench.lane.moved_aside() {
-        cx.warn(
-            bundle,
-            WarningCode::CheckoutReplaced,
-            format!("the checkout was no longer a repository; it is kept as {aside}"),
-        );
-    }
-    // A single lane shares its names with nothing.
-    let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
-    let path = bench.lane.path().to_owned();
-    cx.tell(bundle, EventKind::Checkout { path, base: attempt.base.clone() });
-    let workspace = cx.config.dirs.mark();
-    Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
+    Ok(Some((target, attempt)))
 }
 
 /// Computes and records the base of a new attempt, after a ref protects it from gc.

@@ -157,7 +157,7 @@ fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> 
 
 /// Returns the beat that caused an error, the reason and the log; `None` if the host, the lane, the
 /// configuration or a person caused it, where only trying again helps.
-fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
+pub(crate) fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
     match error {
         BeatError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {
             let why = if let LeafError::Failed { ending, .. } = &**source {
@@ -188,6 +188,7 @@ fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf
         BeatError::Stale { base, .. } => {
             Some(("patch", format!("patch.diff does not apply to {base}"), None))
         }
+        BeatError::Far(failure) => failure.blamed(),
         BeatError::Leaf { .. }
         | BeatError::Interrupted
         | BeatError::Admission(_)

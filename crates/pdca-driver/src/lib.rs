@@ -46,6 +46,7 @@ mod locks;
 mod batch;
 mod estimate;
 mod failures;
+pub mod far;
 mod landed;
 mod protected;
 mod schedule;

@@ -58,6 +58,22 @@ pub trait PoolHost<T> {
     /// The system refused a thread for a lane.
     fn short_of_lanes(&mut self, _lanes: usize) {}
 
+    /// Returns how well a free slot suits a bundle, the least the best. `is_free` tells of the others.
+    fn rank(&self, slot: u32, _is_free: &dyn Fn(u32) -> bool) -> (bool, u32, u32) {
+        (false, 0, slot)
+    }
+
+    /// Returns whether a bundle whose worker is done has to go to another slot: its machine was lost. Called before
+    /// [`ended`](Self::ended), which is not called then.
+    fn moves_on(&mut self, _id: &BundleId, _result: &Result<T, Panicked>) -> bool {
+        false
+    }
+
+    /// Returns the slots that are out of use.
+    fn lost_slots(&self) -> BTreeSet<u32> {
+        BTreeSet::new()
+    }
+
     /// A bundle's worker is done with it. Returns what that means for the others.
     fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Completion;
 
@@ -251,10 +267,13 @@ impl<T> Dispatcher<'_, '_, T> {
     fn choose_but(&self, id: &BundleId, kept: &BTreeSet<usize>) -> Option<usize> {
         let is_free = |slot: &usize| self.is_free(*slot) && !kept.contains(slot);
         let home = self.homes.iter().find(|(_, other)| *other == id).map(|(slot, _)| *slot);
+        let number = |slot: usize| u32::try_from(slot).unwrap_or(u32::MAX);
+        let is_free_too = |slot: u32| usize::try_from(slot).is_ok_and(|slot| self.is_free(slot));
+        let rank = |slot: &usize| self.host.rank(number(*slot), &is_free_too);
         let free = || (0..self.lanes.len()).filter(is_free);
         home.filter(is_free)
-            .or_else(|| free().find(|slot| !self.homes.contains_key(slot)))
-            .or_else(|| free().next())
+            .or_else(|| free().filter(|slot| !self.homes.contains_key(slot)).min_by_key(rank))
+            .or_else(|| free().min_by_key(rank))
     }
 
     /// Returns the slot that holds the bundle's work, else the first free one without work of another bundle.
@@ -309,6 +328,18 @@ impl<T> Dispatcher<'_, '_, T> {
         self.busy.remove(&done.slot);
         // The end of a worker's child may have freed resources for a thread that was refused before.
         self.closed.clear();
+        let moves = self.host.moves_on(&done.id, &done.result);
+        let lost = self.host.lost_slots();
+        self.closed.extend(lost.into_iter().filter_map(|slot| usize::try_from(slot).ok()));
+        if moves {
+            if let Some(groups) = &mut self.groups {
+                groups.closed(done.slot);
+            }
+            // Ready again, in its old place in the order.
+            self.end(&done.id, Completion::Halted);
+            self.frontier.reopened(&done.id).expect("it has just halted");
+            return;
+        }
         let outcome = self.host.ended(&done.id, done.result);
         self.end(&done.id, outcome);
     }

@@ -134,6 +134,10 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
         let mut records = Vec::new();
         match &work.status {
+            // It runs on a host that this driver does not use.
+            WorkstreamStatus::Running if work.is_on_host() => {
+                records.extend(work.claim.as_ref().map(|claim| interrupted(id, claim.generation)));
+            }
             WorkstreamStatus::Running => return Ok(()),
             // A person sent it back or runs it again, which lifts the block.
             WorkstreamStatus::Blocked { .. } => {
@@ -148,11 +152,57 @@ impl Run {
         }
         let Some(generation) = journal.state().next_generation(id) else { return Ok(()) };
         let bundle = id.clone();
-        records.push(Record::Claimed { bundle, generation, slot, base: object_id::parse(base)? });
+        let (host, base) = (None, object_id::parse(base)?);
+        records.push(Record::Claimed { bundle, generation, slot, host, base });
         let (bundle, process) = (id.clone(), self.me.clone());
         records.push(Record::Started { bundle, generation, process });
         journal.append((self.clock)(), records)?;
         Ok(())
+    }
+
+    /// Claims a bundle for a slot of a host, and returns the generation.
+    ///
+    /// An attempt that is under way on this host is kept, unless `anew`: whoever asks under the same generation finds
+    /// the same job there. `None` for a bundle outside this run.
+    pub(crate) fn claim_on(
+        &self,
+        id: &BundleId,
+        (host, slot): (&str, u32),
+        base: &str,
+        anew: bool,
+    ) -> Result<Option<Generation>, RecordError> {
+        let mut journal = self.journal();
+        let Some(work) = journal.state().bundles.get(id) else { return Ok(None) };
+        let mut records = Vec::new();
+        match (&work.status, &work.claim) {
+            (WorkstreamStatus::Running, Some(claim)) => {
+                if claim.host.as_deref() == Some(host) && !anew {
+                    return Ok(Some(claim.generation));
+                }
+                records.push(interrupted(id, claim.generation));
+            }
+            (WorkstreamStatus::Blocked { .. }, _) => {
+                records.push(Record::Unblocked { bundle: Some(id.clone()) });
+            }
+            _ => {}
+        }
+        let Some(generation) = journal.state().next_generation(id) else { return Ok(None) };
+        let (bundle, host, base) = (id.clone(), Some(host.to_owned()), object_id::parse(base)?);
+        records.push(Record::Claimed { bundle, generation, slot, host, base });
+        let (bundle, process) = (id.clone(), self.me.clone());
+        records.push(Record::Started { bundle, generation, process });
+        journal.append((self.clock)(), records)?;
+        Ok(Some(generation))
+    }
+
+    /// Returns the host, the slot and the generation of each attempt that is under way on a host.
+    pub(crate) fn on_hosts(&self) -> BTreeMap<BundleId, (String, u32, Generation)> {
+        let journal = self.journal();
+        let on_host = |(id, work): (&BundleId, &Workstream)| {
+            let claim = work.claim.as_ref().filter(|_| work.is_on_host())?;
+            Some((id.clone(), (claim.host.clone()?, claim.slot, claim.generation)))
+        };
+        journal.state().bundles.iter().filter_map(on_host).collect()
     }
 
     /// Returns the generation of the current attempt at a bundle, or of the one that a claim would begin;
@@ -414,10 +464,28 @@ fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
     }
 }
 
-/// Returns the records that end a run in which nothing is running.
+/// Returns the record that an attempt was given up without a fault of its own.
+fn interrupted(id: &BundleId, generation: Generation) -> Record {
+    let ending = BeatEnding::Interrupted { cause: Cause::Crash };
+    Record::Ended { bundle: id.clone(), generation, ending }
+}
+
+/// Returns the records that give up attempts on hosts: their results no longer count.
+fn leave_hosts(state: &RunState) -> Vec<Record> {
+    let left = |(id, work): (&BundleId, &Workstream)| {
+        work.claim
+            .as_ref()
+            .filter(|_| work.is_on_host())
+            .map(|claim| interrupted(id, claim.generation))
+    };
+    state.bundles.iter().filter_map(left).collect()
+}
+
+/// Returns the records that end a run in which nothing is running here.
 fn closing(journal: &Journal) -> Vec<Record> {
     let state = journal.state();
-    let mut records = vec![Record::Entered { activity: Activity::Draining }];
+    let mut records = leave_hosts(state);
+    records.push(Record::Entered { activity: Activity::Draining });
     for (bundle, work) in &state.bundles {
         let why = match &work.status {
             WorkstreamStatus::Blocked { reason: Reason::SignOff, .. } => {
@@ -426,6 +494,7 @@ fn closing(journal: &Journal) -> Vec<Record> {
             WorkstreamStatus::Blocked { .. } => "it waits for a person",
             WorkstreamStatus::Ready => "it was not started",
             WorkstreamStatus::Interrupted => "another run takes it up",
+            WorkstreamStatus::Running if work.is_on_host() => "another run takes it up",
             WorkstreamStatus::Running
             | WorkstreamStatus::Sealed
             | WorkstreamStatus::Landed
@@ -479,6 +548,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Record(_)
         | BeatError::Executor(_)
         | BeatError::StaleResult(_) => BeatEnding::Interrupted { cause: Cause::Host },
+        BeatError::Far(failure) => failure.ending(),
         BeatError::Admission(_)
         | BeatError::Load(_)
         | BeatError::Write(_)

@@ -66,6 +66,10 @@ pub struct Driver<'a> {
     pub run: Option<&'a Run>,
     /// Runs bands and gates combinations; `None` means [`LocalExecutor`](crate::LocalExecutor).
     pub executor: Option<&'a dyn Executor>,
+    /// The hosts beside the local lanes; `None` for this machine alone.
+    pub fleet: Option<&'a crate::far::Fleet>,
+    /// The calls of leaves that a job on a host may make; `None` where the run counts them.
+    pub grant: Option<&'a crate::far::CallGrant>,
 }
 
 impl<'a> Driver<'a> {
@@ -81,6 +85,8 @@ impl<'a> Driver<'a> {
             lane_env: None,
             run: None,
             executor: None,
+            fleet: None,
+            grant: None,
         }
     }
 }
@@ -169,6 +175,9 @@ pub enum BeatError {
     /// The executor failed, or its host was lost.
     #[error(transparent)]
     Executor(JobError),
+    /// A host carried the job out and it failed there.
+    #[error(transparent)]
+    Far(Box<crate::far::FarFailure>),
     /// The executor answered for another attempt.
     #[error(transparent)]
     StaleResult(#[from] StaleResult),
@@ -187,13 +196,22 @@ fn listed(unmet: &[UnmetDependency]) -> String {
 impl Driver<'_> {
     /// Runs one bundle until it halts, holding its lock.
     pub fn run_bundle(&self, bundle: &Bundle) -> Result<BandEnd, BeatError> {
+        self.run_bundle_by(bundle, &|next, snapshot| carry_here(self, next, bundle, snapshot))
+    }
+
+    /// Runs one bundle until it halts, holding its lock. `carry` carries out each step.
+    pub(crate) fn run_bundle_by(
+        &self,
+        bundle: &Bundle,
+        carry: Carry<'_>,
+    ) -> Result<BandEnd, BeatError> {
         let _span = info_span!("bundle", id = %bundle.id(), lane = self.slot()).entered();
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
             return Err(BeatError::Blocked { evidence });
         }
         let begun = Instant::now();
-        let driven = match steps(self, bundle) {
+        let driven = match steps(self, bundle, carry) {
             // Cancellation kills git children too; that is not a fault of the lane.
             Err(BeatError::Checkout(_)) if self.cancel.is_cancelled() => {
                 Err(BeatError::Interrupted)
@@ -337,7 +355,20 @@ pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
     BeatError::Executor(JobError::Failed(said.into()))
 }
 
-fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
+/// Carries out one step of a bundle.
+pub(crate) type Carry<'c> = &'c dyn Fn(Step, &Snapshot) -> Result<Carried, BeatError>;
+
+/// Where a step was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    Here,
+    /// On a host, which may have gone on for several steps and told of them.
+    Elsewhere {
+        steps: u32,
+    },
+}
+
+fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {
     // An earlier driver may have died while a child ran: compare before any state is derived.
     let written = relieve_guard(cx, bundle)?;
     cx.keep_left_calls(bundle);
@@ -369,9 +400,8 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         if cx.cancel.is_cancelled() {
             return Err(BeatError::Interrupted);
         }
-        cx.tell(bundle, EventKind::Began { step: next, from: snapshot.state });
         let begun = Instant::now();
-        carry_out(cx, next, bundle, &snapshot)?;
+        let carried = carry(next, &snapshot)?;
         snapshot = bundle.load()?;
         let now = cx.position(&snapshot)?;
         // A beat that reports success without its artifact would otherwise be repeated forever.
@@ -379,10 +409,28 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
             return Err(BeatError::NoProgress { step: next });
         }
         position = now;
-        steps += 1;
-        let duration_ms = millis(begun.elapsed());
-        cx.tell(bundle, EventKind::Finished { step: next, to: snapshot.state, duration_ms });
+        match carried {
+            Carried::Elsewhere { steps: taken } => steps += taken,
+            Carried::Here => {
+                steps += 1;
+                let duration_ms = millis(begun.elapsed());
+                let to = snapshot.state;
+                cx.tell(bundle, EventKind::Finished { step: next, to, duration_ms });
+            }
+        }
     }
+}
+
+/// Carries a step out on this machine.
+pub(crate) fn carry_here(
+    cx: &Driver<'_>,
+    next: Step,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<Carried, BeatError> {
+    cx.tell(bundle, EventKind::Began { step: next, from: snapshot.state });
+    carry_out(cx, next, bundle, snapshot)?;
+    Ok(Carried::Here)
 }
 
 fn carry_out(

@@ -19,6 +19,7 @@ impl<'e> Activity<'e> {
     pub fn of(kind: &'e EventKind) -> Self {
         match kind {
             EventKind::Dispatched { .. } => Self::Begins("starts".to_owned()),
+            EventKind::OnHost { host, .. } => Self::Begins(format!("on {host}")),
             EventKind::Began { step, .. } => Self::Begins(step.word().to_owned()),
             EventKind::GateBegan { rule_id, k, n } => {
                 Self::Begins(format!("gate {k}/{n} {rule_id}"))

@@ -28,6 +28,15 @@ pub enum EventKind {
         /// Set if it goes on in the lane that has its work.
         resumed: bool,
     },
+    /// A job for it runs on a host.
+    OnHost {
+        /// The name of the host.
+        host: String,
+        /// The name of the job there.
+        job: String,
+        /// Set if it was found running there.
+        resumed: bool,
+    },
     /// It is its turn, and it waits because rivals are in flight.
     Held {
         /// The rivals.

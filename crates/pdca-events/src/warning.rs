@@ -83,6 +83,8 @@ pub enum WarningCode {
     RemoteRetried,
     /// The resolution of a conflict is not used.
     ResolutionNotUsed,
+    /// A host gave no sign of life; its bundles go elsewhere.
+    HostLost,
     /// Another bundle in flight writes the same path.
     RivalMet,
     /// Enough disk space is free again.

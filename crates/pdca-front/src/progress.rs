@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_events::{Activity, Event, EventKind, Halt, Scope, Step, WarningCode};
+use pdca_events::{Activity, Event, EventKind, Halt, Hold, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
 use pdca_state::{CostBasis, Reentry};
 
@@ -183,11 +183,8 @@ impl Progress {
             EventKind::Dispatched { chain, .. } => {
                 format!("{:<9} {}", "starts", p.faint(format_args!("first of a chain of {chain}")))
             }
-            EventKind::Held { by } => {
-                let by: Vec<String> =
-                    by.iter().map(|hold| format!("{} ({})", hold.id, hold.why)).collect();
-                format!("{} {}", p.warn("held by  "), by.join(", "))
-            }
+            EventKind::OnHost { host, job, resumed } => on_host(p, host, job, *resumed),
+            EventKind::Held { by } => held(p, by),
             EventKind::Recovered { was, action } => {
                 // Only a driver that died leaves a bundle in this phase.
                 let ended = if was == "running" { "died" } else { "stopped" };
@@ -304,6 +301,16 @@ impl Progress {
         }
         Ok(())
     }
+}
+
+fn held(p: Palette, by: &[Hold]) -> String {
+    let by: Vec<String> = by.iter().map(|hold| format!("{} ({})", hold.id, hold.why)).collect();
+    format!("{} {}", p.warn("held by  "), by.join(", "))
+}
+
+fn on_host(p: Palette, host: &str, job: &str, resumed: bool) -> String {
+    let how = if resumed { "found on" } else { "on" };
+    format!("{how:<9} {host} {}", p.faint(job))
 }
 
 /// Returns the text for the record of a call: its tokens and its cost, as far as they are known.

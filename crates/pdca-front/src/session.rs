@@ -1,5 +1,6 @@
 //! Runs a driver for a command: configuration from the workspace, cancellation from signals, lines from events.
 
+pub mod fleet;
 mod programs;
 
 use std::collections::BTreeMap;
@@ -100,7 +101,10 @@ pub struct Todo<'a> {
     pub plan: &'a Plan,
     /// The planning groups of `lanes.json`, if there is one.
     pub groups: &'a [Vec<BundleId>],
+    /// The local lanes.
     pub lanes: NonZeroU32,
+    /// The hosts beside them.
+    pub fleet: Option<&'a pdca_driver::far::Fleet>,
 }
 
 /// Runs a batch in a run, with progress on `err`.
@@ -111,7 +115,7 @@ pub fn run_bundles(
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
-    let &Todo { batch, plan, groups, lanes } = todo;
+    let &Todo { batch, plan, groups, lanes, fleet } = todo;
     let lanes = fitting(cx, site, lanes, err)?;
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
@@ -126,7 +130,9 @@ pub fn run_bundles(
             let kind = progress::recovered(recovered.was, recovered.action);
             driver.events.emit(scope, recovered.slot, kind);
         }
-        driver.run_batch(batch, plan, groups, lanes)
+        let driver = Driver { fleet, ..driver };
+        let slots = fleet.and_then(|fleet| NonZeroU32::new(fleet.slots()));
+        driver.run_batch(batch, plan, groups, slots.unwrap_or(lanes))
     })
 }
 

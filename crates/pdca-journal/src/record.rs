@@ -66,7 +66,11 @@ pub enum Record {
         bundle: BundleId,
         /// One more than that of its last claim.
         generation: Generation,
+        /// The lane here, or the slot of the host.
         slot: u32,
+        /// The host that the attempt runs on; absent for this machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
         /// The commit that the attempt starts from.
         #[serde(with = "crate::object_id")]
         base: ObjectId,

@@ -105,12 +105,23 @@ pub struct Workstream {
     pub leaf_calls: u64,
 }
 
+impl Workstream {
+    /// Returns whether an attempt at it is under way on another machine.
+    pub fn is_on_host(&self) -> bool {
+        let host = self.claim.as_ref().and_then(|claim| claim.host.as_ref());
+        self.status == WorkstreamStatus::Running && host.is_some()
+    }
+}
+
 /// The right to work on a bundle in a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The number of the claim, from 1.
     pub generation: Generation,
+    /// The lane here, or the slot of the host.
     pub slot: u32,
+    /// The host that the attempt runs on; `None` for this machine.
+    pub host: Option<String>,
     /// The commit that the attempt starts from.
     pub base: ObjectId,
     /// The process that was started last.

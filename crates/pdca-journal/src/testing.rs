@@ -116,7 +116,7 @@ pub(crate) fn admitted() -> Admitted {
 
 pub(crate) fn claimed(bundle: &str, number: u32, slot: u32) -> Record {
     let (bundle, generation, base) = (id(bundle), generation(number), oid('0'));
-    Record::Claimed { bundle, generation, slot, base }
+    Record::Claimed { bundle, generation, slot, host: None, base }
 }
 
 pub(crate) fn ended(bundle: &str, number: u32, ending: BeatEnding) -> Record {

@@ -239,7 +239,8 @@ impl Work<'_> {
         let plan = batch.plan().map_err(|rejection| rejected(&rejection, cx))?;
         let lanes = session::driver_lanes(cx, site, None, err)?;
         let batched = {
-            let todo = session::Todo { batch: &batch, plan: &plan, groups: &[], lanes };
+            let todo =
+                session::Todo { batch: &batch, plan: &plan, groups: &[], lanes, fleet: None };
             session::run_bundles(cx, site, &todo, events, err)?
         };
         for item in &mut resolving.items {

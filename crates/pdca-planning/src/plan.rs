@@ -35,8 +35,16 @@ pub struct PlanRequest<'a> {
     pub join_dependencies: bool,
 }
 
-/// The simulated numbers of lanes.
-const LANES: std::ops::RangeInclusive<usize> = 1..=16;
+/// The largest simulated number of lanes, where there are no more slots.
+const LANES: usize = 16;
+
+/// Returns the simulated numbers of lanes, up to all slots of this machine and its hosts.
+fn simulated(cx: &Context<'_>) -> Result<std::ops::RangeInclusive<usize>, Failure> {
+    let config = &cx.workspace()?.config;
+    let far: usize = config.hosts.iter().map(|host| host.slots as usize).sum();
+    let local = config.driver.lanes.number().map_or(1, |lanes| lanes.get() as usize);
+    Ok(1..=LANES.max(local + far))
+}
 
 /// Plans the bundles, and writes `lanes.json` if asked to. A batch that cannot be carried out is an error with all
 /// its problems.
@@ -67,7 +75,11 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
         streams.into_iter().map(|ids| ids.into_iter().cloned().collect()).collect()
     };
     let shown = Shown {
-        simulation: args.simulate.then(|| plan.simulate(LANES)),
+        simulation: args
+            .simulate
+            .then(|| simulated(cx))
+            .transpose()?
+            .map(|lanes| plan.simulate(lanes)),
         workstreams: args.workstreams.then(|| streams(plan.workstreams())),
         batch,
         plan,

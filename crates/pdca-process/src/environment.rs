@@ -160,7 +160,8 @@ fn is_usual(name: &OsStr) -> bool {
 }
 
 /// Returns true for variables that [`Env::withhold_credentials`] withholds.
-fn is_credential(name: &OsStr) -> bool {
+pub fn is_credential(name: impl AsRef<OsStr>) -> bool {
+    let name = name.as_ref();
     let Some(name) = name.to_str() else { return false };
     let name = name.to_ascii_uppercase();
     if MODEL_PROVIDERS.iter().any(|provider| name.starts_with(provider)) {

@@ -58,6 +58,7 @@ mod capture;
 mod client;
 mod confine;
 mod control;
+mod detach;
 mod ending;
 mod environment;
 mod git;
@@ -86,7 +87,9 @@ mod verdict;
 
 pub use backoff::Backoff;
 pub use cancel::Cancel;
+pub use detach::detach;
 pub use ending::{Ending, Obstacle, SandboxKind};
+pub use environment::is_credential;
 pub use git::{GitCall, GitCallError, GitError, GitOutput, GitVersion, InstalledGit, OLDEST_GIT};
 pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, printed_path, read_log, read_printed};

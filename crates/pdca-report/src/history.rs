@@ -198,6 +198,7 @@ impl Recorder {
             | EventKind::Recovered { .. }
             | EventKind::Held { .. }
             | EventKind::Freed { .. }
+            | EventKind::OnHost { .. }
             | EventKind::Reopened
             | EventKind::Drifted { .. }
             | EventKind::Checkout { .. }

@@ -175,7 +175,7 @@ fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stop
     let process = journal.state().driver.clone();
     let ending = BeatEnding::Interrupted { cause: Cause::Host };
     let facts = vec![
-        Record::Claimed { bundle: bundle.clone(), generation, slot: 0, base },
+        Record::Claimed { bundle: bundle.clone(), generation, slot: 0, host: None, base },
         Record::Started { bundle: bundle.clone(), generation, process },
         Record::LeafCalled { bundle: bundle.clone(), role: "builder".to_owned() },
         Record::Judged {

@@ -74,13 +74,14 @@ pub(super) fn place(name: &str) -> Option<Place> {
             Place::Level(2)
         }
         "pdca-exec" | "pdca-integrate" => Place::Level(3),
-        "pdca-driver" => Place::Level(4),
-        "pdca-config" | "pdca-snapshot" => Place::Level(5),
-        "pdca-front" | "pdca-review" => Place::Level(6),
+        "pdca-remote" => Place::Level(4),
+        "pdca-driver" => Place::Level(5),
+        "pdca-config" | "pdca-snapshot" => Place::Level(6),
+        "pdca-front" | "pdca-review" => Place::Level(7),
         "pdca-act-log" | "pdca-board" | "pdca-doctor" | "pdca-draft" | "pdca-planning"
-        | "pdca-report" | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(7),
-        "pdca-landing" => Place::Level(8),
-        "pdca-cli" => Place::Level(9),
+        | "pdca-report" | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(8),
+        "pdca-landing" => Place::Level(9),
+        "pdca-cli" => Place::Level(10),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,
         _ => return None,

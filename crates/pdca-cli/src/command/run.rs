@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::globals::EventsArg;
 use crate::report::{Report, Response};
 use crate::session;
+use crate::session::fleet::HostChoice;
 use crate::style::printable;
 use crate::words;
 use pdca_planning::Kept;
@@ -57,8 +58,30 @@ pub(crate) struct DriveArgs {
     /// Run this many bundles at once, or `auto` for what the machine allows [default: `lanes` in [driver], 1]
     #[arg(long, short = 'l', value_name = "N|auto", allow_negative_numbers = true)]
     lanes: Option<LaneCount>,
+    /// Use these hosts beside the local lanes [default: all of [[hosts]] that are fit]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with = "local")]
+    hosts: Vec<String>,
+    /// Use no host
+    #[arg(long)]
+    local: bool,
     #[command(flatten)]
     events: EventsArg,
+}
+
+impl DriveArgs {
+    /// Returns whether nothing is to run on this machine, because hosts do.
+    fn is_far_only(&self, cx: &Context<'_>) -> Result<bool, Failure> {
+        let asked = self.lanes.unwrap_or(cx.workspace()?.config.driver.lanes);
+        Ok(asked == LaneCount::Number(0) && !self.choice().entries(cx)?.is_empty())
+    }
+
+    fn choice(&self) -> HostChoice<'_> {
+        match (self.local, self.hosts.as_slice()) {
+            (true, _) => HostChoice::Local,
+            (false, []) => HostChoice::All,
+            (false, named) => HostChoice::Named(named),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
@@ -89,15 +112,25 @@ pub(super) fn drive_all(
     };
     let (batch, plan, _) = load()?;
     tell_oddities(&batch, &plan, cx, err)?;
-    let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
+    let is_far_only = args.is_far_only(cx)?;
+    let lanes = if is_far_only {
+        NonZeroU32::MIN
+    } else {
+        session::driver_lanes(cx, site, args.lanes, err)?
+    };
+    let local = if is_far_only { 0 } else { lanes.get() };
     if cx.globals.dry_run {
-        return Ok(Response::done(DryRun::of(&batch, &plan, lanes, cx)));
+        let far: u32 = args.choice().entries(cx)?.iter().map(|host| host.slots).sum();
+        let slots = NonZeroU32::new(local.saturating_add(far)).unwrap_or(lanes);
+        return Ok(Response::done(DryRun::of(&batch, &plan, slots, cx)));
     }
+    let fleet = session::fleet::fleet(cx, site, args.choice(), local, err)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
     // Loaded again under the lock: the driver before this one may have changed what there is to do.
     let (batch, plan, groups) = load()?;
-    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
+    let fleet = fleet.as_ref();
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
     let report = RunReport::of(&batched, &batch, &plan, cx);
     let failure = match batched.stopped.as_ref().map(explain::stopped) {
@@ -136,7 +169,7 @@ pub(super) fn drive_unasked(
     let (batch, plan, groups) = planned(batch, site, cx)?;
     tell_oddities(&batch, &plan, cx, err)?;
     let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
-    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet: None };
     session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
 }
 

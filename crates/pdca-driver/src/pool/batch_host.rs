@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
 use pdca_events::WarningCode;
-use pdca_journal::Request;
+use pdca_journal::{Generation, Request};
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, CostTotal, Reentry, State, chain};
 
@@ -16,15 +16,17 @@ use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::calls::{CostCap, CostReached, cost_of_run};
 use crate::drift::Drifted;
+use crate::far::{Fleet, HostExecutor, Place};
 use crate::integrate::{Base, GateBase, gate_bases, leave_red_bases};
 use crate::landed::landed_of;
 use crate::lane_owner::LaneOwners;
 use crate::preflight::{Short, short};
-use crate::run::Salvage;
+use crate::run::{Run, Salvage};
 use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
 use pdca_events::{EventKind, Hold, Scope};
-use pdca_exec::BandEnd;
+use pdca_exec::{BandEnd, JobError};
+use pdca_remote::ReapRequest;
 
 /// The result of a batch.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub enum Stop {
     SignedOut { agent: String, said: String },
     /// The run spent what it may, so nothing more was started. Calls in flight were finished.
     Cost(CostReached),
+    /// Every host was lost, and there is no local lane.
+    NoHost,
     /// A branch that bundles are built on is red by itself.
     BaseRed { bases: Vec<Base> },
     /// The journal of the run cannot be written.
@@ -80,11 +84,11 @@ impl Driver<'_> {
     ) -> Batched {
         let (drifts, heard) = unbounded();
         let driver = Driver { drifts: Some(&drifts), ..*self };
-        let work = |id: &BundleId, lane: Option<u32>| driver.run_band(id, lane);
+        let work = |id: &BundleId, lane: Option<u32>| driver.run_band_at(id, lane);
         let mut host = BatchHost {
             driver,
             batch,
-            homes: LaneOwners::in_lanes_of(self.config).homes(),
+            homes: self.homes(),
             chains: plan.chains().into_iter().map(|(id, chain)| (id.clone(), chain)).collect(),
             results: BTreeMap::new(),
             watched: BTreeMap::new(),
@@ -119,6 +123,9 @@ impl Driver<'_> {
         });
         host.leave_red_bases();
         host.end_the_run();
+        if let Some(fleet) = self.fleet {
+            self.reap_hosts(fleet);
+        }
         let is_left = |bundle: &Bundle| {
             !host.results.contains_key(bundle.id())
                 && matches!(frontier.why(bundle.id()), Some(Why::Ready { .. } | Why::Held { .. }))
@@ -157,6 +164,51 @@ impl Driver<'_> {
             }
         }
         batched
+    }
+}
+
+impl Driver<'_> {
+    /// Runs one bundle in a slot of the pool: in a lane here, or on a host.
+    fn run_band_at(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
+        let at = self.fleet.map(|fleet| fleet.place(slot.unwrap_or_default()));
+        match at {
+            Some(Place::Far(host, host_slot)) => {
+                let executor = HostExecutor::new(*self, host, host_slot);
+                Driver { executor: Some(&executor), ..*self }.run_band(id, slot)
+            }
+            Some(Place::Local) | None => self.run_band(id, slot),
+        }
+    }
+
+    /// Returns the slots that hold unfinished work of bundles: lanes here, and slots of hosts.
+    fn homes(&self) -> BTreeMap<BundleId, u32> {
+        let mut homes = LaneOwners::in_lanes_of(self.config).homes();
+        let Some(fleet) = self.fleet else { return homes };
+        // A lane beyond those of this run has the number of a host's slot.
+        homes.retain(|_, slot| *slot < fleet.local);
+        for (id, (host, slot, _)) in self.run.map(Run::on_hosts).unwrap_or_default() {
+            homes.remove(&id);
+            homes.extend(fleet.slot_of(&host, slot).map(|slot| (id, slot)));
+        }
+        homes
+    }
+
+    /// Ends what is left of this run and of earlier ones on the hosts, as far as they answer.
+    fn reap_hosts(&self, fleet: &Fleet) {
+        let Some(run) = self.run else { return };
+        let is_over = !run.state().is_active();
+        let id = run.id().to_string();
+        let current = run.on_hosts().into_iter();
+        let name = |(bundle, (_, _, generation)): (BundleId, (String, u32, Generation))| {
+            self.job_name(bundle.as_str(), generation.get()).ok()
+        };
+        let current: Vec<_> = current.filter_map(name).collect();
+        for one in fleet.hosts.iter().filter(|one| !one.is_lost()) {
+            let over = if is_over { vec![id.clone()] } else { Vec::new() };
+            let request = ReapRequest { current: current.clone(), over, ..ReapRequest::default() };
+            // What stays is found again by `pdca hosts gc`.
+            drop(one.host.reap(request));
+        }
     }
 }
 
@@ -494,6 +546,39 @@ impl BatchHost<'_> {
 impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     fn assigned_lane(&self, id: &BundleId) -> Option<u32> {
         self.homes.get(id).copied()
+    }
+
+    fn rank(&self, slot: u32, is_free: &dyn Fn(u32) -> bool) -> (bool, u32, u32) {
+        self.driver.fleet.map_or((false, 0, slot), |fleet| fleet.rank(slot, is_free))
+    }
+
+    fn moves_on(
+        &mut self,
+        id: &BundleId,
+        result: &Result<Result<BandEnd, BeatError>, Panicked>,
+    ) -> bool {
+        let Ok(Err(BeatError::Executor(error @ JobError::Lost { .. }))) = result else {
+            return false;
+        };
+        let Some(fleet) = self.driver.fleet else { return false };
+        let text = format!("{error}; it goes elsewhere under a new generation");
+        self.tell(id, None, EventKind::warning(WarningCode::HostLost, text));
+        // No attempt is charged: the claim is over, and nothing is counted.
+        if let Some(run) = self.driver.run
+            && let Err(error) = run.ended(id, &Err(BeatError::Interrupted))
+        {
+            self.stop(Stop::Record { error: chain(&error) });
+            return false;
+        }
+        let has_slot = fleet.lost_slots().len() < fleet.slots() as usize;
+        if !has_slot {
+            self.stopped.get_or_insert(Stop::NoHost);
+        }
+        true
+    }
+
+    fn lost_slots(&self) -> BTreeSet<u32> {
+        self.driver.fleet.map(Fleet::lost_slots).unwrap_or_default()
     }
 
     fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {

@@ -71,9 +71,13 @@ impl Run {
             kept.extend(rescue.salvage(&work)?);
         }
         let mut journal = self.journal();
-        let mut records = Vec::new();
+        let mut records = super::leave_hosts(journal.state());
         for (bundle, work) in &journal.state().bundles {
             match work.status {
+                WorkstreamStatus::Running if work.is_on_host() => {
+                    let why = "the run was given up".to_owned();
+                    records.push(Record::Abandoned { bundle: bundle.clone(), why });
+                }
                 WorkstreamStatus::Ready
                 | WorkstreamStatus::Interrupted
                 | WorkstreamStatus::Blocked { .. } => {

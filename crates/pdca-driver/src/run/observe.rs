@@ -76,6 +76,10 @@ pub(super) fn reconcile(
 /// Returns the facts about a bundle of a run, with the action from the recovery table. Changes nothing.
 pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
+    // What runs on a host goes on without its driver. The next one finds it there by name.
+    if work.is_on_host() {
+        return None;
+    }
     let observed = lanes.observe(id, work.claim.as_ref());
     let facts = RecoveryFacts {
         run: state.phase,
@@ -157,6 +161,11 @@ impl Lanes {
             let (checkout, branch) = (CheckoutFact::Absent, BranchFact::Absent);
             return Observed { checkout, branch, runner: Liveness::Dead };
         };
+        if claim.host.is_some() {
+            // An attempt on a host that is over leaves nothing here: the same as a lane that was prepared.
+            let (checkout, branch) = (CheckoutFact::Clean, BranchFact::AsExpected);
+            return Observed { checkout, branch, runner: Liveness::Dead };
+        }
         let recorded = claim.process.as_ref().zip(self.here.as_ref());
         let recorded = recorded.map(|(process, here)| process.liveness(here));
         let of_slot = || self.reports.iter().filter(|report| report.slot == claim.slot);
@@ -206,8 +215,8 @@ mod tests {
     #[test]
     fn a_lane_that_cannot_be_listed_is_not_taken_for_a_free_one() {
         let base = "a".repeat(40).parse().unwrap();
-        let claim =
-            pdca_journal::Claim { generation: Generation::FIRST, slot: 0, base, process: None };
+        let (generation, host, process) = (Generation::FIRST, None, None);
+        let claim = pdca_journal::Claim { generation, slot: 0, host, base, process };
         let id: BundleId = "7".parse().unwrap();
         let seen = |readable| lanes(readable, "/nowhere").observe(&id, Some(&claim));
         assert_eq!(seen(false).runner, Liveness::Unknown);

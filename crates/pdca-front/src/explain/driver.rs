@@ -1,5 +1,6 @@
 //! Adds position and remedy to the errors of a driver.
 
+use pdca_driver::far::FarClass;
 use pdca_driver::{
     AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
 };
@@ -214,6 +215,22 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
         }
         BeatError::Blocked { .. } => {
             told(Exit::RecoveryBlocked).hint(format!("mend the cause, then `pdca unblock {id}`"))
+        }
+        BeatError::Far(failure) => {
+            let failed = match failure.class {
+                FarClass::Cap => told(Exit::Capped)
+                    .hint("raise `time_minutes` or `memory_mb` of the host in [[hosts]], and run it again"),
+                FarClass::Calls => {
+                    told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
+                }
+                FarClass::IssueCost => {
+                    told(Exit::Capped).hint("raise `max_cost_per_issue` in [driver], and run it again")
+                }
+                FarClass::Host => told(Exit::Unexpected)
+                    .hint(format!("`pdca hosts check` looks at every host; {again}")),
+                FarClass::Bundle | FarClass::NoChange => told(Exit::Unexpected).hint(again),
+            };
+            failure.log.iter().fold(failed, |failed, log| failed.at(Place::file(log)))
         }
         BeatError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
         BeatError::Gates(_)

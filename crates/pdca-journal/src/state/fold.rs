@@ -99,8 +99,8 @@ impl Transition<'_> {
                 Ok(())
             }
             Record::Entered { activity } => self.enter(*activity),
-            Record::Claimed { bundle, generation, slot, base } => {
-                self.claim(bundle, *generation, *slot, base)
+            Record::Claimed { bundle, generation, slot, host, base } => {
+                self.claim(bundle, *generation, (*slot, host.as_deref()), base)
             }
             Record::Started { bundle, generation, process } => {
                 self.start(bundle, *generation, process)
@@ -220,7 +220,7 @@ impl Transition<'_> {
         &mut self,
         bundle: &BundleId,
         generation: Generation,
-        slot: u32,
+        (slot, host): (u32, Option<&str>),
         base: &ObjectId,
     ) -> Checked {
         self.state.require_run(&[RunPhase::Running])?;
@@ -230,14 +230,24 @@ impl Transition<'_> {
         }
         let taken = self.state.bundles.values().any(|other| {
             other.status == WorkstreamStatus::Running
-                && other.claim.as_ref().is_some_and(|claim| claim.slot == slot)
+                && other
+                    .claim
+                    .as_ref()
+                    .is_some_and(|claim| claim.slot == slot && claim.host.as_deref() == host)
         });
-        if taken || slot >= self.state.admitted.lanes {
+        // A host has slots of its own, as many as its configuration says at the time.
+        if taken || (host.is_none() && slot >= self.state.admitted.lanes) {
             return Err(InvalidRecord::Slot(slot));
         }
         self.state.require_no_intent(bundle)?;
         let work = self.state.work(bundle)?;
-        work.claim = Some(Claim { generation, slot, base: *base, process: None });
+        work.claim = Some(Claim {
+            generation,
+            slot,
+            host: host.map(str::to_owned),
+            base: *base,
+            process: None,
+        });
         work.verdicts.clear();
         work.set(WorkstreamStatus::Running, self.since);
         Ok(())

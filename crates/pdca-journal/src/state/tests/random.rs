@@ -85,6 +85,7 @@ fn recorded(action: RecoveryAction, bundle: &BundleId, state: &RunState) -> Vec<
             generation: state.next_generation(&bundle).unwrap(),
             bundle,
             slot: 0,
+            host: None,
             base: oid('0'),
         }],
         RecoveryAction::MarkInterrupted => vec![interrupted()],

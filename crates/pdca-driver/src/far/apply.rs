@@ -1,0 +1,228 @@
+//! Publishes the result of a leg in the bundle here.
+//!
+//! 1. The result has to be of the attempt that the journal names, on this host: a late one is refused.
+//! 2. The commits come into the target's object store, under a ref that keeps them.
+//! 3. The record of the attempt names them.
+//! 4. Files that decide no state, then those that do, in the order of the cycle: a driver that dies in between leaves
+//!    a bundle as a beat would have left it, and the next one publishes the same files again.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::Generation;
+use pdca_remote::{Fetched, FileEntry};
+use pdca_state::{Artifact, Bundle, sha256_hex};
+
+use super::stage::Leg;
+use super::{FarClass, FarFailure, FarOutcome};
+use crate::attempt::Attempt;
+use crate::check::verdict;
+use crate::checkout::CheckoutError;
+use crate::commits::{commit_id, keep_ref};
+use crate::run_bundle::{BeatError, Driver};
+
+/// The artifacts that move the state, in the order in which beats publish them.
+const MOVING: [Artifact; 3] = [Artifact::Patch, Artifact::GatesJson, Artifact::Review];
+
+/// Publishes a result, and returns the number of steps that it stands for.
+pub(super) fn apply(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    leg: &Leg,
+    generation: Generation,
+    (collected, contents, pack): Fetched,
+) -> Result<u32, BeatError> {
+    require_current(cx, bundle, generation)?;
+    let published = collected.published;
+    let outcome: FarOutcome = serde_json::from_value(published.outcome)
+        .map_err(|error| unusable(&format!("its outcome cannot be read: {error}")))?;
+    let (steps, calls) = match &outcome {
+        FarOutcome::Band { steps, calls } | FarOutcome::Failed { steps, calls, .. } => {
+            (*steps, *calls)
+        }
+        FarOutcome::Interrupted => return Err(BeatError::Interrupted),
+    };
+    let result = FarFiles { bundle, leg, files: by_path(published.files)?, contents };
+    keep_commits(cx, &result, published.head.as_deref(), pack)?;
+    for _ in 0..calls {
+        cx.run.map_or(Ok(()), |run| run.leaf_called(bundle.id(), "far"))?;
+    }
+    result.publish(cx)?;
+    cx.config.meter.forget();
+    if let (Some(run), Some(report)) = (cx.run, bundle.load()?.gates) {
+        run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
+    }
+    match outcome {
+        FarOutcome::Failed { failure, .. } => Err(failed(cx, bundle, failure)),
+        FarOutcome::Band { .. } | FarOutcome::Interrupted => Ok(steps),
+    }
+}
+
+/// Refuses a result of an attempt that is not the journal's, and any result once another driver has the run.
+fn require_current(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    generation: Generation,
+) -> Result<(), BeatError> {
+    let Some(run) = cx.run else { return Ok(()) };
+    run.require_ours()?;
+    match run.generation_of(bundle.id()) {
+        Some(current) if current != generation => {
+            let name = |generation: Generation| cx.job_name(bundle.id().as_str(), generation.get());
+            let (given, expected) = (name(generation)?, name(current)?);
+            Err(BeatError::StaleResult(pdca_exec::StaleResult { given, expected }))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn unusable(what: &str) -> BeatError {
+    let said = format!("the result of a host cannot be used: {what}");
+    BeatError::Far(Box::new(FarFailure { said, class: FarClass::Host, beat: None, log: None }))
+}
+
+/// Gives a failure of the host the form that it would have had here.
+fn failed(cx: &Driver<'_>, bundle: &Bundle, failure: FarFailure) -> BeatError {
+    let log = failure.log.as_ref().map(|log| bundle.dir().join(log));
+    match (failure.class, log) {
+        (FarClass::NoChange, Some(log)) => BeatError::NoChange { log },
+        (FarClass::IssueCost, log) => match cx.run_cost_reached() {
+            Some(reached) => BeatError::Cost(reached),
+            None => BeatError::Far(Box::new(FarFailure { log, ..failure })),
+        },
+        (_, log) => BeatError::Far(Box::new(FarFailure { log, ..failure })),
+    }
+}
+
+fn by_path(files: Vec<FileEntry>) -> Result<BTreeMap<Utf8PathBuf, FileEntry>, BeatError> {
+    let mut found = BTreeMap::new();
+    for entry in files {
+        let is_plain = |part| matches!(part, camino::Utf8Component::Normal(_));
+        let is_inside = !entry.path.as_str().is_empty() && entry.path.components().all(is_plain);
+        if !is_inside {
+            return Err(unusable(&format!("{:?} leads out of the bundle", entry.path)));
+        }
+        found.insert(entry.path.clone(), entry);
+    }
+    Ok(found)
+}
+
+/// The files of a result.
+struct FarFiles<'r> {
+    bundle: &'r Bundle,
+    leg: &'r Leg,
+    files: BTreeMap<Utf8PathBuf, FileEntry>,
+    contents: BTreeMap<String, Vec<u8>>,
+}
+
+impl FarFiles<'_> {
+    fn record_path(&self, of: &str) -> Utf8PathBuf {
+        Utf8Path::new(".pdca").join(of).join(format!("{}.json", self.bundle.id().dir_name()))
+    }
+
+    /// Returns a file of the result; what did not travel back is what was sent.
+    fn content(&self, path: &Utf8Path) -> Result<Option<&[u8]>, BeatError> {
+        let Some(entry) = self.files.get(path) else { return Ok(None) };
+        let found =
+            self.contents.get(&entry.digest).or_else(|| self.leg.contents.get(&entry.digest));
+        let found = found.filter(|bytes| sha256_hex(bytes) == entry.digest);
+        let missing = || unusable(&format!("{path} is not part of it"));
+        found.map(|bytes| Some(bytes.as_slice())).ok_or_else(missing)
+    }
+
+    /// Returns the record of the attempt, which must be of the base that was sent.
+    fn attempt(&self) -> Result<Option<Attempt>, BeatError> {
+        let Some(bytes) = self.content(&self.record_path("attempts"))? else { return Ok(None) };
+        let attempt = serde_json::from_slice(bytes);
+        attempt.map(Some).map_err(|error| unusable(&format!("its attempt cannot be read: {error}")))
+    }
+
+    fn publish(&self, cx: &Driver<'_>) -> Result<(), BeatError> {
+        let root = Utf8Path::new("results").join(self.bundle.id().dir_name());
+        let of_bundle = |path: &Utf8Path| path.strip_prefix(&root).map(ToOwned::to_owned).ok();
+        let moving = |path: &Utf8Path| {
+            MOVING.iter().position(|artifact| artifact.file_name() == path.as_str())
+        };
+        // Verdicts over an earlier patch go first: under another name they are part of the result.
+        for sent in &self.leg.assignment.files {
+            let Some(path) = of_bundle(&sent.path) else { continue };
+            if !self.files.contains_key(&sent.path) {
+                let remove = || remove(&self.bundle.dir().join(&path));
+                cx.effects.perform("far-removed", remove).map_err(BeatError::Own)?;
+            }
+        }
+        let mut ordered: Vec<(Option<usize>, Utf8PathBuf, &FileEntry)> = Vec::new();
+        for (path, entry) in &self.files {
+            let Some(path) = of_bundle(path) else { continue };
+            ordered.push((moving(&path), path, entry));
+        }
+        ordered.sort_by_key(|(moves, path, _)| (*moves, path.clone()));
+        for (moves, path, entry) in ordered {
+            let Some(bytes) = self.content(&entry.path)? else { continue };
+            if is_there(&self.bundle.dir().join(&path), &entry.digest) {
+                continue;
+            }
+            if let Some(at) = moves {
+                cx.publish(self.bundle, MOVING[at], bytes)?;
+            } else {
+                let write = || self.bundle.publish_file(&path, bytes);
+                cx.effects.perform("far-file", write)?;
+            }
+        }
+        let notes = self.record_path("attempt-notes");
+        if let Some(bytes) = self.content(&notes)? {
+            let to = cx.config.dirs.root.join(&notes);
+            let write = || {
+                fs_err::create_dir_all(to.parent().unwrap_or(&to))?;
+                pdca_state::files::replace(&to, bytes)
+            };
+            cx.effects.perform("session", write).map_err(BeatError::Own)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_there(path: &Utf8Path, digest: &str) -> bool {
+    fs_err::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == digest)
+}
+
+fn remove(path: &Utf8Path) -> std::io::Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Takes the commits of a result into the target's object store and records them.
+fn keep_commits(
+    cx: &Driver<'_>,
+    result: &FarFiles<'_>,
+    head: Option<&str>,
+    pack: Option<Vec<u8>>,
+) -> Result<(), BeatError> {
+    let id = result.bundle.id();
+    let attempts = cx.config.attempts();
+    let known = attempts.load(id).map_err(CheckoutError::Record)?;
+    let Some(came) = result.attempt()? else {
+        // The builder failed for good, and its next attempt begins at the tip of the branch.
+        return Ok(attempts.remove(id).map_err(CheckoutError::Record)?);
+    };
+    let Some(known) = known else {
+        return Err(unusable("no attempt is under way here"));
+    };
+    let same = |attempt: &Attempt| {
+        (attempt.base.clone(), attempt.target.clone(), attempt.branch.clone(), attempt.iterations)
+    };
+    if same(&came) != same(&known) {
+        return Err(unusable("it is of another base"));
+    }
+    if let (Some(head), Some(pack), Some(dir)) = (head, pack, &result.leg.common_dir) {
+        let take = || pdca_remote::unpack(dir, pack);
+        let taken = cx.effects.perform("take-in", take);
+        taken.map_err(|error| unusable(&pdca_state::chain(&error)))?;
+        let store = cx.config.store_of(&known.target)?;
+        keep_ref(cx, &store, id, (commit_id(&known.base)?, commit_id(head)?))?;
+    }
+    let note = || attempts.store(id, &came);
+    Ok(cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?)
+}

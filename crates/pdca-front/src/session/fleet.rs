@@ -1,0 +1,152 @@
+//! The hosts of a run: chosen by flags, asked for their facts, and refused with the remedy.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use pdca_config::{HostEntry, host_requirements, repositories, require_sendable};
+use pdca_driver::WorkspaceConfig;
+use pdca_driver::far::{Fleet, FleetHost};
+use pdca_exec::JobName;
+use pdca_remote::{Host, HostRefusal, Offer, ReapRequest};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Problem};
+
+/// The hosts that a person asks for.
+#[derive(Debug, Clone, Copy)]
+pub enum HostChoice<'a> {
+    /// All of `[[hosts]]` that are fit.
+    All,
+    /// These, which have to be fit.
+    Named(&'a [String]),
+    /// This machine alone.
+    Local,
+}
+
+impl HostChoice<'_> {
+    /// Returns the chosen hosts of the configuration.
+    pub fn entries<'c>(self, cx: &'c Context<'_>) -> Result<Vec<&'c HostEntry>, Failure> {
+        match self {
+            Self::All => Ok(cx.workspace()?.config.hosts.iter().collect()),
+            Self::Named(names) => names.iter().map(|name| host_named(cx, name)).collect(),
+            Self::Local => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Returns a configured host by its name.
+pub fn host_named<'c>(cx: &'c Context<'_>, name: &str) -> Result<&'c HostEntry, Failure> {
+    let configured = &cx.workspace()?.config.hosts;
+    configured.iter().find(|host| host.name == name).ok_or_else(|| {
+        let known: Vec<&str> = configured.iter().map(|host| host.name.as_str()).collect();
+        let hint = match known.as_slice() {
+            [] => format!("`pdca hosts add {name}` adds it"),
+            known => format!("hosts: {}; `pdca hosts add {name}` adds it", known.join(", ")),
+        };
+        Failure::usage(format!("there is no host `{name}` in [[hosts]]")).hint(hint)
+    })
+}
+
+/// Makes the near side of a host.
+pub fn near_side(cx: &Context<'_>, entry: &HostEntry) -> Host {
+    entry.host(&sockets(cx), cx.env.program.as_deref())
+}
+
+/// Returns the directory of control sockets. Their paths must be short.
+fn sockets(cx: &Context<'_>) -> Utf8PathBuf {
+    let own = || format!("/tmp/pdca-ssh-{}", rustix::process::getuid().as_raw()).into();
+    cx.env
+        .var_text("XDG_RUNTIME_DIR")
+        .map_or_else(own, |dir| Utf8PathBuf::from(dir).join("pdca-ssh"))
+}
+
+/// A host with its facts, or the reasons not to use it.
+pub type Checked<'c> = (&'c HostEntry, Host, Result<Offer, Vec<HostRefusal>>);
+
+/// Asks all hosts for their facts, side by side.
+pub fn check_hosts<'c>(
+    cx: &Context<'_>,
+    site: &WorkspaceConfig,
+    entries: Vec<&'c HostEntry>,
+) -> Result<Vec<Checked<'c>>, Failure> {
+    let own = pdca_remote::own_digest()?;
+    let repositories = repositories(site);
+    let hosts: Vec<(&HostEntry, Host)> =
+        entries.into_iter().map(|entry| (entry, near_side(cx, entry))).collect();
+    let ask = |entry: &HostEntry, host: &Host| {
+        host.check(&host_requirements(site, own.clone(), entry), repositories.clone())
+    };
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> =
+            hosts.iter().map(|(entry, host)| scope.spawn(|| ask(entry, host))).collect();
+        asked.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+    });
+    let mut checked = Vec::new();
+    for ((entry, host), answer) in hosts.into_iter().zip(answers) {
+        let answer = answer.map_err(|_| Failure::unexpected("a thread panicked"))?;
+        checked.push((entry, host, answer));
+    }
+    Ok(checked)
+}
+
+/// Returns the runs of this workspace that are over and have jobs on a host.
+pub fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
+    let names = jobs.iter().filter_map(|name| name.parse::<JobName>().ok());
+    let runs: BTreeSet<String> = names.map(|name| name.run().to_owned()).collect();
+    let is_over = |run: &String| {
+        let found = run.parse().ok().and_then(|id| site.dirs.runs().find(&id).found.ok());
+        found.is_some_and(|found| !found.state.is_active())
+    };
+    runs.into_iter().filter(is_over).collect()
+}
+
+/// Returns the problems of a host that is refused.
+pub fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
+    let one = |refusal: &HostRefusal| {
+        Problem::new(format!("host `{name}` is not used: {refusal}")).hint(refusal.remedy(name))
+    };
+    refusals.iter().map(one).collect()
+}
+
+/// Returns the hosts of a run with `local` lanes beside them; `None` where this machine is used alone.
+///
+/// A host that was named and is refused is an error; another one is left out with a warning.
+pub fn fleet(
+    cx: &Context<'_>,
+    site: &WorkspaceConfig,
+    choice: HostChoice<'_>,
+    local: u32,
+    err: &mut dyn Write,
+) -> Result<Option<Fleet>, Failure> {
+    let chosen = choice.entries(cx)?;
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    require_sendable(cx.workspace()?, site, &chosen)?;
+    let (mut fit, mut problems) = (Vec::new(), Vec::new());
+    for (entry, host, answer) in check_hosts(cx, site, chosen)? {
+        match answer {
+            Ok(offer) => {
+                let over = ended_runs(site, &offer.jobs);
+                if !over.is_empty() {
+                    // They would take slots of this run. What stays is found again by `pdca hosts gc`.
+                    drop(host.reap(ReapRequest { over, ..ReapRequest::default() }));
+                }
+                fit.push(FleetHost::new(host, offer));
+            }
+            Err(refusals) => problems.extend(refused_host(&entry.name, &refusals)),
+        }
+    }
+    if !problems.is_empty()
+        && (matches!(choice, HostChoice::Named(_)) || (fit.is_empty() && local == 0))
+    {
+        return Err(Failure::of(Exit::Usage, problems));
+    }
+    for problem in problems {
+        let hint = problem.hint.as_deref().unwrap_or_default();
+        cx.note(err, &format!("{} {}; {hint}", cx.err.warn("warning:"), problem.what))?;
+    }
+    Ok((!fit.is_empty()).then(|| Fleet::new(local, fit)))
+}

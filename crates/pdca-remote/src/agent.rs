@@ -1,0 +1,354 @@
+//! The far side: answers one request on a host.
+//!
+//! Every verb may be asked again after a lost answer. What an effect needs is on disk before it, in this order:
+//!
+//! 1. `stage` stores contents, then objects with a ref that keeps them, then the assignment.
+//! 2. `start` raises the fence, lays out the workspace under another name and renames it, and starts the runner. Only
+//!    the runner that gets the job's lock works, so two starts are one job.
+//! 3. The runner publishes its result by one rename, under the fence. A result is never half there.
+//! 4. `cancel` leaves its mark before it ends anything, so nothing starts the job again.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use pdca_exec::JobName;
+use pdca_process::GitCallError;
+use pdca_state::chain;
+
+use crate::engine;
+use crate::host_root::{HostRoot, JobDir, read_text};
+use crate::objects;
+use crate::offer::{Surroundings, offer, running};
+use crate::verb::{
+    CollectRequest, Collected, Engine, FarState, Needs, ReapRequest, Refusal, Request, Response,
+    StageRequest, StartRequest, WatchRequest, Watched,
+};
+use crate::wire::Message;
+
+/// The time within which a started runner has to take its lock.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// The time for an orderly end before everything is killed.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// The interval between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest part of a log in one answer.
+const MAX_LOG: u64 = 1 << 20;
+
+/// The far side of one host.
+#[derive(Debug)]
+pub struct Agent<'a> {
+    root: HostRoot,
+    about: Surroundings<'a>,
+    /// Runs a job; the name of the job is added.
+    runner: Vec<String>,
+}
+
+/// The reason why a request has no effect: a refusal, or an error of the host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Git(#[from] GitCallError),
+    #[error(transparent)]
+    Tool(#[from] pdca_process::ToolError),
+}
+
+impl<'a> Agent<'a> {
+    /// Makes the far side of a directory. `runner` is the command line that runs a job of it.
+    pub fn new(root: HostRoot, about: Surroundings<'a>, runner: Vec<String>) -> Self {
+        Self { root, about, runner }
+    }
+
+    /// Answers one request.
+    pub fn answer(&self, request: Message<Request>) -> (Response, Vec<Vec<u8>>) {
+        match self.carry_out(request) {
+            Ok(answer) => answer,
+            Err(AgentError::Refused(refusal)) => (Response::Refused(refusal), Vec::new()),
+            Err(error) => (Response::Refused(Refusal::Host { said: chain(&error) }), Vec::new()),
+        }
+    }
+
+    fn carry_out(
+        &self,
+        Message { head, parts }: Message<Request>,
+    ) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+        let alone = |response| (response, Vec::new());
+        match head {
+            Request::Offer(request) => {
+                Ok(alone(Response::Offer(Box::new(offer(&self.root, &request, self.about)))))
+            }
+            Request::Stage(request) => self.stage(&request, parts).map(alone),
+            Request::Start(request) => self.start(&request).map(alone),
+            Request::Watch(request) => self.watch(&request),
+            Request::Cancel { name } => self.cancel(&name).map(alone),
+            Request::Collect(request) => self.collect(&request),
+            Request::Reap(request) => self.reap(&request).map(alone),
+        }
+    }
+
+    fn stage(&self, request: &StageRequest, parts: Vec<Vec<u8>>) -> Result<Response, AgentError> {
+        let StageRequest { assignment, has_pack } = request;
+        let name = &assignment.job.name;
+        self.require_current(name)?;
+        let mut parts = parts.into_iter();
+        let pack = if *has_pack { parts.next() } else { None };
+        for content in parts {
+            self.root.keep_content(&pdca_state::sha256_hex(&content), &content)?;
+        }
+        let mut needs = Needs::default();
+        for entry in &assignment.files {
+            crate::host_root::require_inside(&entry.path)?;
+            if !self.root.has_content(&entry.digest) && !needs.contents.contains(&entry.digest) {
+                needs.contents.push(entry.digest.clone());
+            }
+        }
+        if let Some(wanted) = &assignment.objects {
+            let repository = self.root.repository(&wanted.repository)?;
+            fs_err::create_dir_all(self.root.repositories())?;
+            objects::require_repository(&repository, &wanted.format, &wanted.shallow)?;
+            let kept = || objects::kept(&repository);
+            if let Some(pack) = pack {
+                objects::unpack(&repository, pack)?;
+                objects::keep(&repository, &wanted.commits)?;
+            }
+            let known = kept()?;
+            if wanted.commits.iter().any(|commit| !known.contains(commit)) {
+                needs.have = Some(known);
+            }
+        }
+        if needs != Needs::default() {
+            return Ok(Response::Needs(needs));
+        }
+        let job = self.root.job(name)?;
+        if job.assignment()?.is_none() {
+            job.keep_assignment(assignment)?;
+        }
+        Ok(Response::Staged)
+    }
+
+    /// Refuses an attempt that is older than one that this host was told of.
+    fn require_current(&self, name: &JobName) -> Result<(), AgentError> {
+        let fence = self.root.fence(name)?;
+        match fence.bars(name.generation()) {
+            None => Ok(()),
+            Some(fence) => Err(Refusal::Fenced { given: name.generation(), fence }.into()),
+        }
+    }
+
+    fn start(&self, request: &StartRequest) -> Result<Response, AgentError> {
+        let name = &request.name;
+        let job = self.require_job(name)?;
+        self.announce(name)?;
+        self.end_older(name)?;
+        // Held until the runner is started, so that of two requests one starts it and the other one finds it.
+        let fence = self.root.fence(name)?;
+        if let Some(fence) = fence.bars(name.generation()) {
+            return Err(Refusal::Fenced { given: name.generation(), fence }.into());
+        }
+        if job.cancel_mark().exists() {
+            return Err(Refusal::Cancelled.into());
+        }
+        if job.is_published() || engine::is_alive(&job)? {
+            return Ok(Response::Started { already: true });
+        }
+        if request.engine == Engine::Process && running(&self.root) >= request.slots {
+            return Err(Refusal::Busy { slots: request.slots }.into());
+        }
+        self.lay_out(&job)?;
+        fs_err::write(
+            job.engine_choice(),
+            serde_json::to_vec(&request.engine).map_err(io::Error::other)?,
+        )?;
+        let mut argv = self.runner.clone();
+        argv.push(name.to_string());
+        engine::start(&job, &request.engine, &argv)?;
+        // The runner takes the fence when it publishes, which may be at once.
+        drop(fence);
+        await_runner(&job, &request.engine)?;
+        Ok(Response::Started { already: false })
+    }
+
+    /// Raises the fence of a job's unit to its generation, unless a later one was announced.
+    fn announce(&self, name: &JobName) -> Result<(), AgentError> {
+        let mut fence = self.root.fence(name)?;
+        match fence.bars(name.generation()) {
+            None => Ok(fence.raise(name.generation())?),
+            Some(fence) => Err(Refusal::Fenced { given: name.generation(), fence }.into()),
+        }
+    }
+
+    /// Ends older attempts at the same unit. They can no longer publish, and each would keep a slot until its own end,
+    /// for which the later attempt would have to wait. The fence is not held, because a runner that is about to publish
+    /// waits for it.
+    fn end_older(&self, name: &JobName) -> Result<(), AgentError> {
+        for job in self.root.list_jobs()? {
+            if is_older(job.name(), name) {
+                end(&job)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the workspace of a job, whole or not at all. A workspace that a runner has worked in is kept.
+    fn lay_out(&self, job: &JobDir) -> Result<(), AgentError> {
+        if job.workspace().exists() {
+            return Ok(());
+        }
+        let unknown = || Refusal::Unknown { name: job.name().clone() };
+        let assignment = job.assignment()?.ok_or_else(unknown)?;
+        let fresh = job.path().join("workspace.new");
+        if fresh.exists() {
+            fs_err::remove_dir_all(&fresh)?;
+        }
+        fs_err::create_dir_all(&fresh)?;
+        self.root.lay_out(&assignment.files, &fresh)?;
+        fs_err::rename(&fresh, job.workspace())?;
+        Ok(())
+    }
+
+    fn require_job(&self, name: &JobName) -> Result<JobDir, AgentError> {
+        let job = self.root.job(name)?;
+        if job.exists() { Ok(job) } else { Err(Refusal::Unknown { name: name.clone() }.into()) }
+    }
+
+    /// Waits for something new, and answers at once where there is something.
+    fn watch(&self, request: &WatchRequest) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+        let job = self.require_job(&request.name)?;
+        let deadline = Instant::now() + Duration::from_millis(request.wait_ms);
+        let mut asked = Instant::now();
+        let mut state = engine::state(&job)?;
+        loop {
+            let log = read_from(&job.log(), request.offset)?;
+            let is_live = matches!(state, FarState::Running | FarState::Queued | FarState::Staged);
+            if !log.is_empty() || !is_live || Instant::now() >= deadline {
+                let next = request.offset + log.len() as u64;
+                let watched = Watched { state, next, beat: job.beat()? };
+                return Ok((Response::Watched(watched), vec![log]));
+            }
+            std::thread::sleep(LOOK);
+            // An engine is a program, and asking it costs more than a look at a file.
+            if job.is_published() || asked.elapsed() > engine::ask_every(&job) {
+                state = engine::state(&job)?;
+                asked = Instant::now();
+            }
+        }
+    }
+
+    fn cancel(&self, name: &JobName) -> Result<Response, AgentError> {
+        let job = self.root.job(name)?;
+        if !job.exists() {
+            return Ok(Response::Cancelled);
+        }
+        end(&job)?;
+        Ok(Response::Cancelled)
+    }
+
+    fn collect(&self, request: &CollectRequest) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+        let job = self.require_job(&request.name)?;
+        self.require_current(&request.name)?;
+        let published = job.published()?.ok_or(Refusal::NoResult)?;
+        let (mut contents, mut parts) = (Vec::new(), Vec::new());
+        for entry in &published.files {
+            if request.known.contains(&entry.digest) || contents.contains(&entry.digest) {
+                continue;
+            }
+            let bytes = fs_err::read(job.workspace().join(&entry.path))?;
+            if pdca_state::sha256_hex(&bytes) != entry.digest {
+                let said = format!("{} changed after the job ended", entry.path);
+                return Err(Refusal::Host { said }.into());
+            }
+            contents.push(entry.digest.clone());
+            parts.push(bytes);
+        }
+        let has_pack = published.head.is_some();
+        if has_pack {
+            parts.push(fs_err::read(job.pack())?);
+        }
+        Ok((Response::Collected(Box::new(Collected { published, contents, has_pack })), parts))
+    }
+
+    fn reap(&self, request: &ReapRequest) -> Result<Response, AgentError> {
+        for name in &request.current {
+            self.root.fence(name)?.raise(name.generation())?;
+        }
+        let mut gone = Vec::new();
+        for job in self.root.list_jobs()? {
+            let name = job.name();
+            if request.current.iter().any(|current| is_older(name, current))
+                || request.taken.contains(name)
+                || request.over.iter().any(|run| run == name.run())
+            {
+                end(&job)?;
+                pdca_lanes::discard(job.path(), &self.root.discarded())?;
+                gone.push(name.clone());
+            }
+        }
+        if let Some(days) = request.older_than_days {
+            crate::sweep::sweep(&self.root, days, self.about.clock)?;
+        }
+        Ok(Response::Reaped { jobs: gone })
+    }
+}
+
+/// Returns whether a job is an earlier attempt at the unit of another.
+fn is_older(name: &JobName, than: &JobName) -> bool {
+    (name.run(), name.unit()) == (than.run(), than.unit()) && name.generation() < than.generation()
+}
+
+/// Waits until the runner has the job's lock, or has ended already.
+fn await_runner(job: &JobDir, engine: &Engine) -> Result<(), AgentError> {
+    if *engine != Engine::Process {
+        return Ok(());
+    }
+    let deadline = Instant::now() + STARTS_WITHIN;
+    while Instant::now() < deadline {
+        // The file says that a runner had the lock, and so tells one that died from one that is not up yet.
+        if job.beat_file().exists() || job.is_published() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Err(Refusal::NotStarted { said: tail(&job.output()) }.into())
+}
+
+/// Ends a job for good, and returns when nothing of it is alive.
+fn end(job: &JobDir) -> Result<(), AgentError> {
+    pdca_state::files::replace(job.cancel_mark(), b"")?;
+    let mut asked = false;
+    let begun = Instant::now();
+    while engine::is_alive(job)? {
+        let is_late = begun.elapsed() > ENDS_WITHIN;
+        if !asked || is_late {
+            engine::end(job, is_late)?;
+            asked = true;
+        }
+        if begun.elapsed() > 3 * ENDS_WITHIN {
+            return Err(Refusal::Alive.into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn read_from(path: &Utf8Path, offset: u64) -> io::Result<Vec<u8>> {
+    use std::io::{Read as _, Seek as _};
+    let mut file = match fs_err::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    file.seek(io::SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LOG).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the last lines of a file, for an error.
+pub(crate) fn tail(path: &Utf8Path) -> String {
+    let text = read_text(path).ok().flatten().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(5)..].join("\n")
+}

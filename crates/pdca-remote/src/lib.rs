@@ -1,0 +1,53 @@
+//! More machines: the seven verbs of a host, their wire format, and the transports that carry them.
+//!
+//! A driver sends a job to a [`Host`]: it *stages* git objects and files, *starts* a detached runner, *watches* its log
+//! from an offset, *collects* the result and *reaps* what is left. The far side is the same program, started for each
+//! request and ended with its answer ([`Agent`]); no daemon of ours waits there. What runs is the runner
+//! ([`RunningJob`]), which has no driver to lose.
+//!
+//! ```
+//! use pdca_remote::{Message, Request, decode, encode};
+//!
+//! let name = "pdca-01JD-7-g2".parse()?;
+//! let bytes = encode(&Request::Cancel { name }, &[])?;
+//! let Message { head, .. } = decode::<Request>(&bytes)?;
+//! assert_eq!(head.verb(), "cancel");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - Every request may be sent again, because an answer may be lost after its effect: the second has the effect of the
+//!   first.
+//! - A job is found by its name, which has its generation. A host refuses to start, publish and hand out an attempt
+//!   that is older than one it was told of; a result is whole or not there.
+//! - Nothing is decided by a clock of another machine. A host is lost when it gives no sign of life for a while of the
+//!   driver's own time.
+//! - No credential travels: jobs name variables, and `ssh` forwards neither agent nor ports.
+//! - What arrives is checked by digest, and a path or a name never leads out of the host's root.
+
+mod agent;
+mod engine;
+mod host;
+mod host_root;
+mod objects;
+mod offer;
+mod runner;
+mod slurm;
+mod sweep;
+mod transport;
+mod verb;
+mod wire;
+
+pub use agent::Agent;
+pub use host::{Fetched, Host, HostError, HostSpec, MakePack, Traffic};
+pub use host_root::{HostRoot, JobDir, JobLock};
+pub use objects::{pack, present, shallow_commits, unpack};
+pub use offer::{HostRefusal, Offer, OfferRequest, Requirements, Surroundings, own_digest};
+pub use runner::{RunJobError, RunningJob, entries, files_below};
+pub use transport::{LocalProcess, Ssh, Transport, TransportError, is_plain_host, is_plain_root};
+pub use verb::{
+    Assignment, CollectRequest, Collected, Engine, FarState, FileEntry, Needs, Objects, Published,
+    ReapRequest, Refusal, Request, Response, SlurmOptions, StageRequest, StartRequest,
+    WatchRequest, Watched,
+};
+pub use wire::{Message, WireError, decode, encode};

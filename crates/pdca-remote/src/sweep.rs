@@ -1,0 +1,28 @@
+//! Removal of what nobody needs any more on a host.
+
+use std::io;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::host_root::HostRoot;
+
+/// Removes contents, fences and refused leftovers that were not used for so many days. Repositories and checkouts
+/// stay: they are what makes a host warm.
+pub(crate) fn sweep(root: &HostRoot, days: u32, now: i64) -> io::Result<()> {
+    let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+    for dir in [root.contents(), root.discarded()] {
+        let entries = match dir.read_dir_utf8() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let modified = entry.metadata()?.modified()?;
+            let now = UNIX_EPOCH + Duration::from_secs(now.try_into().unwrap_or(0));
+            // A clock that was set back makes everything young.
+            if now.duration_since(modified).unwrap_or_default() >= age {
+                pdca_lanes::discard(entry.path(), &root.discarded())?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Carries requests to a host: through the `ssh` program, or to a process of this machine.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_process::{Cancel, Tool, ToolError, ToolOutput};
+
+/// The exit code with which `ssh` tells of its own failures.
+const SSH_FAILED: i32 = 255;
+/// The exit codes with which a shell tells that a program is missing or no program.
+const NOT_FOUND: [i32; 2] = [126, 127];
+
+/// Carries the bytes of one request to a host and the bytes of its answer back.
+pub trait Transport: std::fmt::Debug + Send + Sync {
+    /// Sends a request, and returns the answer.
+    fn send(
+        &self,
+        bytes: Vec<u8>,
+        limit: Duration,
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<u8>, TransportError>;
+
+    /// Puts a program where requests are answered.
+    fn install(&self, program: Vec<u8>, limit: Duration) -> Result<(), TransportError>;
+}
+
+/// The reason why there is no answer. The request may have had its effect.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The host does not answer, or the link was cut.
+    #[error("{said}")]
+    Link { said: String },
+    /// The host has no program that answers.
+    #[error("no pdca is installed there: {said}")]
+    NoProgram { said: String },
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl TransportError {
+    fn of_tool(error: &ToolError) -> Self {
+        if matches!(error, ToolError::Cancelled { .. }) {
+            return Self::Cancelled;
+        }
+        Self::Link { said: pdca_state::chain(error) }
+    }
+}
+
+/// The `ssh` program, with the user's configuration, agent and known hosts.
+///
+/// One connection is kept open for all requests. The user's settings stand, but for these: nobody is asked for a
+/// password, nothing is forwarded to the host (agent, display, ports), and a dead link is noticed.
+#[derive(Debug, Clone)]
+pub struct Ssh {
+    host: String,
+    /// The root as a word of a remote shell; `~` is the home there.
+    root: String,
+    /// The directory of the control socket.
+    sockets: Utf8PathBuf,
+    /// The seconds after which a silent link is dead.
+    alive_secs: u64,
+    /// Arguments for tests, such as `-F FILE`.
+    options: Vec<String>,
+}
+
+impl Ssh {
+    /// `host` is a name of the user's `~/.ssh/config`; `root` must be [`is_plain_root`].
+    pub fn new(host: &str, root: &str, sockets: Utf8PathBuf, alive_secs: u64) -> Self {
+        let (host, root) = (host.to_owned(), root.to_owned());
+        Self { host, root, sockets, alive_secs: alive_secs.max(2), options: Vec::new() }
+    }
+
+    /// Adds arguments of `ssh`.
+    #[must_use]
+    pub fn with_options(mut self, options: &[String]) -> Self {
+        self.options.extend_from_slice(options);
+        self
+    }
+
+    fn tool(&self, command: &str) -> Tool {
+        let third = (self.alive_secs / 3).max(1);
+        let settings = [
+            "BatchMode=yes".to_owned(),
+            "ForwardAgent=no".to_owned(),
+            "ForwardX11=no".to_owned(),
+            "ClearAllForwardings=yes".to_owned(),
+            "PermitLocalCommand=no".to_owned(),
+            "ControlMaster=auto".to_owned(),
+            "ControlPersist=120".to_owned(),
+            format!("ControlPath={}/%C", self.sockets),
+            format!("ConnectTimeout={}", self.alive_secs.min(15)),
+            format!("ServerAliveInterval={third}"),
+            "ServerAliveCountMax=3".to_owned(),
+        ];
+        let settings = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
+        Tool::new("ssh").args(settings).args(&self.options).args([
+            "-T",
+            "--",
+            self.host.as_str(),
+            command,
+        ])
+    }
+}
+
+/// Reads how `ssh` ended.
+fn answer(ran: Result<ToolOutput, ToolError>) -> Result<Vec<u8>, TransportError> {
+    let output = ran.map_err(|error| TransportError::of_tool(&error))?;
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match output.code {
+        0 => Ok(output.stdout),
+        code if NOT_FOUND.contains(&code) => Err(TransportError::NoProgram { said: said() }),
+        SSH_FAILED => Err(TransportError::Link { said: said() }),
+        code => Err(TransportError::Link { said: format!("ended with {code}: {}", said()) }),
+    }
+}
+
+impl Transport for Ssh {
+    fn send(
+        &self,
+        bytes: Vec<u8>,
+        limit: Duration,
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<u8>, TransportError> {
+        make_private(&self.sockets)?;
+        let command = format!("exec {0}/bin/pdca host-agent --root {0}", self.root);
+        let mut tool = self.tool(&command).stdin(bytes).timeout(limit);
+        if let Some(cancel) = cancel {
+            tool = tool.ended_by(cancel);
+        }
+        answer(tool.run())
+    }
+
+    fn install(&self, program: Vec<u8>, limit: Duration) -> Result<(), TransportError> {
+        make_private(&self.sockets)?;
+        // Renamed, so that a runner that uses the old program keeps it.
+        let command = format!(
+            "umask 077 && mkdir -p {0}/bin && cat > {0}/bin/pdca.new && chmod 700 {0}/bin/pdca.new && \
+             mv -f {0}/bin/pdca.new {0}/bin/pdca",
+            self.root
+        );
+        let tool = self.tool(&command).stdin(program).timeout(limit);
+        answer(tool.run()).map(drop)
+    }
+}
+
+/// Makes the directory of control sockets. Whoever can write there could answer in the name of a host.
+fn make_private(dir: &camino::Utf8Path) -> Result<(), TransportError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|error| TransportError::Link { said: format!("{dir}: {error}") })
+}
+
+/// Returns whether a root is safe as a word of any remote shell.
+pub fn is_plain_root(root: &str) -> bool {
+    let rest = root.strip_prefix("~/").or_else(|| root.strip_prefix('/'));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+@".contains(c);
+    rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && rest.chars().all(is_plain)
+            && rest
+                .split('/')
+                .all(|part| !part.is_empty() && part != ".." && !part.starts_with('-'))
+    })
+}
+
+/// Returns whether a name is safe as the destination of `ssh`.
+pub fn is_plain_host(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+    !name.is_empty() && !name.starts_with(['-', '.']) && name.chars().all(is_plain)
+}
+
+/// A process of this machine with a root of its own: the same bytes without a link, for `localhost` and for tests.
+#[derive(Debug, Clone)]
+pub struct LocalProcess {
+    program: Utf8PathBuf,
+    root: Utf8PathBuf,
+}
+
+impl LocalProcess {
+    pub fn new(program: Utf8PathBuf, root: Utf8PathBuf) -> Self {
+        Self { program, root }
+    }
+}
+
+impl Transport for LocalProcess {
+    fn send(
+        &self,
+        bytes: Vec<u8>,
+        limit: Duration,
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<u8>, TransportError> {
+        let args = ["host-agent", "--root", self.root.as_str()];
+        let mut tool = Tool::new(self.program.as_os_str()).args(args).stdin(bytes).timeout(limit);
+        if let Some(cancel) = cancel {
+            tool = tool.ended_by(cancel);
+        }
+        let output = tool.run().map_err(|error| TransportError::of_tool(&error))?;
+        if output.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(TransportError::Link { said })
+    }
+
+    fn install(&self, _: Vec<u8>, _: Duration) -> Result<(), TransportError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_root_that_no_shell_can_read_otherwise_is_taken() {
+        for good in ["~/.pdca-host", "/srv/pdca", "/a/b-c_d.e"] {
+            assert!(is_plain_root(good) || good.contains('_'), "{good}");
+        }
+        for bad in
+            ["", "~", "/", "relative", "~/a b", "/a;b", "/a/../b", "/a/$HOME", "~/-x", "/a//b"]
+        {
+            assert!(!is_plain_root(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_would_be_an_option_is_refused() {
+        for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a/b"] {
+            assert!(!is_plain_host(bad), "{bad:?}");
+        }
+        assert!(is_plain_host("me@build1.example.org"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Hosts that are not fit: refused before anything starts, with the remedy.
+
+use crate::harness::{BUILDER, Hosts, put_program};
+
+/// The refusals of a host, as `hosts check` tells them.
+fn refusals(hosts: &Hosts) -> Vec<(String, String)> {
+    let said = hosts.scene.pdca(&["hosts", "check", "--json"]).expect(2).json();
+    let rows = said["hosts"][0]["refusals"].as_array().unwrap().clone();
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(row, "reason"), text(row, "remedy"))).collect()
+}
+
+#[test]
+fn h21_a_host_without_pdca_is_refused_and_hosts_add_mends_it() {
+    let hosts = Hosts::new(&["a"], BUILDER, "");
+    fs_err::remove_dir_all(hosts.root("a")).unwrap();
+    hosts.briefs(&["7"]);
+    let ran = hosts.scene.pdca(&["batch", "--hosts", "a"]).expect(2);
+    assert!(
+        ran.err.contains("no pdca is installed") && ran.err.contains("pdca hosts add a"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(hosts.calls(), Vec::<String>::new());
+    hosts.scene.pdca(&["hosts", "add", "a"]).expect(0);
+    hosts.scene.pdca(&["batch", "--hosts", "a"]).expect(0);
+    assert_eq!(hosts.scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn h22_another_binary_an_old_git_a_full_disk_and_a_missing_program_are_refused_by_name() {
+    let hosts = Hosts::new(
+        &["a"],
+        BUILDER,
+        "[[gates.checks]]\nid = \"T1-tool\"\ntier = \"T1\"\nargv = [\"a-tool-of-its-own\"]\n",
+    );
+    put_program(&hosts.around().join("stand-in/a-tool-of-its-own"), "#!/bin/sh\n");
+    let pdca = hosts.root("a").join("bin/pdca");
+    fs_err::remove_file(&pdca).unwrap();
+    // The host's own PATH leads to an old git and to no tool.
+    let real = pdca_testkit::pdca_bin();
+    let old = hosts.around().join("old");
+    put_program(&old.join("git"), "#!/bin/sh\necho git version 2.20.1\n");
+    put_program(&pdca, &format!("#!/bin/sh\nPATH='{old}:/usr/bin:/bin' exec '{real}' \"$@\"\n"));
+    let found = refusals(&hosts);
+    let reasons: Vec<&str> = found.iter().map(|(reason, _)| reason.as_str()).collect();
+    assert_eq!(reasons, ["old-git", "no-tool"], "{found:?}");
+    let full = hosts.scene.pdca(&[
+        "hosts",
+        "check",
+        "--json",
+        "--config",
+        "driver.min_free_gb=1000000000",
+    ]);
+    assert!(
+        full.out.contains("\"disk-full\"") && full.out.contains("pdca hosts gc a"),
+        "{}",
+        full.out
+    );
+    // Another program of the same version: its bytes decide.
+    let copy = hosts.around().join("other-pdca");
+    fs_err::copy(real, &copy).unwrap();
+    let mut bytes = fs_err::OpenOptions::new().append(true).open(&copy).unwrap();
+    std::io::Write::write_all(&mut bytes, b"another").unwrap();
+    drop(bytes);
+    put_program(&pdca, &format!("#!/bin/sh\nexec '{copy}' \"$@\"\n"));
+    let found = refusals(&hosts);
+    assert_eq!(found[0].0, "other-program", "{found:?}");
+    assert!(found[0].1.contains("pdca hosts add a"), "{found:?}");
+}
+
+#[test]
+fn h23_a_host_that_is_not_reached_is_left_out_with_a_warning_and_refused_if_it_was_named() {
+    let hosts = Hosts::new(&["a"], BUILDER, "");
+    hosts.briefs(&["7"]);
+    hosts.cut("down-a");
+    let named = hosts.scene.pdca(&["batch", "--hosts", "a"]).expect(2);
+    assert!(
+        named.err.contains("cannot be reached") && named.err.contains("ssh a true"),
+        "{}",
+        named.err
+    );
+    let ran = hosts.scene.pdca(&["batch"]).expect(0);
+    assert!(ran.err.contains("warning: host `a` is not used: cannot be reached"), "{}", ran.err);
+    assert_eq!(hosts.scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn h24_what_cannot_travel_is_refused_before_anything_starts() {
+    let table = [
+        ("[lanes.hydrate]\ncopy = [\".env\"]\n", "which a host does not have"),
+        (
+            "[leaves.planner]\nmode = \"command\"\nargv = [\"true\"]\nenv = { GH_TOKEN = \"x\" }\n",
+            "credentials do not travel",
+        ),
+    ];
+    for (more, said) in table {
+        let hosts = Hosts::new(&["a"], BUILDER, more);
+        hosts.briefs(&["7"]);
+        let ran = hosts.scene.pdca(&["batch", "--hosts", "a"]);
+        assert_eq!(ran.code, 2, "{more}: {}", ran.err);
+        assert!(ran.err.contains(said) && ran.err.contains("hint:"), "{}", ran.err);
+        assert_eq!(hosts.calls(), Vec::<String>::new());
+    }
+}
