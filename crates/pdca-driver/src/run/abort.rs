@@ -71,7 +71,7 @@ impl Run {
             kept.extend(rescue.salvage(&work)?);
         }
         let mut journal = self.journal();
-        let mut records = super::leave_hosts(journal.state());
+        let mut records = super::hosts::leave_hosts(journal.state());
         for (bundle, work) in &journal.state().bundles {
             match work.status {
                 WorkstreamStatus::Running if work.is_on_host() => {
