@@ -245,3 +245,90 @@ fn a_planning_session_keeps_each_brief_by_itself() {
     assert!(scene.workspace.read("results/issue_3/brief.md").contains("issue 3"));
     assert_eq!(scene.calls().iter().filter(|call| call.starts_with("planner")).count(), 1);
 }
+
+#[test]
+fn without_a_sign_off_leaf_the_person_decides_in_the_review_and_the_flow_goes_on() {
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, CONFIG);
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+    for id in ["7", "8"] {
+        scene.brief(id, &[("Touches", &format!("file-{id}.txt"))]);
+    }
+    // Accept it, tick what is asked every time, record at once.
+    let replies = [("? keys\r\n", "a"), ("n leaves it\r\n", "y"), ("undoes the last\r\n", "\n")];
+    let replies = replies.map(|(to, with)| Reply { to, with }).to_vec();
+    let mut pty = scene.script_at_terminal(&[], "exec $PDCA flow", replies);
+    assert_eq!(pty.wait(), 0, "{}", pty.shown());
+    assert_eq!((scene.state("7"), scene.state("8")), ("COMPLETE".into(), "COMPLETE".into()));
+    let landed = scene.repo.git(&["log", "--format=%s", "main"]);
+    assert_eq!(landed.lines().count(), 3, "{landed}");
+}
+
+// holds: S000-36
+#[test]
+fn a_flow_whose_plan_cannot_be_carried_out_is_refused_before_anything_is_built() {
+    let scene = scene("");
+    scene.brief("1", &[("Depends on", "2")]);
+    scene.brief("2", &[("Depends on", "1")]);
+    scene.brief("3", &[("Depends on", "99")]);
+    let ran = scene.pdca(&["flow"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    for told in ["1 depends on 2", "2 depends on 1", "3 depends on 99, which does not exist"] {
+        assert!(ran.err.contains(told), "{told} is missing:\n{}", ran.err);
+    }
+    assert_eq!(scene.calls(), [""; 0]);
+}
+
+#[test]
+fn each_step_of_a_flow_is_an_event_that_can_be_replayed() {
+    let scene = scene("");
+    let line = "exec $PDCA flow --from-csv export.csv --limit 2 --character hygiene --act --events all.jsonl";
+    let mut pty = scene.script_at_terminal(&[], line, agreeing());
+    assert_eq!(pty.wait(), 0, "{}", pty.shown());
+    let flows: Vec<String> = fs_err::read_dir(scene.workspace.path().join(".pdca/flows"))
+        .expect("there is a log")
+        .map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned())
+        .collect();
+    let [flow] = &flows[..] else { panic!("{flows:?}") };
+    let said = scene.pdca(&["replay", flow]).expect(0).out;
+    for step in
+        ["drafting", "planning session", "batch", "sign-off session", "integration", "look back"]
+    {
+        for word in ["begins", "ended"] {
+            assert!(said.contains(&format!("{step} {word}")), "{step} {word} is missing:\n{said}");
+        }
+    }
+    assert!(said.contains("planning session begins: 1, 2"), "{said}");
+    let raw = scene.pdca(&["replay", flow, "--raw"]).expect(0).out;
+    let events: Vec<serde_json::Value> =
+        raw.lines().map(|line| serde_json::from_str(line).expect("it is an event")).collect();
+    let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert_eq!(count("flow_began"), count("flow_ended"));
+    assert!(events.windows(2).all(|two| two[0]["seq"].as_u64() < two[1]["seq"].as_u64()));
+    // `--events` has them beside those of the batches.
+    let all = scene.workspace.read("all.jsonl");
+    assert!(all.contains("\"flow_began\"") && all.contains("\"gate_ended\""), "{all}");
+}
+
+#[test]
+fn a_batch_and_an_integration_tell_of_their_end_too() {
+    let told = "[notify]\ncmd = 'cat >> told'\n";
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, &format!("{CONFIG}{told}"));
+    let kinds = |scene: &Scene| -> Vec<String> {
+        let path = scene.workspace.path().join("told");
+        let text = fs_err::read_to_string(&path).unwrap_or_default();
+        drop(fs_err::remove_file(path));
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("it is JSON"));
+        lines.map(|one: serde_json::Value| format!("{} {}", one["kind"], one["ids"])).collect()
+    };
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+    scene.brief("7", &[]);
+    scene.pdca(&["batch", "--dry-run"]).expect(0);
+    assert_eq!(kinds(&scene), [""; 0]);
+    scene.pdca(&["batch"]).expect(0);
+    assert_eq!(kinds(&scene), ["\"needs-you\" [\"7\"]", "\"run-ended\" []"]);
+    scene.accept("7");
+    scene.pdca(&["integrate"]).expect(0);
+    assert_eq!(kinds(&scene), ["\"run-ended\" []"]);
+    scene.pdca(&["integrate"]).expect(4);
+    assert_eq!(kinds(&scene), [""; 0], "nothing to do is no news");
+}

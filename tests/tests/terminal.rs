@@ -114,7 +114,7 @@ fn a_killed_driver_leaves_the_terminal_as_it_was() {
     pty.wait_for("in front");
     let driver = scene.processes().iter().any(|line| line.contains("new 36 --plan"));
     assert!(driver, "{:?}", scene.processes());
-    kill_driver(&scene);
+    kill_driver(&scene, "new 36");
     pty.wait_for("code 137");
     pty.wait_for("back again");
     pty.type_text("typed\n");
@@ -124,16 +124,52 @@ fn a_killed_driver_leaves_the_terminal_as_it_was() {
     scene.wait_until("nobody is left", |scene| scene.processes().is_empty());
 }
 
+#[test]
+fn a_flow_that_panics_or_is_killed_in_a_session_gives_the_terminal_back() {
+    let draft = |scene: &Scene| {
+        // A session has no id to give.
+        let config = scene.workspace.read("pdca.toml").replace("{id}", "session");
+        scene.workspace.write("pdca.toml", config);
+        scene.workspace.write("results/issue_36/brief.md", "- **Slug:** <later>\n");
+    };
+    let back = "until test $(front) = $(mine); do sleep 0.02; done; echo 'back again'";
+    let panicked = scene(&format!("{SPOIL}\nsleep 1000"));
+    draft(&panicked);
+    let line = format!("{WHOSE}$PDCA flow; echo \"code $?\"; {back}{AFTER}");
+    let faults = [("PDCA_PANIC_AT", ">leaf-started")];
+    let mut pty = panicked.script_at_terminal(&faults, &line, Vec::new());
+    pty.wait_for("back again");
+    assert_eq!(pty.wait(), 0, "{}", pty.shown());
+    assert!(pty.shown().contains("asked for by PDCA_PANIC_AT"), "{}", pty.shown());
+    assert!(!pty.shown().contains("code 0"), "{}", pty.shown());
+    assert_eq!(settings_after(&panicked), pty.settings_before());
+    panicked.wait_until("nobody is left", |scene| scene.processes().is_empty());
+
+    let killed = scene(&format!("{SPOIL}\nsleep 1000"));
+    draft(&killed);
+    let line = format!("{WHOSE}$PDCA flow < /dev/tty & wait $!; echo \"code $?\"; {back}{AFTER}");
+    let mut pty = killed.script_at_terminal(&[], &line, Vec::new());
+    pty.wait_for("in front");
+    kill_driver(&killed, "flow");
+    pty.wait_for("code 137");
+    pty.wait_for("back again");
+    pty.wait();
+    assert_eq!(settings_after(&killed), pty.settings_before());
+    killed.wait_until("nobody is left", |scene| scene.processes().is_empty());
+}
+
 /// Kills the process of the scene that has this command line.
-fn kill_driver(scene: &Scene) {
+fn kill_driver(scene: &Scene, line: &str) {
     let here = scene.workspace.around().to_string();
     for entry in fs_err::read_dir("/proc").expect("there is a process table").flatten() {
         let read = |file: &str| fs_err::read(entry.path().join(file)).unwrap_or_default();
         let is_ours = String::from_utf8_lossy(&read("environ")).contains(&here);
-        let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        let said = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.parse().ok());
-        if let Some(pid) = pid.filter(|_| is_ours && line.contains("pdca-with-faults new 36")) {
+        if let Some(pid) =
+            pid.filter(|_| is_ours && said.contains(&format!("pdca-with-faults {line}")))
+        {
             let pid = rustix::process::Pid::from_raw(pid).expect("a process has an id");
             rustix::process::kill_process(pid, Signal::KILL).expect("it is ours");
         }

@@ -197,6 +197,8 @@ fn said(kind: &EventKind) -> Option<String> {
         | EventKind::LeafRecorded { .. }
         | EventKind::Alive { .. }
         | EventKind::Integration { .. }
+        | EventKind::FlowBegan { .. }
+        | EventKind::FlowEnded { .. }
         | EventKind::Halted { .. } => return None,
     })
 }

@@ -59,6 +59,7 @@ use std::io::Write;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pdca_events::WarningCode;
+use pdca_front::notify;
 
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -255,7 +256,11 @@ pub(crate) fn dispatch(
     if line.command.as_ref().is_none_or(Command::needs_workspace) {
         tell_warnings(cx, err)?;
     }
-    perform(line, cx, out, err)
+    let ended = perform(line, cx, out, err);
+    if let Some(what) = line.command.as_ref().and_then(Command::notifies) {
+        notify::tell_end(cx, what, &ended, err)?;
+    }
+    ended
 }
 
 /// Returns whether there is a command of this name.
@@ -396,6 +401,19 @@ impl Line {
 }
 
 impl Command {
+    /// Returns what to call the work of a command that `[notify]` tells the end of; a flow tells of itself.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "two of many work without a person for long"
+    )]
+    fn notifies(&self) -> Option<&'static str> {
+        match self {
+            Self::Batch(_) => Some("the batch"),
+            Self::Integrate(args) => args.works().then_some("the integration"),
+            _ => None,
+        }
+    }
+
     /// Returns whether the command needs a workspace with a valid configuration.
     fn needs_workspace(&self) -> bool {
         match self {

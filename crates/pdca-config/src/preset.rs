@@ -32,11 +32,12 @@ pub(super) fn expand(merged: &mut Table) -> Expanded {
             expand_leaf(leaf, Role::Builder, &path, &mut expanded);
         }
     }
-    let advisers = leaves.get_mut("advisory").and_then(Value::as_array_mut);
-    for (place, adviser) in advisers.into_iter().flatten().enumerate() {
-        if let Value::Table(leaf) = adviser {
-            let path = format!("leaves.advisory[{place}]");
-            expand_leaf(leaf, Role::Adviser, &path, &mut expanded);
+    for spec in &ROLES {
+        let listed = spec.list.and_then(|list| leaves.get_mut(list)).and_then(Value::as_array_mut);
+        for (place, leaf) in listed.into_iter().flatten().enumerate() {
+            if let Value::Table(leaf) = leaf {
+                expand_leaf(leaf, spec.role, &spec.table(place), &mut expanded);
+            }
         }
     }
     expanded

@@ -145,9 +145,7 @@ fn leaf_hint(flaw: &ConfigFlaw) -> &'static str {
         ConfigFlaw::PriceWithoutTokens => {
             "write `cost_per_call = 0.30` in its place, or set the `protocol` of the agent"
         }
-        ConfigFlaw::AdviserName | ConfigFlaw::AdviserTwice => {
-            "give each [[leaves.advisory]] its own `id`"
-        }
+        ConfigFlaw::AdviserName | ConfigFlaw::AdviserTwice => "give each adviser its own `id`",
         ConfigFlaw::NameWithoutAdviser => "remove the `id`",
         ConfigFlaw::PromptOnTerminal => "remove `prompt_via`, or use \"file\"",
         ConfigFlaw::Unattended(_) => "remove `interactive`",

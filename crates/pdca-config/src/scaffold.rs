@@ -8,7 +8,7 @@ mod instructions;
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_leaves::{ROLES, Role};
+use pdca_leaves::ROLES;
 use pdca_state::files;
 
 pub use agents::{AgentPair, Chosen, parse_builder, parse_reviewer};
@@ -233,7 +233,7 @@ fn cache_text(caches: &[&str]) -> String {
 
 /// Lists the roles that have a table of their own.
 fn roles_text() -> String {
-    let single = ROLES.iter().filter(|spec| spec.role != Role::Adviser);
+    let single = ROLES.iter().filter(|spec| spec.list.is_none());
     single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 

@@ -104,6 +104,7 @@ pub fn new(
         return plan(&bundle, cx, true, carried, err);
     }
     let state = if args.from_brief.is_none() { edited(cx, &bundle)? } else { BriefState::Template };
+    advise(&bundle, cx, err)?;
     let report = NewReport::of(cx, &bundle, state);
     Ok(Response::done(NewReport { written: true, carried, ..report }))
 }
@@ -182,6 +183,20 @@ impl Report for NewReport {
         }
         Ok(())
     }
+}
+
+/// Asks the advisers on briefs, if the brief is complete. What they say blocks nothing.
+fn advise(bundle: &Bundle, cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+    let workspace = cx.workspace()?;
+    if workspace.config.leaves.plan_advisory.is_empty() || bundle.load()?.authored_brief().is_none()
+    {
+        return Ok(());
+    }
+    let site = session::driver_config(cx)?;
+    let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let ask = |driver: &pdca_driver::Driver<'_>| pdca_driver::advise_on_brief(driver, bundle);
+    let advised = session::work(cx, &site, None, err, ask)?;
+    advised.map_err(|error| session::explain(bundle, error))
 }
 
 /// Runs the planner on the brief.

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8Path;
-use pdca_events::{RecordedCall, WarningCode};
+use pdca_events::WarningCode;
 use pdca_leaves::{
-    BoxError, Call, CallHeader, Called, LeafConfig, Mode, ROLES, Trace, begin_call, forget_call,
-    tries_of, try_dir,
+    BoxError, Call, CallHeader, LeafConfig, Mode, ROLES, Trace, begin_call, forget_call, tries_of,
+    try_dir,
 };
 use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
 
@@ -126,7 +126,7 @@ pub fn cost_since(config: &WorkspaceConfig, since: i64, but: &BTreeSet<String>) 
         let is_left_out = call.record.run.as_ref().is_some_and(|run| but.contains(run));
         let role = ROLES.iter().find(|spec| spec.name == call.record.role);
         // A person who sits at the terminal pays with open eyes.
-        let is_unattended = role.is_some_and(|spec| spec.called == Called::InEveryCycle);
+        let is_unattended = role.is_some_and(|spec| spec.called.is_unattended());
         call.record.began >= since && is_unattended && !is_left_out
     };
     let sum = |calls: Vec<pdca_state::KeptCall>| {
@@ -144,15 +144,10 @@ pub fn leaves_without_cost(config: &WorkspaceConfig) -> Vec<(String, &LeafConfig
         return Vec::new();
     }
     let is_silent = |leaf: &LeafConfig| leaf.mode == Mode::Command && !leaf.tells_cost();
-    let single = config.leaves.all().filter(|(spec, _, _)| spec.called == Called::InEveryCycle);
-    let mut advisers = 0_usize;
-    let named = single.map(|(_, name, leaf)| {
-        if leaf.id.is_none() {
-            return (format!("leaves.{name}"), leaf);
-        }
-        advisers += 1;
-        (format!("leaves.advisory[{}]", advisers - 1), leaf)
-    });
+    let single = ROLES.iter().filter_map(|spec| Some((spec, 0, config.leaves.of(spec.role)?)));
+    let all = single.chain(config.leaves.all_listed());
+    let unattended = all.filter(|(spec, _, _)| spec.called.is_unattended());
+    let named = unattended.map(|(spec, place, leaf)| (spec.table(place), leaf));
     let variants = config.leaves.variants();
     let variants = variants.map(|(name, leaf)| (format!("leaves.{name}"), leaf));
     named.chain(variants).filter(|(_, leaf)| is_silent(leaf)).collect()
@@ -176,6 +171,18 @@ impl Driver<'_> {
         }
     }
 
+    /// Records the calls of a job about several bundles that came to an end.
+    pub(crate) fn keep_shared_calls(&self, bundles: &[Bundle], job: &Utf8Path) {
+        for dir in tries_of(job) {
+            if let (Err(error), Some(bundle)) =
+                (keep_shared_call(self, bundles, &dir), bundles.first())
+            {
+                let text = format!("the record of a call cannot be kept: {}", chain(&*error));
+                self.warn(bundle, WarningCode::NotStored, text);
+            }
+        }
+    }
+
     /// Records the calls of a job that came to an end.
     pub(crate) fn keep_calls(&self, bundle: &Bundle, job: &Utf8Path) {
         for dir in tries_of(job) {
@@ -192,32 +199,37 @@ fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), Box
     let Some(trace) = Trace::load(dir)? else { return Ok(()) };
     if !trace.is_void() {
         let (record, transcript) = trace.record(cx.config.leaves.transcript_bytes());
-        let keep = || bundle.calls().keep(&record, transcript.as_deref());
-        let kept = || cx.effects.perform("call-kept", keep);
-        cx.config.meter.keep(&record, kept)?;
-        cx.tell(bundle, EventKind::LeafRecorded { facts: Box::new(facts(record)) });
+        keep_record(cx, bundle, record, transcript.as_deref())?;
     }
     Ok(forget_call(dir)?)
 }
 
-fn facts(record: CallRecord) -> RecordedCall {
-    RecordedCall {
-        call: record.call,
-        number: record.number,
-        role: record.role,
-        leaf: record.leaf,
-        tried: record.tried,
-        ending: record.ending,
-        interrupted: record.interrupted,
-        duration_ms: record.duration_ms,
-        agent: record.agent,
-        model: record.model,
-        session: record.session,
-        tool_calls: record.tool_calls,
-        usage: record.usage,
-        cost: record.cost,
-        cost_basis: record.cost_basis,
+/// Records a call that was about several bundles in each of them, with its part of the cost.
+fn keep_shared_call(cx: &Driver<'_>, bundles: &[Bundle], dir: &Utf8Path) -> Result<(), BoxError> {
+    let Some(trace) = Trace::load(dir)? else { return Ok(()) };
+    let (record, transcript) = trace.record(cx.config.leaves.transcript_bytes());
+    let of = u32::try_from(bundles.len()).unwrap_or(u32::MAX);
+    for (place, bundle) in (0..of).zip(bundles).filter(|_| !trace.is_void()) {
+        let number = next_number(bundle);
+        let name = CallRecord::transcript_name(number, &record.leaf);
+        let transcript_name = record.transcript.as_ref().map(|_| name);
+        let part = CallRecord { number, transcript: transcript_name, ..record.part(place, of) };
+        keep_record(cx, bundle, part, transcript.as_deref())?;
     }
+    Ok(forget_call(dir)?)
+}
+
+fn keep_record(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    record: CallRecord,
+    transcript: Option<&[u8]>,
+) -> Result<(), BoxError> {
+    let keep = || bundle.calls().keep(&record, transcript);
+    let kept = || cx.effects.perform("call-kept", keep);
+    cx.config.meter.keep(&record, kept)?;
+    cx.tell(bundle, EventKind::recorded(record));
+    Ok(())
 }
 
 /// The calls of one leaf, as they begin and end.
@@ -253,35 +265,68 @@ impl<'a> CallLog<'a> {
     pub(crate) fn begin(&self, tried: u32) -> io::Result<()> {
         let Self { cx, bundle, request } = self;
         cx.keep_calls(bundle, request.job);
-        let dir = try_dir(request.job, tried);
-        let calls = bundle.calls().all().unwrap_or_default();
-        let newest = bundle.attempts().newest().unwrap_or(1);
-        let number = calls.iter().filter(|call| call.attempt == newest).count();
-        let config = request.config;
-        let role = request.inputs.role().as_str().to_owned();
-        let agent = request.agent();
-        let began = (cx.config.clock)();
-        let header = CallHeader {
-            call: name_of_call(cx, began, &dir),
-            number: u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1),
-            leaf: config.id.clone().unwrap_or_else(|| role.clone()),
-            role,
-            tried,
-            run: Some(cx.config.run.clone()),
-            began,
-            agent: (!agent.is_empty()).then(|| agent.to_owned()),
-            protocol: config.protocol,
-            model: request.model().map(str::to_owned),
-            price: config.price,
-            cost_per_call: config.cost_per_call.map(|dollars| dollars.0),
-        };
-        cx.effects.perform("call-begun", || begin_call(&dir, &header))
+        begin(cx, request, tried, next_number(bundle))
     }
 
     /// Records the tries that have ended.
     pub(crate) fn keep(&self) {
         self.cx.keep_calls(self.bundle, self.request.job);
     }
+}
+
+/// The calls of a leaf that is about several bundles, as they begin and end.
+pub(crate) struct SharedCalls<'a> {
+    cx: &'a Driver<'a>,
+    bundles: &'a [Bundle],
+    request: Call<'a>,
+}
+
+impl<'a> SharedCalls<'a> {
+    pub(crate) fn new(cx: &'a Driver<'a>, bundles: &'a [Bundle], request: &Call<'a>) -> Self {
+        Self { cx, bundles, request: *request }
+    }
+
+    /// Announces a try.
+    pub(crate) fn begin(&self, tried: u32) -> io::Result<()> {
+        // Each bundle has a number of its own, which is known when the record is made.
+        begin(self.cx, &self.request, tried, 1)
+    }
+
+    /// Records the tries that have ended.
+    pub(crate) fn keep(&self) {
+        self.cx.keep_shared_calls(self.bundles, self.request.job);
+    }
+}
+
+fn begin(cx: &Driver<'_>, request: &Call<'_>, tried: u32, number: u32) -> io::Result<()> {
+    let dir = try_dir(request.job, tried);
+    let config = request.config;
+    let role = request.inputs.role().as_str().to_owned();
+    let agent = request.agent();
+    let began = (cx.config.clock)();
+    let header = CallHeader {
+        call: name_of_call(cx, began, &dir),
+        number,
+        leaf: config.id.clone().unwrap_or_else(|| role.clone()),
+        role,
+        tried,
+        run: Some(cx.config.run.clone()),
+        began,
+        agent: (!agent.is_empty()).then(|| agent.to_owned()),
+        protocol: config.protocol,
+        model: request.model().map(str::to_owned),
+        price: config.price,
+        cost_per_call: config.cost_per_call.map(|dollars| dollars.0),
+    };
+    cx.effects.perform("call-begun", || begin_call(&dir, &header))
+}
+
+/// Returns the place of the next call among those of the attempt, from 1.
+fn next_number(bundle: &Bundle) -> u32 {
+    let calls = bundle.calls().all().unwrap_or_default();
+    let newest = bundle.attempts().newest().unwrap_or(1);
+    let number = calls.iter().filter(|call| call.attempt == newest).count();
+    u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 /// Makes a name that no other call of the workspace has: a process counts its calls, and no two processes of a second

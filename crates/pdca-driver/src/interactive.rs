@@ -3,13 +3,15 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{
-    Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role, WallClock, call,
+    Call, CallFacts, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Output, Role,
+    WallClock, call,
 };
 use pdca_state::{Artifact, Bundle, Snapshot};
 
 use crate::attempt_notes::Resumption;
 use crate::gate_lines::gate_lines;
 use crate::leaf::Guarded;
+use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
 
 /// Runs the planner on the bundle's brief. The caller must hold the bundle.
@@ -22,6 +24,7 @@ pub fn plan(cx: &Driver<'_>, bundle: &Bundle) -> Result<bool, BeatError> {
         return Ok(false);
     }
     cx.publish(bundle, Artifact::Brief, brief)?;
+    advise_on_brief(cx, bundle)?;
     Ok(true)
 }
 
@@ -98,10 +101,20 @@ pub(crate) fn consult(
     bundle: &Bundle,
     role: Role,
 ) -> Result<LeafOutcome, BeatError> {
+    match cx.config.leaves.of(role) {
+        Some(config) => consult_leaf(cx, bundle, role, config),
+        None => Err(leaf_failure(role, bundle.dir(), LeafError::NoProgram { role })),
+    }
+}
+
+/// Like [`consult`], with a leaf of a role that several have.
+pub(crate) fn consult_leaf(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    role: Role,
+    config: &LeafConfig,
+) -> Result<LeafOutcome, BeatError> {
     let failed = |source: LeafError| leaf_failure(role, bundle.dir(), source);
-    let Some(config) = cx.config.leaves.of(role) else {
-        return Err(failed(LeafError::NoProgram { role }));
-    };
     let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
     let jobs = cx.config.jobs();
     let job = jobs.of(bundle.id()).join(role.as_str());

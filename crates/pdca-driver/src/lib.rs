@@ -69,6 +69,7 @@ mod check;
 mod drift;
 mod interactive;
 mod local_executor;
+mod plan_advice;
 mod plan_session;
 mod refold;
 mod review;
@@ -107,6 +108,7 @@ pub use locks::{AtWork, Errand, WorkspaceLocks};
 pub use pdca_exec::BandEnd;
 pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
 pub use pdca_lanes::{LaneCount, LaneCountError};
+pub use plan_advice::advise_on_brief;
 pub use plan_session::{
     BriefEnd, PlanSession, PlannedBrief, finish_plan_session, plan_session, refused_session,
 };

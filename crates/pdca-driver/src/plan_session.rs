@@ -4,23 +4,30 @@
 //!    not overwritten.
 //! 2. When the planner has ended, in whatever way, the record says so. A driver that dies from here on costs no second
 //!    session: the next one publishes the rest.
-//! 3. Each brief is published by itself. What cannot be taken is named and kept beside the session.
-//! 4. The session is removed. One that was cut short before step 2 may have half a sentence in a brief, so nothing of it is
-//!    published; the next session starts from it.
+//! 3. Each brief is published by itself. What cannot be taken is named and kept beside the session. Advisers on briefs are
+//!    asked about each that is complete; see [`advise_on_brief`].
+//! 4. The session is removed, or closed where it lies if the planner failed, since its error names files there. One that was
+//!    cut short before step 2 may have half a sentence in a brief, so nothing of it is published; the next session starts
+//!    from it.
+//!
+//! What the session cost is recorded in its bundles, each with its part.
 
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{
-    Call, CallFacts, Inputs, LeafError, LeafEvent, Mode, Role, WallClock, call, left_briefs,
+    BoxError, Call, CallFacts, Inputs, LeafError, LeafEvent, Mode, Role, WallClock, call,
+    left_briefs,
 };
 use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
+use crate::calls::SharedCalls;
 use crate::config::WorkspaceConfig;
 use crate::gate_lines::gate_lines;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::interactive::{leaf_failure, own_places};
+use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
 use pdca_events::EventKind;
 use pdca_journal::{Point, When};
@@ -66,6 +73,9 @@ struct SessionRecord {
     /// The digests of the briefs of the bundles when it began.
     given: BTreeMap<BundleId, String>,
     ended: bool,
+    /// Its briefs are published; it is kept to be read.
+    #[serde(default)]
+    closed: bool,
 }
 
 impl SessionRecord {
@@ -73,10 +83,10 @@ impl SessionRecord {
         job.join("session.json")
     }
 
-    /// Returns the record of a session that was left; one that cannot be read is none.
+    /// Returns the record of a session that was left; one that cannot be read, or that is closed, is none.
     fn load(job: &Utf8Path) -> Option<Self> {
         let bytes = files::read_bounded(Self::path(job), MAX_RECORD).ok().flatten()?;
-        serde_json::from_slice(&bytes).ok()
+        serde_json::from_slice(&bytes).ok().filter(|record: &Self| !record.closed)
     }
 
     fn store(&self, job: &Utf8Path) -> std::io::Result<()> {
@@ -104,8 +114,10 @@ pub fn finish_plan_session(cx: &Driver<'_>) -> Result<Vec<PlannedBrief>, BeatErr
             continue;
         };
         briefs.extend(publish(cx, &record, &job, std::slice::from_ref(id))?);
+        advise_on_brief(cx, &cx.config.dirs.bundles.bundle(id))?;
     }
-    close(cx, &job, &briefs)?;
+    keep_left_calls(cx, &job, &record);
+    close(cx, &job, record, &briefs, false)?;
     briefs.retain(|brief| brief.end != BriefEnd::Unchanged);
     Ok(briefs)
 }
@@ -129,6 +141,9 @@ pub fn plan_session(
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
         record.given.insert(bundle.id().clone(), sha256_hex(&brief));
     }
+    if let Some(before) = SessionRecord::load(&job) {
+        keep_left_calls(cx, &job, &before);
+    }
     let drafts = interrupted(&job, &record);
     let resumed = drafts.keys().cloned().collect();
     let mut inputs =
@@ -137,8 +152,7 @@ pub fn plan_session(
         let name = Utf8PathBuf::from(id.dir_name()).join(Artifact::Brief.file_name());
         inputs.replace(&name, draft);
     }
-    let jobs = cx.config.jobs();
-    jobs.remove(&job).map_err(BeatError::Own)?;
+    make_room(cx, &job).map_err(BeatError::Own)?;
     cx.effects.perform("plan-session", || record.store(&job)).map_err(BeatError::Own)?;
     for bundle in bundles {
         stand_guard(cx, bundle)?;
@@ -154,8 +168,22 @@ pub fn plan_session(
     cx.effects.perform("plan-ended", || record.store(&job)).map_err(BeatError::Own)?;
     let ids: Vec<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
     let briefs = publish(cx, &record, &job, &ids)?;
-    close(cx, &job, &briefs)?;
+    for bundle in bundles {
+        advise_on_brief(cx, bundle)?;
+    }
+    close(cx, &job, record, &briefs, answer.is_err())?;
     Ok(PlanSession { briefs, resumed, failure: answer.err().map(failed) })
+}
+
+/// Removes what an earlier session left; one that was closed to be read is kept under another name.
+fn make_room(cx: &Driver<'_>, job: &Utf8Path) -> std::io::Result<()> {
+    let jobs = cx.config.jobs();
+    if SessionRecord::load(job).is_none() && SessionRecord::path(job).exists() {
+        let aside = aside(cx.config);
+        jobs.remove(&aside)?;
+        return fs_err::rename(job, aside);
+    }
+    jobs.remove(job)
 }
 
 /// Calls the planner, and tells of each bundle that it is being planned.
@@ -186,8 +214,14 @@ fn converse(
             pdca_leaves::CallPaths { primary: primary.as_deref(), ..places },
         )
     };
+    let calls = SharedCalls::new(cx, bundles, &request);
+    let prepare = |tried: u32| -> Result<(), BoxError> { Ok(calls.begin(tried)?) };
+    let request = Call { prepare: Some(&prepare), ..request };
     let role = Role::Planner.as_str().to_owned();
     let mut tell = |event| {
+        if let LeafEvent::Ended { .. } = event {
+            calls.keep();
+        }
         if let LeafEvent::Started { .. } = event {
             cx.effects.announce(Point { name: "leaf-started", when: When::After });
         }
@@ -211,7 +245,17 @@ fn converse(
             cx.tell(bundle, kind.clone());
         }
     };
-    call(&request, &mut tell, cx.cancel).map(drop)
+    let answer = call(&request, &mut tell, cx.cancel).map(drop);
+    // One that was cancelled has no end that is told.
+    calls.keep();
+    answer
+}
+
+/// Records the calls of a session whose driver died.
+fn keep_left_calls(cx: &Driver<'_>, job: &Utf8Path, record: &SessionRecord) {
+    let bundles: Vec<Bundle> =
+        record.given.keys().map(|id| cx.config.dirs.bundles.bundle(id)).collect();
+    cx.keep_shared_calls(&bundles, job);
 }
 
 /// Returns the briefs that a session left which was cut short, where nobody changed the bundle since.
@@ -266,11 +310,20 @@ fn publish(
     Ok(briefs)
 }
 
-/// Removes the session; one with a brief that was refused is kept under another name.
-fn close(cx: &Driver<'_>, job: &Utf8Path, briefs: &[PlannedBrief]) -> Result<(), BeatError> {
+/// Removes the session; one with a brief that was refused is kept under another name, and one that failed where it is.
+fn close(
+    cx: &Driver<'_>,
+    job: &Utf8Path,
+    record: SessionRecord,
+    briefs: &[PlannedBrief],
+    has_failed: bool,
+) -> Result<(), BeatError> {
+    if has_failed {
+        return SessionRecord { closed: true, ..record }.store(job).map_err(BeatError::Own);
+    }
     let jobs = cx.config.jobs();
     if briefs.iter().any(|brief| matches!(brief.end, BriefEnd::Refused { .. })) {
-        let aside = refused_session(cx.config);
+        let aside = aside(cx.config);
         jobs.remove(&aside).map_err(BeatError::Own)?;
         return fs_err::rename(job, aside).map_err(BeatError::Own);
     }
@@ -279,5 +332,11 @@ fn close(cx: &Driver<'_>, job: &Utf8Path, briefs: &[PlannedBrief]) -> Result<(),
 
 /// Returns the directory that keeps the last session with a brief that was refused.
 pub fn refused_session(config: &WorkspaceConfig) -> Utf8PathBuf {
+    let job = job_dir(config);
+    // A session that also failed is where its error says.
+    if job.exists() { job } else { aside(config) }
+}
+
+fn aside(config: &WorkspaceConfig) -> Utf8PathBuf {
     config.dirs.private().join("plan.refused")
 }

@@ -18,6 +18,7 @@ mod gates;
 mod inputs;
 mod merge;
 mod messages;
+mod send;
 mod stack;
 mod unasked;
 
@@ -40,6 +41,7 @@ pub use dry_run::{PublishDryRun, Would, dry_run_publishing};
 
 use forge::Forge;
 use messages::Messages;
+use send::Sender;
 
 /// Settings and options of one publication.
 #[derive(Debug, Clone, Copy)]
@@ -336,7 +338,7 @@ pub fn publish_accepted(
         news.push(PublishStep::Gated);
     }
     stop_if_told(cx)?;
-    let done = forge.send(&mut inputs, &offer, &messages, request, &mut news)?;
+    let done = Sender { forge: &forge }.send(&mut inputs, &offer, &messages, request, &mut news)?;
     Ok(Published {
         id: bundle.id().clone(),
         key: inputs.key.to_string(),

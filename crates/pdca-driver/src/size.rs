@@ -14,11 +14,13 @@ pub struct CheckSettings {
     pub max_lines: u64,
     /// The changed files above which §6 asks whether to split; 0 disables the check.
     pub max_files: u64,
+    /// The KiB of the patch above which §6 asks whether to split; 0 disables the check.
+    pub max_kb: u64,
 }
 
 impl Default for CheckSettings {
     fn default() -> Self {
-        Self { max_lines: 1000, max_files: 50 }
+        Self { max_lines: 1000, max_files: 50, max_kb: 0 }
     }
 }
 
@@ -30,23 +32,23 @@ pub(crate) fn size_item(settings: CheckSettings, brief: &Brief, patch: &[u8]) ->
     let removed: u64 = changed.iter().map(|file| count(file.removed)).sum();
     let (found_lines, found_files) = (added + removed, count(changed.len()));
     let own = size_limit(brief);
-    let (lines, files, whose) = match own {
+    let (lines, files, kb, whose) = match own {
         Some(SizeLimit { lines, files }) => {
-            (lines.unwrap_or(0), files.unwrap_or(0), "the brief's `Size limit`")
+            (lines.unwrap_or(0), files.unwrap_or(0), 0, "the brief's `Size limit`")
         }
-        None => (settings.max_lines, settings.max_files, "[check] in pdca.toml"),
+        None => (settings.max_lines, settings.max_files, settings.max_kb, "[check] in pdca.toml"),
     };
-    let over = |found: u64, limit: u64| limit > 0 && found > limit;
-    if !over(found_lines, lines) && !over(found_files, files) {
+    let found_kb = count(patch.len()) / 1024;
+    let limits =
+        [(found_lines, lines, "lines"), (found_files, files, "files"), (found_kb, kb, "KiB")];
+    let set = limits.into_iter().filter(|(_, limit, _)| *limit > 0);
+    if !set.clone().any(|(found, limit, _)| found > limit) {
         return None;
     }
-    let limit: Vec<String> = [(lines, "lines"), (files, "files")]
-        .into_iter()
-        .filter(|(limit, _)| *limit > 0)
-        .map(|(limit, what)| format!("{limit} {what}"))
-        .collect();
+    let limit: Vec<String> = set.map(|(_, limit, what)| format!("{limit} {what}")).collect();
+    let weight = if kb > 0 { format!(", {found_kb} KiB") } else { String::new() };
     Some(format!(
-        "size: the change has {found_lines} lines in {found_files} files (+{added} −{removed}), and {whose} says {}; is it one change? `pdca split` makes several of a bundle",
+        "size: the change has {found_lines} lines in {found_files} files (+{added} −{removed}{weight}), and {whose} says {}; is it one change? `pdca split` makes several of a bundle",
         limit.join(" and "),
     ))
 }
@@ -67,19 +69,23 @@ mod tests {
 
     #[test]
     fn a_change_within_the_limits_asks_nothing() {
-        let settings = CheckSettings { max_lines: 10, max_files: 2 };
+        let settings = CheckSettings { max_lines: 10, max_files: 2, max_kb: 0 };
         let brief = Brief::parse("- **Slug:** s\n");
         let asks = |patch: &[u8]| size_item(settings, &brief, patch).is_some();
         assert!(!asks(&patch(2, 5)));
         assert!(asks(&patch(1, 11)));
         assert!(asks(&patch(3, 1)));
-        let off = CheckSettings { max_lines: 0, max_files: 0 };
+        let off = CheckSettings { max_lines: 0, max_files: 0, max_kb: 0 };
         assert_eq!(size_item(off, &brief, &patch(300, 300)), None);
+        let by_weight = CheckSettings { max_kb: 2, ..off };
+        let asked = size_item(by_weight, &brief, &patch(1, 2000)).unwrap();
+        assert!(asked.contains(", 5 KiB)") && asked.contains("says 2 KiB;"), "{asked}");
+        assert_eq!(size_item(by_weight, &brief, &patch(1, 600)), None);
     }
 
     #[test]
     fn the_brief_s_own_limit_counts_in_place_of_the_configured_one() {
-        let settings = CheckSettings { max_lines: 10, max_files: 2 };
+        let settings = CheckSettings { max_lines: 10, max_files: 2, max_kb: 0 };
         let item = |limit: &str, patch: &[u8]| {
             let brief = Brief::parse(&format!("- **Slug:** s\n- **Size limit:** {limit}\n"));
             size_item(settings, &brief, patch)

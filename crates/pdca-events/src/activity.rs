@@ -45,6 +45,8 @@ impl<'e> Activity<'e> {
             | EventKind::LeafRecorded { .. }
             | EventKind::Warning { .. }
             | EventKind::Integration { .. }
+            | EventKind::FlowBegan { .. }
+            | EventKind::FlowEnded { .. }
             | EventKind::Notice { .. } => Self::GoesOn,
         }
     }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_state::{BundleId, CostBasis, Money, Reentry, State, Usage};
+use pdca_state::{BundleId, CallRecord, Reentry, State};
 use serde::{Deserialize, Serialize};
 
+use crate::flow::FlowTask;
 use crate::warning::WarningCode;
 
 /// A fact. What a person reads is rendered from the fields; `text` is there where the words are the fact.
@@ -148,9 +149,9 @@ pub enum EventKind {
     },
     /// A call of a leaf is on record in the bundle. A driver that resumes may tell one again, under the same `call`.
     LeafRecorded {
-        /// The call.
+        /// The record, without its run: the event has it.
         #[serde(flatten)]
-        facts: Box<RecordedCall>,
+        facts: Box<CallRecord>,
     },
     /// The last sign of life of a child. Not stored in the log of a run.
     Alive {
@@ -174,6 +175,27 @@ pub enum EventKind {
         /// The facts; absent for what is only said, and where a newer version wrote it.
         #[serde(flatten)]
         step: Option<IntegrationStep>,
+    },
+    /// A step of a flow begins. Runs and integrations have events of their own.
+    FlowBegan {
+        /// The step.
+        task: FlowTask,
+        /// The bundles that it is about; none where it is about all that are due.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+    },
+    /// A step of a flow has ended.
+    FlowEnded {
+        /// The step.
+        task: FlowTask,
+        /// The bundles that it is about, as at its beginning.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The failure, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// The time it took, in milliseconds.
+        duration_ms: u64,
     },
     /// As a warning, but about the workspace: emitted for every bundle that meets it.
     Notice {
@@ -204,6 +226,12 @@ impl EventKind {
         Self::Integration { text: text.into(), step: None }
     }
 
+    /// A call that is on record.
+    pub fn recorded(record: CallRecord) -> Self {
+        // The event has a `run` of its own, and one line has no field twice.
+        Self::LeafRecorded { facts: Box::new(CallRecord { run: None, ..record }) }
+    }
+
     /// A finding that does not stop the bundle.
     pub fn warning(code: WarningCode, text: impl Into<String>) -> Self {
         Self::Warning { code, text: text.into() }
@@ -213,52 +241,6 @@ impl EventKind {
     pub fn notice(code: WarningCode, text: impl Into<String>) -> Self {
         Self::Notice { code, text: text.into(), repeated: false }
     }
-}
-
-/// One start of a leaf's program, as far as is known of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RecordedCall {
-    /// The name of the call, as in its record.
-    pub call: String,
-    /// Its place among the calls of the attempt, from 1.
-    pub number: u32,
-    /// The role.
-    pub role: String,
-    /// The role, or an adviser's id.
-    pub leaf: String,
-    /// Which try of the leaf it is, from 1.
-    #[serde(rename = "try")]
-    pub tried: u32,
-    /// The ending, in words.
-    pub ending: String,
-    /// Set if it was cut off by the end of its driver.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub interrupted: bool,
-    /// The time it took, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<u64>,
-    /// The agent, or its program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The agent's name of its session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The number of tool calls.
-    #[serde(default)]
-    pub tool_calls: u64,
-    /// The tokens, where they were told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// The cost in millionths of a US dollar, where it is known.
-    #[serde(default, rename = "cost_usd_micros", skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Money>,
-    /// The source of the cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_basis: Option<CostBasis>,
 }
 
 /// The facts of a step of an integration.

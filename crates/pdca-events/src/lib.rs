@@ -26,6 +26,7 @@
 mod activity;
 mod combination;
 mod event;
+mod flow;
 mod kind;
 mod log;
 mod stream;
@@ -34,9 +35,8 @@ mod warning;
 pub use activity::Activity;
 pub use combination::{Combination, CombinationVerdict, combinations, set};
 pub use event::{Event, SCHEMA, Scope};
-pub use kind::{
-    EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, RecordedCall, Step, millis,
-};
+pub use flow::FlowTask;
+pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, Step, millis};
 pub use log::{FILE, Line, Reader};
 pub use stream::Stream;
 pub use warning::WarningCode;

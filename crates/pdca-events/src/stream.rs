@@ -60,6 +60,11 @@ impl Stream {
         self.lock().emit(self.clock, scope, lane, kind);
     }
 
+    /// Returns the time by the clock of the stream.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
     /// Attaches the stream to a run: events are appended to the log in its directory from now on. A
     /// resumed run continues the numbers of its log.
     pub fn record(&self, run: &str, dir: &Utf8Path) {

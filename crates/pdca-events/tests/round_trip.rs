@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use pdca_events::{
-    Event, EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, RecordedCall, SCHEMA, Scope,
+    Event, EventKind, FlowTask, GatePurpose, Halt, Hold, IntegrationStep, Proof, SCHEMA, Scope,
     Step, WarningCode,
 };
-use pdca_state::{BundleId, CostBasis, Money, Reentry, State, Usage};
+use pdca_state::{BundleId, CallRecord, CostBasis, Money, Reentry, State, Usage};
 use proptest::prelude::*;
 
 fn id() -> impl Strategy<Value = BundleId> {
@@ -24,12 +24,17 @@ fn scope() -> impl Strategy<Value = Scope> {
 fn recorded(
     (text, cost, usage, interrupted): (String, Option<u64>, Option<[u64; 3]>, bool),
 ) -> EventKind {
-    let facts = RecordedCall {
+    let record = CallRecord {
         call: text.clone(),
         number: 1,
         role: text.clone(),
         leaf: text.clone(),
         tried: 2,
+        run: cost.map(|_| text.clone()),
+        began: 7,
+        protocol: text.clone(),
+        transcript: usage.map(|_| text.clone()),
+        shared_by: usage.map(|_| 3),
         ending: text.clone(),
         interrupted,
         duration_ms: cost,
@@ -41,7 +46,7 @@ fn recorded(
         cost: cost.map(Money::from_micros),
         cost_basis: cost.map(|_| CostBasis::Price),
     };
-    EventKind::LeafRecorded { facts: Box::new(facts) }
+    EventKind::recorded(record)
 }
 
 fn halt() -> impl Strategy<Value = Halt> {
@@ -112,6 +117,10 @@ fn integration_step() -> impl Strategy<Value = IntegrationStep> {
     ]
 }
 
+fn flow_task() -> impl Strategy<Value = FlowTask> {
+    proptest::sample::select(FlowTask::ALL.to_vec())
+}
+
 fn of_the_pool() -> impl Strategy<Value = EventKind> {
     let holds = (id(), ".*").prop_map(|(id, why)| Hold { id, why });
     prop_oneof![
@@ -121,6 +130,13 @@ fn of_the_pool() -> impl Strategy<Value = EventKind> {
         proptest::collection::vec(holds, 0..3).prop_map(|by| EventKind::Held { by }),
         id().prop_map(|by| EventKind::Freed { by }),
         Just(EventKind::Reopened),
+        (flow_task(), proptest::collection::vec(id(), 0..3))
+            .prop_map(|(task, bundles)| EventKind::FlowBegan { task, bundles }),
+        (flow_task(), proptest::collection::vec(id(), 0..3), proptest::option::of(".*")).prop_map(
+            |(task, bundles, error)| {
+                EventKind::FlowEnded { task, bundles, error, duration_ms: 7 }
+            }
+        ),
         proptest::collection::vec(".*", 0..3).prop_map(|outside| EventKind::Drifted { outside }),
         halt().prop_map(|halt| EventKind::Halted { halt }),
         ".*".prop_map(|error| EventKind::Failed { error }),
@@ -221,4 +237,14 @@ fn a_warning_without_a_code_or_with_a_newer_one_can_be_read() {
     assert_eq!(read(r#""code":"of_another_day","#).unwrap(), other);
     let known = EventKind::warning(WarningCode::NoRoom, "x");
     assert_eq!(read(r#""code":"no_room","#).unwrap(), known);
+}
+
+#[test]
+fn a_call_of_an_older_log_is_read_without_what_it_does_not_say() {
+    let line = r#"{"schema":1,"seq":3,"at":"2026-01-01T00:00:00Z","run":"r","scope":"bundle","id":"7",
+        "event":"leaf_recorded","call":"c","number":1,"role":"builder","leaf":"builder","try":1,"ending":"exit status 0"}"#;
+    let event: Event = serde_json::from_str(line).unwrap();
+    let EventKind::LeafRecorded { facts } = event.kind else { panic!("{event:?}") };
+    assert_eq!((facts.call.as_str(), facts.began, facts.run), ("c", 0, None));
+    assert_eq!(event.run.as_deref(), Some("r"));
 }

@@ -71,6 +71,11 @@ impl Failure {
         Failure { problems, exit, silent: false }
     }
 
+    /// Returns the first problem in one sentence.
+    pub fn sentence(&self) -> String {
+        self.problems.first().map(|problem| problem.what.clone()).unwrap_or_default()
+    }
+
     /// The reader of the output is gone, which is not reported.
     pub fn nobody_reads() -> Self {
         Failure { silent: true, ..Failure::new(Exit::Done, "the output was closed") }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pdca_events::{Activity, Event, EventKind, Halt, Hold, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
-use pdca_state::{CostBasis, Reentry};
+use pdca_state::{BundleId, CallRecord, CostBasis, Reentry};
 
 use crate::style::{Palette, one_line, printable};
 
@@ -175,6 +175,15 @@ impl Progress {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
             EventKind::Integration { text, step: _ } => shown(text),
+            EventKind::FlowBegan { task, bundles } => {
+                format!("{} begins{}", task.words(), listed(bundles))
+            }
+            EventKind::FlowEnded { task, error: None, duration_ms, .. } => {
+                format!("{} ended {}", task.words(), took(*duration_ms))
+            }
+            EventKind::FlowEnded { task, error: Some(error), .. } => {
+                format!("{} {}: {}", task.words(), p.bad("failed"), shown(error))
+            }
             EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
             }
@@ -314,7 +323,7 @@ fn on_host(p: Palette, host: &str, job: &str, resumed: bool) -> String {
 }
 
 /// Returns the text for the record of a call: its tokens and its cost, as far as they are known.
-fn recorded(facts: &pdca_events::RecordedCall) -> Option<String> {
+fn recorded(facts: &CallRecord) -> Option<String> {
     let used = facts.usage.and_then(crate::cost::usage);
     let cost = facts.cost.map(|cost| match facts.cost_basis {
         Some(CostBasis::Price | CostBasis::PerCall) => format!("about {cost}"),
@@ -322,6 +331,11 @@ fn recorded(facts: &pdca_events::RecordedCall) -> Option<String> {
     });
     let known: Vec<String> = [used, cost].into_iter().flatten().collect();
     (!known.is_empty()).then(|| format!("{:<9} {}", facts.role, known.join(" · ")))
+}
+
+fn listed(bundles: &[BundleId]) -> String {
+    let ids: Vec<&str> = bundles.iter().map(BundleId::as_str).collect();
+    if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) }
 }
 
 /// Returns the name at the beginning of a line.

@@ -286,10 +286,10 @@ impl Interrupts {
 }
 
 /// The events of a run as JSON lines, for `--events`.
-struct Record(Option<fs_err::File>);
+pub(crate) struct Record(Option<fs_err::File>);
 
 impl Record {
-    fn open(path: Option<&Utf8Path>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Utf8Path>) -> Result<Self, Failure> {
         let open = |path: &Utf8Path| {
             use std::os::unix::fs::OpenOptionsExt as _;
             let mut options = fs_err::OpenOptions::new();
@@ -303,7 +303,7 @@ impl Record {
         })?))
     }
 
-    fn write(&mut self, event: &Event) -> io::Result<()> {
+    pub(crate) fn write(&mut self, event: &Event) -> io::Result<()> {
         let Some(file) = &mut self.0 else { return Ok(()) };
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');

@@ -106,7 +106,7 @@ pub fn integrate(
             returned = send_back(cx, &site, &came, &resolving, err)?;
         }
     }
-    let exits: Vec<Exit> = came.integrated().map(|done| exit_of(done, &resolving)).collect();
+    let exits: Vec<Exit> = came.integrated().map(|done| exit_of(done, &resolving, &only)).collect();
     let Came { branches, mut failures, mut ended } = came;
     ended.extend(exits);
     failures.extend(resolving.failure);
@@ -118,7 +118,9 @@ pub fn integrate(
         return Ok(Response::new(report, Exit::NothingToDo));
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
-    let exit = grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done);
+    let has_old_alone = failure.is_none() && ended.iter().all(|exit| *exit == Exit::NothingToDo);
+    let usual = if has_old_alone { Exit::NothingToDo } else { Exit::Done };
+    let exit = grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(usual);
     Ok(Response::new(report, exit).failed(failure))
 }
 
@@ -423,23 +425,29 @@ fn wanted<'f>(
     changes.map(|change| &change.standing)
 }
 
-fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
+fn exit_of(done: &Integrated, resolving: &Resolving, only: &BTreeSet<BundleId>) -> Exit {
     let is_settled =
         |held: &&Held| held.reason == HeldReason::Conflict && resolving.has_settled(&held.id);
     let has = |reasons: &[HeldReason]| {
         let left = done.held.iter().filter(|held| !is_settled(held));
         left.into_iter().any(|held| reasons.contains(&held.reason))
     };
+    // What was accepted without a seal is told, and is no reason to wait unless it was asked for: an older instance has
+    // dozens of them.
+    let is_old = |held: &Held| held.reason == HeldReason::Unsealed && !only.contains(&held.id);
+    let is_asked_for = |held: &Held| held.reason == HeldReason::Unsealed && only.contains(&held.id);
     if has(&[HeldReason::Drift]) {
         Exit::RecoveryBlocked
     } else if has(&[HeldReason::Red, HeldReason::Undecidable]) {
         Exit::CombinationRed
     } else if has(&[HeldReason::Conflict]) {
         Exit::MergeConflict
-    } else if has(&[HeldReason::Needs, HeldReason::Unsealed, HeldReason::Stale])
-        || done.held.iter().any(|held| is_settled(&held))
+    } else if has(&[HeldReason::Needs, HeldReason::Stale])
+        || done.held.iter().any(|held| is_settled(&held) || is_asked_for(held))
     {
         Exit::Waiting
+    } else if done.landed.is_empty() && done.held.iter().any(is_old) {
+        Exit::NothingToDo
     } else {
         Exit::Done
     }

@@ -214,18 +214,12 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
             Err(flaw) => flaws.push((*output, flaw)),
         }
     }
-    let wanted = match role {
+    if matches!(role, Role::Builder | Role::Resolver) && call.places.worktree.is_some() {
         // What a builder did is in its checkout; whether that is a change is not seen here.
-        Role::Builder | Role::Resolver if call.places.worktree.is_some() => return Ok(produced),
-        Role::Builder => Output::Artifact(Artifact::Patch),
-        Role::Planner
-        | Role::Reviewer
-        | Role::Adviser
-        | Role::Signoff
-        | Role::Publisher
-        | Role::Act
-        | Role::Resolver => role.output(),
-    };
+        return Ok(produced);
+    }
+    let is_builder = role == Role::Builder;
+    let wanted = if is_builder { Output::Artifact(Artifact::Patch) } else { role.output() };
     match flaws.into_iter().find(|(output, _)| *output == wanted) {
         None => Ok(produced),
         // A person may leave the table without a decision.

@@ -55,6 +55,9 @@ pub struct Leaves {
     pub builder_variant: Vec<LeafConfig>,
     /// Further advisers beside the reviewer, as independent as it is.
     pub advisory: Vec<LeafConfig>,
+    /// Advisers on a brief, asked once a planner left it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plan_advisory: Vec<LeafConfig>,
 }
 
 impl Leaves {
@@ -67,13 +70,13 @@ impl Leaves {
         usize::try_from(kib).unwrap_or(usize::MAX).saturating_mul(1024)
     }
 
-    /// The leaf of a role. Advisers are many: see [`Leaves::advisory`].
+    /// The leaf of a role. Advisers are many: see [`Leaves::listed`].
     pub fn of(&self, role: Role) -> Option<&LeafConfig> {
         match role {
             Role::Planner => Some(&self.planner),
             Role::Builder => Some(&self.builder),
             Role::Reviewer => Some(&self.reviewer),
-            Role::Adviser => None,
+            Role::PlanAdviser | Role::Adviser => None,
             Role::Signoff => Some(&self.signoff),
             Role::Publisher => Some(&self.publisher),
             Role::Act => Some(&self.act),
@@ -81,14 +84,37 @@ impl Leaves {
         }
     }
 
+    /// The leaves of a role that several may have; none of any other role.
+    pub fn listed(&self, role: Role) -> &[LeafConfig] {
+        match role {
+            Role::PlanAdviser => &self.plan_advisory,
+            Role::Adviser => &self.advisory,
+            Role::Planner
+            | Role::Builder
+            | Role::Reviewer
+            | Role::Signoff
+            | Role::Publisher
+            | Role::Act
+            | Role::Resolver => &[],
+        }
+    }
+
+    /// Every leaf of a list with its role and its place there.
+    pub fn all_listed(&self) -> impl Iterator<Item = (&'static RoleSpec, usize, &LeafConfig)> {
+        let of = |spec: &'static RoleSpec| {
+            let leaves = self.listed(spec.role).iter().enumerate();
+            leaves.map(move |(place, leaf)| (spec, place, leaf))
+        };
+        ROLES.iter().flat_map(of)
+    }
+
     /// Every leaf with its role and its name, advisers after the rest.
     pub fn all(&self) -> impl Iterator<Item = (&'static RoleSpec, &str, &LeafConfig)> {
         let single = |spec: &'static RoleSpec| Some((spec, spec.name, self.of(spec.role)?));
-        let adviser = Role::Adviser.spec();
-        let advisers = self.advisory.iter();
-        let advisers =
-            advisers.map(move |leaf| (adviser, leaf.id.as_deref().unwrap_or(adviser.name), leaf));
-        ROLES.iter().filter_map(single).chain(advisers)
+        let listed = self
+            .all_listed()
+            .map(|(spec, _, leaf)| (spec, leaf.id.as_deref().unwrap_or(spec.name), leaf));
+        ROLES.iter().filter_map(single).chain(listed)
     }
 }
 

@@ -68,6 +68,7 @@ pub struct Preset {
 /// What an agent with tools of its own can be.
 const ALL_ROLES: &[Role] = &[
     Role::Planner,
+    Role::PlanAdviser,
     Role::Builder,
     Role::Reviewer,
     Role::Adviser,

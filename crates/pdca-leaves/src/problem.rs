@@ -136,17 +136,17 @@ impl Leaves {
             }
         }
         let mut names = BTreeSet::new();
-        for (place, leaf) in self.advisory.iter().enumerate() {
-            let table = format!("leaves.advisory[{place}]");
+        for (spec, place, leaf) in self.all_listed() {
+            let table = spec.table(place);
             match leaf.id.as_deref() {
                 Some(name) if is_adviser_name(name) => {
-                    if !names.insert(name) {
+                    if !names.insert((spec.list, name)) {
                         problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserTwice);
                     }
                 }
                 Some(_) | None => problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserName),
             }
-            problems.leaf(Role::Adviser, &table, leaf);
+            problems.leaf(spec.role, &table, leaf);
             problems.no_condition(&table, leaf, &["attempt"]);
             if leaf.when.as_ref().is_some_and(|when| when.read().is_incomplete()) {
                 problems.add(format_args!("{table}.when"), ConfigFlaw::Empty);
@@ -259,7 +259,7 @@ impl Problems {
         if leaf.interactive && leaf.prompt_via() == PromptVia::Stdin {
             self.add(format_args!("{table}.prompt_via"), ConfigFlaw::PromptOnTerminal);
         }
-        if leaf.interactive && role.is_independent() {
+        if leaf.interactive && (role.is_independent() || role.spec().list.is_some()) {
             self.add(format_args!("{table}.interactive"), ConfigFlaw::Unattended(role));
         }
     }

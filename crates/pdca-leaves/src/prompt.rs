@@ -11,18 +11,8 @@ use crate::{
 /// Returns the built-in prompt of a role. An agent that only edits files is not asked for anything else: it would take a file
 /// outside the checkout for one more edit, and void all of them.
 pub(crate) fn built_in(role: Role, protocol: Protocol) -> &'static str {
-    match role {
-        Role::Builder if protocol.only_edits() => include_str!("../prompts/builder-edits.md"),
-        Role::Resolver if protocol.only_edits() => include_str!("../prompts/resolver-edits.md"),
-        Role::Planner
-        | Role::Builder
-        | Role::Reviewer
-        | Role::Adviser
-        | Role::Signoff
-        | Role::Publisher
-        | Role::Act
-        | Role::Resolver => role.prompt(),
-    }
+    let edits = role.spec().prompt_for_edits.filter(|_| protocol.only_edits());
+    edits.unwrap_or(role.prompt())
 }
 
 /// The built-in prompt of a planner with several issues before it.
@@ -76,7 +66,7 @@ mod tests {
     }
 
     /// What each role has to be told, in the words of its prompt.
-    const FACTS: [(Role, Protocol, &[&str]); 10] = [
+    const FACTS: [(Role, Protocol, &[&str]); 11] = [
         (
             Role::Builder,
             Protocol::Claude,
@@ -128,6 +118,18 @@ mod tests {
                 "Write to `<output>`",
                 "one table with these eleven rows",
                 "The last\nrow is always `NEEDS-HUMAN`",
+            ],
+        ),
+        (
+            Role::PlanAdviser,
+            Protocol::Codex,
+            &[
+                "Read in `<inputs>`",
+                "code is in `<primary>`",
+                MATERIAL,
+                "these gates, with their commands:\n<gates>",
+                "Write your advice to `<output>`",
+                "blocks nothing",
             ],
         ),
         (

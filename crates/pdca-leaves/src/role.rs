@@ -10,10 +10,12 @@ use serde::Serialize;
 
 /// What a leaf is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Fills the brief.
     Planner,
+    /// Judges the brief before anything is built from it.
+    PlanAdviser,
     /// Changes the code.
     Builder,
     /// Judges the change without knowing what its builder thought.
@@ -33,10 +35,22 @@ pub enum Role {
 /// When a role is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Called {
+    /// Once for each brief that a planner left.
+    AfterPlan,
     /// For every bundle that is driven: without it a run comes to nothing.
     InEveryCycle,
     /// Where a person or a command asks for it by name.
     OnDemand,
+}
+
+impl Called {
+    /// Whether it is called without a person who asked for it, so that its calls count against a budget.
+    pub fn is_unattended(self) -> bool {
+        match self {
+            Self::AfterPlan | Self::InEveryCycle => true,
+            Self::OnDemand => false,
+        }
+    }
 }
 
 /// One role as data: everything that does not differ from call to call.
@@ -46,6 +60,8 @@ pub struct RoleSpec {
     pub role: Role,
     /// The name, as in `[leaves.<name>]` and `PDCA_ROLE`.
     pub name: &'static str,
+    /// The key of the list of tables, `[[leaves.<list>]]`, of a role that several leaves may have.
+    pub list: Option<&'static str>,
     /// The artifacts it may see of the bundle.
     pub inputs: &'static [Artifact],
     /// What it may leave, the one named by `PDCA_OUTPUT` first.
@@ -53,56 +69,88 @@ pub struct RoleSpec {
     /// Whether its word counts only if it saw nothing but its inputs and changed nothing. No person sits at the
     /// terminal of such a role.
     pub is_independent: bool,
+    /// Whether a later call may go on in the session of an earlier one.
+    ///
+    /// The state of an agent lies where a builder may write, so what an independent role remembers is not its own. Act and
+    /// the resolver have another matter before them each time.
+    pub may_resume: bool,
     /// When it is called.
     pub called: Called,
     /// The built-in prompt.
     pub(crate) prompt: &'static str,
+    /// The built-in prompt of an agent that only edits files, where that is another one.
+    pub(crate) prompt_for_edits: Option<&'static str>,
 }
 
 /// All roles, in the order of the cycle and of [`Role`].
 ///
 /// Configuration, preflight, `doctor`, `act` and `init` iterate this table. A new role is a variant of [`Role`], a row here, its prompt, and its table in
 /// [`Leaves`](crate::Leaves).
-pub static ROLES: [RoleSpec; 8] = [
+pub static ROLES: [RoleSpec; 9] = [
     RoleSpec {
         role: Role::Planner,
         name: "planner",
+        list: None,
         inputs: &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],
         outputs: &[Output::Artifact(Artifact::Brief)],
         is_independent: false,
+        may_resume: true,
         called: Called::OnDemand,
         prompt: include_str!("../prompts/planner.md"),
+        prompt_for_edits: None,
+    },
+    RoleSpec {
+        role: Role::PlanAdviser,
+        name: "plan_adviser",
+        list: Some("plan_advisory"),
+        inputs: &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],
+        outputs: &[Output::Advice],
+        is_independent: false,
+        may_resume: false,
+        called: Called::AfterPlan,
+        prompt: include_str!("../prompts/plan-adviser.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Builder,
         name: "builder",
+        list: None,
         inputs: &[Artifact::Brief],
         outputs: &[Output::Artifact(Artifact::BuildNotes), Output::Artifact(Artifact::Patch)],
         is_independent: false,
+        may_resume: true,
         called: Called::InEveryCycle,
         prompt: include_str!("../prompts/builder.md"),
+        prompt_for_edits: Some(include_str!("../prompts/builder-edits.md")),
     },
     RoleSpec {
         role: Role::Reviewer,
         name: "reviewer",
+        list: None,
         inputs: REVIEWED,
         outputs: &[Output::Artifact(Artifact::Review)],
         is_independent: true,
+        may_resume: false,
         called: Called::InEveryCycle,
         prompt: include_str!("../prompts/reviewer.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Adviser,
         name: "adviser",
+        list: Some("advisory"),
         inputs: REVIEWED,
         outputs: &[Output::Advice],
         is_independent: true,
+        may_resume: false,
         called: Called::InEveryCycle,
         prompt: include_str!("../prompts/adviser.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Signoff,
         name: "signoff",
+        list: None,
         inputs: &[
             Artifact::Brief,
             Artifact::Patch,
@@ -116,12 +164,15 @@ pub static ROLES: [RoleSpec; 8] = [
         ],
         outputs: &[Output::Proposal],
         is_independent: false,
+        may_resume: true,
         called: Called::OnDemand,
         prompt: include_str!("../prompts/signoff.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Publisher,
         name: "publisher",
+        list: None,
         inputs: &[
             Artifact::Brief,
             Artifact::Patch,
@@ -137,28 +188,46 @@ pub static ROLES: [RoleSpec; 8] = [
             Output::Artifact(Artifact::TrackerComment),
         ],
         is_independent: false,
+        may_resume: true,
         called: Called::OnDemand,
         prompt: include_str!("../prompts/publisher.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Act,
         name: "act",
+        list: None,
         inputs: &[],
         outputs: &[Output::ActEntry],
         is_independent: false,
+        may_resume: false,
         called: Called::OnDemand,
         prompt: include_str!("../prompts/act.md"),
+        prompt_for_edits: None,
     },
     RoleSpec {
         role: Role::Resolver,
         name: "resolver",
+        list: None,
         inputs: &[Artifact::Brief, Artifact::Patch],
         outputs: &[Output::Artifact(Artifact::BuildNotes)],
         is_independent: false,
+        may_resume: false,
         called: Called::OnDemand,
         prompt: include_str!("../prompts/resolver.md"),
+        prompt_for_edits: Some(include_str!("../prompts/resolver-edits.md")),
     },
 ];
+
+impl RoleSpec {
+    /// Returns the name of the table in the configuration: `leaves.builder`, or `leaves.advisory[2]` of a list.
+    pub fn table(&self, place: usize) -> String {
+        match self.list {
+            Some(list) => format!("leaves.{list}[{place}]"),
+            None => format!("leaves.{}", self.name),
+        }
+    }
+}
 
 /// What those see who judge the change: nothing that its builder or another reviewer thought.
 const REVIEWED: &[Artifact] = &[Artifact::Brief, Artifact::Patch, Artifact::GatesJson];
@@ -179,15 +248,9 @@ impl Role {
         self.spec().is_independent
     }
 
-    /// Returns true if a later call may go on in the session of an earlier one.
-    ///
-    /// The state of an agent lies where a builder may write, so what an independent role remembers is not its own. Act and
-    /// the resolver have another matter before them each time.
+    /// Whether a later call may go on in the session of an earlier one.
     pub fn may_resume(self) -> bool {
-        match self {
-            Self::Planner | Self::Builder | Self::Signoff | Self::Publisher => true,
-            Self::Reviewer | Self::Adviser | Self::Act | Self::Resolver => false,
-        }
+        self.spec().may_resume
     }
 
     /// What it may leave, the one named by `PDCA_OUTPUT` first.
@@ -229,7 +292,7 @@ pub fn inputs(role: Role) -> &'static [Artifact] {
 pub enum Output {
     /// A file of the bundle.
     Artifact(Artifact),
-    /// An adviser's review; its place in the bundle carries the adviser's name.
+    /// An adviser's review, of the change or of the brief; its place in the bundle carries the adviser's name.
     Advice,
     /// What the sign-off leaf proposes; see [`Proposal`](crate::Proposal). Never part of a bundle.
     Proposal,

@@ -32,6 +32,7 @@ pub(crate) fn fill(call: &Call<'_>) -> Result<LeafOutcome, LeafError> {
         (Role::Publisher, Some(id)) => publish(id),
         (
             Role::Planner
+            | Role::PlanAdviser
             | Role::Builder
             | Role::Signoff
             | Role::Publisher

@@ -149,6 +149,7 @@ impl Trace {
             cost,
             cost_basis,
             transcript: (max > 0).then_some(name),
+            shared_by: None,
         };
         (record, (max > 0).then(|| cap(log, max)))
     }

@@ -199,6 +199,8 @@ impl Recorder {
             | EventKind::Held { .. }
             | EventKind::Freed { .. }
             | EventKind::OnHost { .. }
+            | EventKind::FlowBegan { .. }
+            | EventKind::FlowEnded { .. }
             | EventKind::Reopened
             | EventKind::Drifted { .. }
             | EventKind::Checkout { .. }

@@ -66,6 +66,8 @@ pub struct Card {
     pub since_last: Option<AttemptDelta>,
     /// The cost of all attempts; null if nothing is known of it.
     pub cost: Option<CostTotal>,
+    /// What advisers found in the brief; items of §6 once there is one.
+    pub plan_advice: Vec<String>,
     /// Every item of §6, open or ticked, with a number that never moves.
     pub items: Vec<SummaryItem>,
     /// Files that were ignored or only partly readable.
@@ -221,6 +223,10 @@ impl Card {
             conflicts: landing.conflicts(id).to_vec(),
             since_last: AttemptDelta::load(bundle, &snapshot, &patch)?,
             cost: Some(bundle.calls().cost()?).filter(CostTotal::is_known),
+            plan_advice: match &snapshot.summary {
+                Some(_) => Vec::new(),
+                None => bundle.carried_items(),
+            },
             items: snapshot.summary.as_ref().map(Summary::items).unwrap_or_default().to_vec(),
             problems: snapshot.problems.iter().map(ToString::to_string).collect(),
             // What has landed is mended by another bundle.
@@ -475,6 +481,7 @@ pub(crate) mod testing {
             conflicts: Vec::new(),
             since_last: None,
             cost: None,
+            plan_advice: Vec::new(),
             items: open.iter().enumerate().map(item).collect(),
             problems: Vec::new(),
             offers: vec![

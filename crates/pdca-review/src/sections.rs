@@ -43,6 +43,7 @@ impl Card {
     pub fn sections(&self) -> Vec<CardSection> {
         let sections = [
             ("Claim", self.claim_lines()),
+            ("Advice on the brief", self.advice_lines()),
             ("Proof", self.proof_lines()),
             ("To decide", self.item_lines()),
             ("Gates", self.gate_lines()),
@@ -68,6 +69,10 @@ impl Card {
             (None, _) => {}
         }
         lines
+    }
+
+    fn advice_lines(&self) -> Vec<CardLine> {
+        self.plan_advice.iter().map(|text| line(Tone::Warn, text)).collect()
     }
 
     fn proof_lines(&self) -> Vec<CardLine> {

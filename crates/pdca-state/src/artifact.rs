@@ -52,6 +52,8 @@ pub enum Artifact {
 
 /// Prefix and suffix of the file name of an adviser's review.
 pub(crate) const ADVISORY: (&str, &str) = ("check-advisory-", ".md");
+/// Prefix and suffix of the file name of an adviser's review of the brief.
+pub(crate) const PLAN_ADVISORY: (&str, &str) = ("plan-advisory-", ".md");
 /// Prefix of everything that Check writes except the result document.
 pub(crate) const CHECK: &str = "check-";
 /// Suffix of a failed leaf's log.
@@ -142,6 +144,11 @@ impl Artifact {
     /// The path of an adviser's review, relative to the bundle.
     pub fn advisory(adviser: &str) -> Utf8PathBuf {
         format!("{}{}{}", ADVISORY.0, tame(adviser), ADVISORY.1).into()
+    }
+
+    /// The path of an adviser's review of the brief, relative to the bundle.
+    pub fn plan_advisory(adviser: &str) -> Utf8PathBuf {
+        format!("{}{}{}", PLAN_ADVISORY.0, tame(adviser), PLAN_ADVISORY.1).into()
     }
 
     /// The path of the log of a failed leaf, relative to the bundle.

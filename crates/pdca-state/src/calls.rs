@@ -68,7 +68,7 @@ pub enum CostBasis {
     PerCall,
 }
 
-/// The record of one start of a leaf's program: one line of `logs/calls.jsonl`.
+/// The record of one start of a leaf's program: one line of `logs/calls.jsonl`, and the facts of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallRecord {
@@ -86,7 +86,8 @@ pub struct CallRecord {
     /// The run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The time at which it began, in seconds since 1970.
+    /// The time at which it began, in seconds since 1970; 0 where an older event does not say it.
+    #[serde(default)]
     pub began: i64,
     /// The time it took, in milliseconds; absent if its driver did not see the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +101,7 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The form of its output, as in `protocol` of its configuration.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub protocol: String,
     /// The model that answered, or else that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +124,9 @@ pub struct CallRecord {
     /// The name of the transcript beside the record; absent if none is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
+    /// The number of bundles that share the call, if there are several; cost, tokens, time and tool calls are this one's part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_by: Option<u32>,
 }
 
 /// A record, and the attempt it belongs to.
@@ -246,6 +251,28 @@ impl KeptCall {
 }
 
 impl CallRecord {
+    /// Returns the part of one of several bundles in a call that was about all of them. All parts together are the whole.
+    #[must_use]
+    pub fn part(&self, place: u32, of: u32) -> Self {
+        let part = |whole: u64| {
+            let of = u64::from(of.max(1));
+            whole / of + u64::from(u64::from(place) < whole % of)
+        };
+        Self {
+            call: format!("{}-{place}", self.call),
+            duration_ms: self.duration_ms.map(part),
+            tool_calls: part(self.tool_calls),
+            usage: self.usage.map(|Usage { input, cached, output }| Usage {
+                input: part(input),
+                cached: part(cached),
+                output: part(output),
+            }),
+            cost: self.cost.map(|cost| Money::from_micros(part(cost.micros()))),
+            shared_by: (of > 1).then_some(of),
+            ..self.clone()
+        }
+    }
+
     /// Returns the name of a transcript: `03-builder.log`.
     pub fn transcript_name(number: u32, leaf: &str) -> String {
         format!("{number:02}-{}.log", crate::artifact::tame(leaf))

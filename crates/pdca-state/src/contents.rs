@@ -6,8 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
 use crate::archive::{self, Pending};
-use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG};
-use crate::carried::PLAN_ADVISORY;
+use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG, PLAN_ADVISORY};
 use crate::files::{self, ReadError};
 use crate::state::{BriefFact, StateFacts};
 

@@ -88,6 +88,7 @@ pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
     BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
 };
+pub use carried::PlanAdvice;
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};

@@ -17,13 +17,15 @@ pub enum WhenText {
     Table(When),
 }
 
-/// Requires that a field of the brief contains one of some texts, or is one of them, ignoring case.
+/// Requires that the line of a field of the brief contains one of some texts, or is one of them, ignoring case.
+///
+/// The lines below the label do not count: they are prose about the value, and what they mention is not what was chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// The label of the field.
     pub field: String,
-    /// The texts of which the value has to contain one; any value if there is none.
+    /// The texts of which the line of the label has to contain one; any value if there is none.
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub substring: Texts,
     /// The texts of which the line of the label has to be one; any value if there is none.
@@ -97,8 +99,8 @@ impl When {
             None => brief.field(&self.field.to_lowercase()),
         };
         field.is_some_and(|field| {
-            let (whole, line) = (field.whole().to_lowercase(), field.own_line.to_lowercase());
-            self.substring.any(|text| whole.contains(text))
+            let line = field.own_line.to_lowercase();
+            self.substring.any(|text| line.contains(text))
                 && self.equals.any(|text| line.trim() == text.trim())
         })
     }
@@ -169,11 +171,12 @@ mod tests {
 
     #[test]
     fn one_of_several_texts_is_enough_and_the_line_is_compared_where_that_is_asked() {
-        let brief =
-            "- **Slug:** x\n- **Difficulty:** Very Hard\n- **Do model:** opus-max\n  and why\n";
+        let brief = "- **Slug:** x\n- **Difficulty:** Very Hard\n  not a high one\n- **Do model:** opus-max\n  and why\n- **Risk:**\n  high\n";
         for (text, expected) in [
             (r#"{"field": "difficulty", "substring": ["high", "hard"]}"#, true),
             (r#"{"field": "difficulty", "substring": ["high"]}"#, false),
+            (r#"{"field": "Risk", "substring": "high"}"#, false),
+            (r#"{"field": "Do model", "substring": "and why"}"#, false),
             (r#"{"field": "difficulty", "substring": "hard"}"#, true),
             (r#"{"field": "Do model", "equals": "OPUS-MAX"}"#, true),
             (r#"{"field": "Do model", "equals": "opus"}"#, false),

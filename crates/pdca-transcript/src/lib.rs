@@ -10,4 +10,6 @@ mod replay;
 pub use log::{LogReport, LogRequest, show};
 pub use replay::{ReplayReport, ReplayRequest, recorded, replay};
 
-use pdca_front::{context, cost, exit, failure, progress, report, session, style, workspace};
+use pdca_front::{
+    context, cost, exit, failure, flow_record, progress, report, session, style, workspace,
+};

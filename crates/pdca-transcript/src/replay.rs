@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flow_record::flows;
 use crate::progress::Progress;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
@@ -18,7 +19,7 @@ use crate::workspace::Workspace;
 /// A request for the lines of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayRequest<'a> {
-    /// The run or integration, or `latest`.
+    /// The run, integration or flow, or `latest`.
     pub run: &'a str,
     /// Prints the events as they were recorded.
     pub raw: bool,
@@ -52,7 +53,7 @@ impl Report for ReplayReport {
     }
 }
 
-/// Prints the lines of a run or an integration again.
+/// Prints the lines of a run, an integration or a flow again.
 pub fn replay(
     ReplayRequest { run: wanted, raw, follow }: ReplayRequest<'_>,
     cx: &Context<'_>,
@@ -122,7 +123,7 @@ impl ReplayReport {
 /// Finds the requested record; `None` if there are no records.
 fn find(wanted: &str, config: &WorkspaceConfig) -> Result<Option<(Runs, RunId)>, Failure> {
     let mut found = Vec::new();
-    for runs in [config.dirs.runs(), config.dirs.integrations()] {
+    for runs in [config.dirs.runs(), config.dirs.integrations(), flows(config)] {
         found.extend(runs.list()?.into_iter().map(|id| (id, runs.clone())));
     }
     if wanted == "latest" {
@@ -133,7 +134,7 @@ fn find(wanted: &str, config: &WorkspaceConfig) -> Result<Option<(Runs, RunId)>,
     let is_it = |(id, _): &(RunId, Runs)| id.as_str().eq_ignore_ascii_case(wanted);
     match found.into_iter().find(is_it) {
         Some((id, runs)) => Ok(Some((runs, id))),
-        None => Err(Failure::usage(format!("no run or integration is called `{wanted}`"))
+        None => Err(Failure::usage(format!("no run, integration or flow is called `{wanted}`"))
             .hint("`pdca replay` alone takes the last one; Tab completes the others")),
     }
 }
@@ -148,6 +149,6 @@ fn is_driven(id: &RunId, config: &WorkspaceConfig) -> Result<bool, Failure> {
 pub fn recorded(workspace: &Workspace) -> Vec<String> {
     let below =
         |name: &str| Runs::new(workspace.root.join(".pdca").join(name)).list().unwrap_or_default();
-    let ids = below("runs").into_iter().chain(below("integrations"));
+    let ids = below("runs").into_iter().chain(below("integrations")).chain(below("flows"));
     ids.map(|id| id.to_string()).chain(["latest".to_owned()]).collect()
 }

@@ -98,10 +98,16 @@ fn a_bundle_accepted_without_a_seal_is_named_and_can_be_sealed() {
     let run = scene.seal("1")["run"].as_str().unwrap().to_owned();
     scene.scene.repo.git(&["update-ref", "-d", &format!("refs/pdca/{run}/seal/1")]);
     fs_err::remove_file(scene.scene.workspace.path().join("results/issue_1/seal.json")).unwrap();
-    let named = scene.integrate(&["--land", "target"]).expect(3);
-    assert!(named.out.contains("1 was accepted without a seal"), "{}", named.out);
+    let told = scene.integrate(&["--land", "target"]).expect(4);
+    assert!(told.out.contains("1 was accepted without a seal"), "{}", told.out);
+    scene.integrate(&["1", "--land", "target"]).expect(3);
+    // It keeps nothing else from landing, and the end is that of the rest.
+    scene.accepted("2", "b.txt", "b\n");
+    let landed = scene.integrate(&["--land", "target"]).expect(0);
+    assert!(landed.out.contains("1 was accepted without a seal"), "{}", landed.out);
+    assert_eq!(scene.subjects(), ["a slug|2", "first|"]);
     scene.integrate(&["--land", "target", "--seal"]).expect(0);
-    assert_eq!(scene.subjects(), ["a slug|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|1", "a slug|2", "first|"]);
 }
 
 #[test]

@@ -190,3 +190,26 @@ fn killed_at_any_effect_of_accept_and_publish_the_same_command_comes_to_the_same
     }
     assert!(killed >= 12, "only {killed} points");
 }
+
+#[test]
+fn a_flow_publishes_what_was_accepted_and_with_both_integrates_it_too() {
+    for (after, is_landed) in [("publish", false), ("both", true)] {
+        let flow =
+            format!("\n[flow]\nafter_accept = \"{after}\"\n\n[integrate]\nland = \"target\"\n");
+        let stall = Stall::with("", &flow);
+        stall.meeting.accepted("7", "a.txt", "a\n");
+        stall.meeting.waiting("8", &[], &[("b.txt", "b\n")]);
+        let done = stall.pdca(&["flow", "--json"]).expect(3).json();
+        assert_eq!(done["unsigned"], serde_json::json!(["8"]), "{after}");
+        let pulls = stall.pulls();
+        assert_eq!((pulls.len(), &pulls[0]["isDraft"]), (1, &false.into()), "{after}");
+        assert_eq!(stall.comments().len(), 1, "{after}");
+        let landed: &[&str] = if is_landed { &["a slug|7", "first|"] } else { &["first|"] };
+        assert_eq!(stall.meeting.subjects(), landed, "{after}");
+        // What is delivered is not delivered again; what is accepted later is.
+        stall.meeting.scene.accept("8");
+        stall.pdca(&["flow"]).expect(0);
+        assert_eq!((stall.pulls().len(), stall.asked("pr create")), (2, 2), "{after}");
+        stall.pdca(&["flow"]).expect(4);
+    }
+}

@@ -188,6 +188,7 @@ mod tests {
         desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
         check.max_files = 50  # default
+        check.max_kb = 0  # default
         check.max_lines = 1000  # default
         doctor.checks = []  # default
         doctor.guard = "hold"  # default

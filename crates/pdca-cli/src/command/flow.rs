@@ -3,7 +3,6 @@
 //! What comes next is decided by [`pdca_flow::next`] from the files; this module says how each step is done. Each is a
 //! command that could have been typed: `select`, `signoff`, `integrate`, `publish`, `act review`.
 
-mod budget;
 mod host;
 pub(super) mod output;
 mod person;
@@ -11,12 +10,12 @@ mod person;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use pdca_flow::{FlowEnd, FlowReport, Notice, NoticeKind, Standing, next};
+use pdca_events::FlowTask;
+use pdca_flow::{FlowEnd, FlowReport, NoticeKind, Standing, next};
+use pdca_front::flow_record::FlowRecord;
 use pdca_leaves::Role;
-use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use self::budget::FlowRecord;
 use self::host::Tracks;
 use self::output::{FlowDocument, FlowDryRun};
 use self::person::AtTerminal;
@@ -68,8 +67,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let scope = scope(args, cx)?;
-    if args.select.has_source() {
-        select_drafts(args, cx, err)?;
+    let events = args.drive.events(cx);
+    let is_real = !cx.globals.dry_run;
+    let record = is_real.then(|| FlowRecord::begin(cx, events.as_deref())).transpose()?;
+    let tracks = Tracks::new(cx, scope, args, record);
+    if args.select.has_source()
+        && let Err(failure) = tracks.step(FlowTask::Draft, &[], || select_drafts(args, cx, err))
+    {
+        tracks.end()?;
+        return Err(failure);
     }
     let config = &cx.workspace()?.config;
     let standing = Standing {
@@ -78,16 +84,13 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         act: args.act,
         ..Standing::default()
     };
-    let cancel = Cancel::new();
-    let tracks = Tracks::new(cx, scope, args, cancel.clone());
     if cx.globals.dry_run {
         use pdca_flow::FlowHost as _;
         let facts = tracks.facts(false)?;
         let moves = next(&facts, &standing);
         return Ok(Response::done(FlowDryRun::of(facts, moves, config.flow)));
     }
-    let record = FlowRecord::begin(cx)?;
-    let signals = Interrupts::listen(&cancel)?;
+    let signals = Interrupts::listen(&tracks.cancel)?;
     let mut person = AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false };
     let finished = person.finish_planning();
     let mut report = pdca_flow::run(&tracks, &mut person, standing);
@@ -96,10 +99,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     signals.close();
     report.failures.splice(0..0, finished.err());
     if !matches!(report.end, FlowEnd::Interrupted) {
-        record.end()?;
+        tracks.end()?;
     }
     let document = FlowDocument::of(cx, &report, planned)?;
-    tracks.tell(&Notice { ids: Vec::new(), ..document.notice(NoticeKind::RunEnded, cx)? });
+    tracks.tell(&document.notice(NoticeKind::RunEnded, cx));
     tracks.notifier.finish();
     person.flush();
     let (exit, failure) = conclude(report);

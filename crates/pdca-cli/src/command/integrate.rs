@@ -69,6 +69,13 @@ pub(crate) struct Args {
     events: crate::globals::EventsArg,
 }
 
+impl Args {
+    /// Returns whether anything but statistics is asked for.
+    pub(crate) fn works(&self) -> bool {
+        !self.stats
+    }
+}
+
 /// The landing mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum LandArg {

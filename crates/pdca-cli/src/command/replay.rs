@@ -8,10 +8,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Response;
 
-/// Print the output of a run or an integration again
+/// Print the output of a run, an integration or a flow again
 ///
 /// Renders the recorded events as they were shown, on standard output. `-q` and `-v` choose the amount; live
-/// output of children is not recorded.
+/// output of children is not recorded. A flow has the beginning and the end of its steps; its runs and integrations have
+/// records of their own.
 ///
 /// Exit codes: 0 printed, 4 nothing is recorded.
 #[derive(clap::Args, Debug)]
@@ -21,7 +22,7 @@ Examples:
   pdca replay --follow         # the same, and what is still to come
   pdca replay latest --raw | jq 'select(.event == \"gate_ended\")'")]
 pub(crate) struct Args {
-    /// The run or integration, or `latest`
+    /// The run, integration or flow, or `latest`
     #[arg(value_name = "RUN", default_value = "latest")]
     run: String,
 

@@ -82,6 +82,11 @@ impl DriveArgs {
             (false, named) => HostChoice::Named(named),
         }
     }
+
+    /// Returns the file that events are appended to.
+    pub(super) fn events(&self, cx: &Context<'_>) -> Option<camino::Utf8PathBuf> {
+        self.events.path(cx)
+    }
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {

@@ -40,10 +40,6 @@ const DROPPED: &[(&str, &str)] = &[
     ),
     ("driver.dependency_halt", "what a builder declares becomes an item of the sign-off"),
     ("driver.size_guard", "the size of a change is measured, not that of a brief"),
-    (
-        "driver.size_signal",
-        "see [check] max_lines and max_files, which ask about a change that is large",
-    ),
     ("driver.sizing", "the size of a change is measured, not that of a brief"),
     ("install", "nothing is installed by `pdca`; [lanes.hydrate] install prepares a lane"),
     ("manual_test", "start it yourself in the lane that `pdca status <id>` names"),
@@ -69,6 +65,7 @@ pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
         }
     }
     auto_iterations(file, edits);
+    size_signal(file, edits);
     memory(file, edits);
     notes_command(file, edits);
     let url = path_of("tracker.issue_url_pattern");
@@ -111,6 +108,47 @@ fn auto_iterations(file: &Table, edits: &mut Vec<Edit>) {
         let what = "max_auto_iters = 0: without `auto_iterate` it has no effect";
         edits.push(Edit::becomes(limit, set, what));
     }
+}
+
+/// `[driver.size_signal]` asks at a size and above it, and knows no lines; `[check]` asks above one.
+fn size_signal(file: &Table, edits: &mut Vec<Edit>) {
+    /// The key, the limit where it is not set, and the key here.
+    const LIMITS: [(&str, i64, &str); 2] =
+        [("patch_kb", 100, "max_kb"), ("patch_files", 20, "max_files")];
+    let old = path_of("driver.size_signal");
+    let Some(signal) = value_at(file, &old).and_then(Value::as_table) else { return };
+    let limit = |key: &str, usual: i64| {
+        // What is no number counts as not set there.
+        let given = signal.get(key).and_then(|value| match value {
+            Value::Integer(number) => Some(*number),
+            #[expect(clippy::cast_possible_truncation, reason = "that is how it is read there")]
+            Value::Float(number) if number.is_finite() => Some(*number as i64),
+            Value::String(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_)
+            | Value::Array(_)
+            | Value::Table(_) => None,
+        });
+        given.unwrap_or(usual)
+    };
+    let mut set = vec![(path_of("check.max_lines"), Value::Integer(0))];
+    let mut words = Vec::new();
+    for (key, usual, here) in LIMITS {
+        let above = match limit(key, usual) {
+            ..=0 => 0,
+            // A limit of one file is always reached, which 0 would switch off.
+            limit => (limit - 1).max(1),
+        };
+        set.push((path_of(&format!("check.{here}")), Value::Integer(above)));
+        words.push(format!("{here} = {above}"));
+    }
+    let what = format!("[check] {}, max_lines = 0", words.join(", "));
+    if signal.contains_key("rounds") {
+        let why = "rounds are no sign of size here; `max_auto_iters` limits those without a person";
+        edits.push(Edit::dropped(path_of("driver.size_signal.rounds"), why));
+    }
+    edits.push(Edit::becomes(old, set, what));
 }
 
 /// `leaf_memory_max` has the units of systemd.

@@ -17,11 +17,7 @@ const DROPPED: &[(&str, &str)] = &[
     ("splitter", "there is no leaf that splits a brief"),
     ("sizer", "there is no leaf that judges the size of a brief"),
     ("sizer_escalation", "there is no leaf that judges the size of a brief"),
-    ("plan_advisory_selection", "there is no adviser of briefs"),
-    (
-        "plan_advisory",
-        "there is no adviser of briefs; what one wrote into a bundle is shown at sign-off",
-    ),
+    ("plan_advisory_selection", "every adviser whose `when` holds is asked"),
     ("advisory_selection", "every adviser whose `when` holds is asked"),
     ("sandbox", "each leaf has `sandbox`, `network` and `writable`"),
 ];
@@ -99,10 +95,12 @@ pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
             list_leaf(file, leaf, &path_of(&format!("leaves.{role}")), edits);
         }
     }
-    let advisers = leaves.get("advisory").and_then(Value::as_array);
-    for (index, leaf) in advisers.into_iter().flatten().enumerate() {
-        if let Some(leaf) = leaf.as_table() {
-            list_leaf(file, leaf, &path_of(&format!("leaves.advisory[{index}]")), edits);
+    for list in ["advisory", "plan_advisory"] {
+        let advisers = leaves.get(list).and_then(Value::as_array);
+        for (index, leaf) in advisers.into_iter().flatten().enumerate() {
+            if let Some(leaf) = leaf.as_table() {
+                list_leaf(file, leaf, &path_of(&format!("leaves.{list}[{index}]")), edits);
+            }
         }
     }
     variants(file, leaves, edits);

@@ -1,33 +1,28 @@
-//! The state of forge, tracker and remote for one bundle, and the calls that change it.
+//! The state of forge, tracker and remote for one bundle.
 
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_events::WarningCode;
-use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
+use pdca_integrate::{Destination, ObjectId, RemoteTip, remote_tip};
 use pdca_publish::{
-    Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, ForgeError, ForgeKind,
-    Gh, Opening, Posted, PublishSettings, Pull, PullRecord, PullState, RetryPolicy, Tracker,
-    comment_body, once, pull_body, subject,
+    Adoption, CommentState, Comments, ForgeError, ForgeKind, Gh, Posted, PublishSettings, Pull,
+    PullState, RetryPolicy, Tracker,
 };
-use pdca_state::{Artifact, Bundle};
+use pdca_state::Bundle;
 
 use crate::publish::stop_if_told;
 use crate::run_bundle::Driver;
 
 use super::inputs::PublishInputs;
-use super::messages::Messages;
-use super::{
-    CommentOutcome, MergeOutcome, PublishError, PublishRequest, PublishStep, PublishedPull,
-};
+use super::{PublishError, PublishRequest};
 
 /// The forge, the tracker and the remote of one bundle, as they were when last looked at.
 pub(super) struct Forge<'d> {
-    driver: &'d Driver<'d>,
-    bundle: &'d Bundle,
-    settings: &'d PublishSettings,
+    pub(super) driver: &'d Driver<'d>,
+    pub(super) bundle: &'d Bundle,
+    pub(super) settings: &'d PublishSettings,
     program: Utf8PathBuf,
-    repo: String,
+    pub(super) repo: String,
     /// The number of the bundle's issue on the forge, if it has one.
     issue: Option<u64>,
     pub(super) at: Option<ObjectId>,
@@ -39,13 +34,6 @@ pub(super) struct Forge<'d> {
     is_below_merged: bool,
     /// Our comment, if it was looked up.
     pub(super) comment: Option<Posted>,
-}
-
-/// The pull request and the comment at the end.
-pub(super) struct Done {
-    pub(super) pull: Option<PublishedPull>,
-    pub(super) comment: CommentOutcome,
-    pub(super) merge: MergeOutcome,
 }
 
 impl<'d> Forge<'d> {
@@ -109,14 +97,6 @@ impl<'d> Forge<'d> {
             self.is_below_merged = state == Some(PullState::Merged);
         }
         Ok(())
-    }
-
-    pub(super) fn driver(&self) -> &'d Driver<'d> {
-        self.driver
-    }
-
-    pub(super) fn settings(&self) -> &'d PublishSettings {
-        self.settings
     }
 
     /// Returns whether there are pull requests at all.
@@ -227,7 +207,7 @@ impl<'d> Forge<'d> {
     }
 
     /// Returns the commits that this bundle pushed to the branch.
-    fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
+    pub(super) fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
         let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
         let ours = ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok());
         let mut ours: Vec<ObjectId> = ours.collect();
@@ -238,233 +218,6 @@ impl<'d> Forge<'d> {
         ours
     }
 
-    /// Creates on the forge whatever does not exist yet.
-    pub(super) fn send(
-        &self,
-        inputs: &mut PublishInputs,
-        made: &Offer,
-        messages: &Messages,
-        request: &PublishRequest<'_>,
-        news: &mut Vec<PublishStep>,
-    ) -> Result<Done, PublishError> {
-        if let Some(pull) = &self.pull
-            && pull.state() == PullState::Closed
-        {
-            // Recorded before the branch exists again: from then on it would look as if a person
-            // had closed the pull request.
-            self.note(inputs, pull, None)?;
-        }
-        // A merged change needs no push; its branch may have been deleted.
-        if !self.is_merged() && self.push(inputs, made)? {
-            news.push(PublishStep::Pushed);
-        }
-        if !self.has_forge() {
-            let comment = self.comment(inputs, messages, None, news)?;
-            return Ok(Done { pull: None, comment, merge: MergeOutcome::NotAsked });
-        }
-        let mut pull = self.open(inputs, messages, news)?;
-        if pull.is_open() && pull.base_ref_name != self.base(inputs) {
-            pull = self.retarget(inputs, &pull)?;
-            news.push(PublishStep::Retargeted);
-        }
-        let comment = self.comment(inputs, messages, Some(&pull), news)?;
-        if request.ready && pull.state() == PullState::Draft {
-            pull = self.mark_ready(inputs, &pull)?;
-            news.push(PublishStep::Ready);
-        }
-        let mut merge = MergeOutcome::NotAsked;
-        if request.ready && self.settings.merge {
-            let was_merged = pull.state() == PullState::Merged;
-            (pull, merge) = self.merge(inputs, made, pull)?;
-            if !was_merged && merge == MergeOutcome::Merged {
-                news.push(PublishStep::Merged);
-            }
-        }
-        self.note(inputs, &pull, Some(pull.state()))?;
-        let below = inputs.stack.below().filter(|below| below.branch == pull.base_ref_name);
-        let out = PublishedPull {
-            number: pull.number,
-            url: pull.url.clone(),
-            state: pull.state(),
-            base: pull.base_ref_name.clone(),
-            stands_on: below.map(|below| below.id.clone()),
-        };
-        Ok(Done { pull: Some(out), comment, merge })
-    }
-
-    /// Pushes the branch; returns whether that was needed.
-    fn push(&self, inputs: &mut PublishInputs, made: &Offer) -> Result<bool, PublishError> {
-        let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
-        let commit = made.commit().to_string();
-        let known = inputs.record.branch.as_ref();
-        let was_seen = known.is_some_and(|known| {
-            known.state == BranchState::Pushed && known.commit == commit && known.name == branch
-        });
-        if was_seen && self.at == Some(made.commit()) {
-            return Ok(false);
-        }
-        let ours = self.ours(inputs);
-        if self.is_to_adopt(inputs)
-            && let Some(pull) = &self.pull
-        {
-            // Recorded with the branch: once that is ours, only the record tells that the pull request is, too.
-            inputs.record.pull_request = Some(PullRecord {
-                repo: self.repo.clone(),
-                number: Some(pull.number),
-                url: Some(pull.url.clone()),
-                state: Some(pull.state()),
-                adopted: Some(Adoption::Intended),
-            });
-        }
-        inputs.record.stack = inputs.stack.to_record();
-        inputs.record.intend(&remote, &branch, &commit);
-        for known in ours.iter().map(ToString::to_string).rev() {
-            inputs.record.remember(&known);
-        }
-        self.save(inputs)?;
-        self.offer(inputs, made, &ours)?;
-        if let Some(known) = &mut inputs.record.branch {
-            known.state = BranchState::Pushed;
-        }
-        self.save(inputs)?;
-        Ok(true)
-    }
-
-    fn offer(
-        &self,
-        inputs: &PublishInputs,
-        made: &Offer,
-        ours: &[ObjectId],
-    ) -> Result<(), PublishError> {
-        let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
-        let to = Destination { remote: &remote, branch: &branch };
-        let mut patience = RetryPolicy::new(self.driver.cancel);
-        loop {
-            let push = || offer(&inputs.front.store, made, to, ours);
-            let said = match self.driver.effects.perform("publish-push", push)? {
-                OfferOutcome::Pushed | OfferOutcome::AlreadyThere => return Ok(()),
-                OfferOutcome::Foreign { at } => {
-                    return Err(PublishError::Foreign { remote, branch, at: at.to_string() });
-                }
-                OfferOutcome::Transient { said } if patience.wait() => {
-                    self.driver.warn(
-                        self.bundle,
-                        WarningCode::RemoteRetried,
-                        format!("{remote}: {said}; trying again"),
-                    );
-                    continue;
-                }
-                OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
-            };
-            stop_if_told(self.driver)?;
-            return Err(silent(&remote, &branch, &said));
-        }
-    }
-
-    /// Returns the pull request, opening it if there is none.
-    fn open(
-        &self,
-        inputs: &mut PublishInputs,
-        messages: &Messages,
-        news: &mut Vec<PublishStep>,
-    ) -> Result<Pull, PublishError> {
-        let was_recorded =
-            inputs.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
-        let pull = match self.pull.clone() {
-            Some(pull) if pull.state() == PullState::Closed => {
-                news.push(PublishStep::Reopened);
-                self.reopen(inputs, &pull)?
-            }
-            Some(pull) if self.is_to_adopt(inputs) => {
-                news.push(PublishStep::Adopted);
-                self.adopt(inputs, messages, &pull)?
-            }
-            Some(pull) => {
-                if !was_recorded {
-                    news.push(PublishStep::Opened);
-                }
-                pull
-            }
-            None => {
-                let repo = self.repo.clone();
-                inputs.record.pull_request =
-                    Some(PullRecord { repo, number: None, url: None, state: None, adopted: None });
-                self.save(inputs)?;
-                news.push(PublishStep::Opened);
-                self.create(inputs, messages)?
-            }
-        };
-        self.note(inputs, &pull, Some(pull.state()))?;
-        Ok(pull)
-    }
-
-    fn create(&self, inputs: &PublishInputs, messages: &Messages) -> Result<Pull, PublishError> {
-        let opening = Opening {
-            head: &inputs.branch,
-            base: &self.base(inputs),
-            title: &subject(&messages.message),
-            body: &pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key),
-        };
-        let gh = self.gh();
-        let look = || self.find(inputs, |_| true);
-        let act = || self.driver.effects.perform("pull-request", || gh.open(&opening));
-        Ok(once("the pull request", RetryPolicy::new(self.driver.cancel), look, act)?)
-    }
-
-    /// Gives the builder's pull request the title and the text of the change, with its key.
-    fn adopt(
-        &self,
-        inputs: &mut PublishInputs,
-        messages: &Messages,
-        pull: &Pull,
-    ) -> Result<Pull, PublishError> {
-        let title = subject(&messages.message);
-        let body = pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key);
-        let gh = self.gh();
-        let carries =
-            |found: &Pull| found.number == pull.number && inputs.record.is_marked(&found.body);
-        let look = || self.find(inputs, carries);
-        let text = Amendment::Text { title: &title, body: &body };
-        let act =
-            || self.driver.effects.perform("pull-request-adopt", || gh.amend(pull.number, text));
-        let found = once("the text", RetryPolicy::new(self.driver.cancel), look, act)?;
-        if let Some(known) = &mut inputs.record.pull_request {
-            known.adopted = Some(Adoption::Done);
-        }
-        Ok(found)
-    }
-
-    /// Has the pull request merged into the target branch, once the change below is merged.
-    fn retarget(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let (gh, base) = (self.gh(), self.base(inputs));
-        let is_so = |found: &Pull| found.number == pull.number && found.base_ref_name == base;
-        let look = || self.find(inputs, is_so);
-        let act = || {
-            let amend = || gh.amend(pull.number, Amendment::Base(&base));
-            self.driver.effects.perform("pull-request-base", amend)
-        };
-        Ok(once("the new base", RetryPolicy::new(self.driver.cancel), look, act)?)
-    }
-
-    fn reopen(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let gh = self.gh();
-        let is_open =
-            |found: &Pull| found.number == pull.number && found.state() != PullState::Closed;
-        let look = || self.find(inputs, is_open);
-        let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
-        Ok(once("the open pull request", RetryPolicy::new(self.driver.cancel), look, act)?)
-    }
-
-    fn mark_ready(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let gh = self.gh();
-        let is_ready =
-            |found: &Pull| found.number == pull.number && found.state() != PullState::Draft;
-        let look = || self.find(inputs, is_ready);
-        let act =
-            || self.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number));
-        Ok(once("the ready mark", RetryPolicy::new(self.driver.cancel), look, act)?)
-    }
-
     /// Looks up our pull request that fulfils a condition.
     pub(super) fn find(
         &self,
@@ -473,46 +226,6 @@ impl<'d> Forge<'d> {
     ) -> Result<Option<Pull>, ForgeError> {
         let pulls = self.gh().pulls(&inputs.branch)?;
         Ok(pulls.into_iter().find(|pull| is_ours(inputs, pull) && is_wanted(pull)))
-    }
-
-    /// Returns the comment, posting it if there is none.
-    fn comment(
-        &self,
-        inputs: &mut PublishInputs,
-        messages: &Messages,
-        pull: Option<&Pull>,
-        news: &mut Vec<PublishStep>,
-    ) -> Result<CommentOutcome, PublishError> {
-        let Some(tracker) = self.tracker() else {
-            return Ok(match self.settings.comments() {
-                Comments::Off => CommentOutcome::Off,
-                Comments::Gh | Comments::Command => CommentOutcome::NoIssue,
-            });
-        };
-        // Once it was seen, a missing comment was deleted by a person, and stays deleted.
-        if let Some(known) = inputs.record.comment.as_ref().filter(|_| is_told(inputs)) {
-            return Ok(CommentOutcome::Posted { url: known.url.clone() });
-        }
-        let Some(comment) = &messages.comment else { return Ok(CommentOutcome::Declined) };
-        let issue = inputs.snapshot.id.to_string();
-        let posted = if let Some(posted) = &self.comment {
-            posted.clone()
-        } else {
-            let (issue, state) = (issue.clone(), CommentState::Intended);
-            inputs.record.comment = Some(CommentRecord { issue, url: None, state });
-            self.save(inputs)?;
-            let body = comment_body(comment, pull.map(|pull| pull.url.as_str()), &inputs.key);
-            let look = || tracker.find(&inputs.key);
-            let post = || tracker.post(&inputs.key, &body);
-            let act = || self.driver.effects.perform("comment", post);
-            once("the comment", RetryPolicy::new(self.driver.cancel), look, act)
-                .map_err(of_tracker)?
-        };
-        let (url, state) = (posted.url.clone(), CommentState::Posted);
-        inputs.record.comment = Some(CommentRecord { issue, url, state });
-        self.save(inputs)?;
-        news.push(PublishStep::Commented);
-        Ok(CommentOutcome::Posted { url: posted.url })
     }
 
     /// Returns the tracker for comments, if one is configured.
@@ -531,34 +244,6 @@ impl<'d> Forge<'d> {
             }),
         }
     }
-
-    /// Records the pull request as seen; `None` as state means that it is to be opened.
-    fn note(
-        &self,
-        inputs: &mut PublishInputs,
-        pull: &Pull,
-        state: Option<PullState>,
-    ) -> Result<(), PublishError> {
-        let adopted = inputs.record.pull_request.as_ref().and_then(|known| known.adopted);
-        inputs.record.pull_request = Some(PullRecord {
-            adopted,
-            repo: self.repo.clone(),
-            number: Some(pull.number),
-            url: Some(pull.url.clone()),
-            state,
-        });
-        self.save(inputs)
-    }
-
-    /// Writes the record, unless it is unchanged.
-    fn save(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
-        let text = inputs.record.to_json();
-        if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
-            return Ok(());
-        }
-        let publish = || self.bundle.publish(Artifact::Publish, &text);
-        Ok(self.driver.effects.perform(Artifact::Publish.file_name(), publish)?)
-    }
 }
 
 /// Returns whether a pull request carries a key of the bundle, or is the recorded one.
@@ -567,7 +252,7 @@ fn is_ours(inputs: &PublishInputs, pull: &Pull) -> bool {
     known == Some(&pull.url) || inputs.record.is_marked(&pull.body)
 }
 
-fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
+pub(super) fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
     PublishError::Remote {
         remote: remote.to_owned(),
         branch: branch.to_owned(),
@@ -596,7 +281,7 @@ fn rank(state: PullState) -> u8 {
     }
 }
 
-fn of_tracker(error: ForgeError) -> PublishError {
+pub(super) fn of_tracker(error: ForgeError) -> PublishError {
     if matches!(error, ForgeError::Interrupted) {
         return PublishError::Interrupted;
     }

@@ -6,11 +6,11 @@
 use pdca_integrate::Offer;
 use pdca_publish::{ForgeError, Mergeability, Pull, PullState, RetryPolicy, once};
 
-use super::forge::Forge;
 use super::inputs::PublishInputs;
+use super::send::Sender;
 use super::{MergeOutcome, PublishError};
 
-impl Forge<'_> {
+impl Sender<'_> {
     /// Merges the pull request if the forge lets it; returns it as found afterwards.
     pub(super) fn merge(
         &self,
@@ -24,19 +24,19 @@ impl Forge<'_> {
         if let Some(why) = unlike(inputs, made, &pull) {
             return Ok((pull, why));
         }
-        let gh = self.gh();
+        let gh = self.forge.gh();
         match gh.merge_view(pull.number)?.judge() {
             Mergeability::Ready => {}
             Mergeability::Waits { why } => return Ok((pull, MergeOutcome::Waits { why })),
             Mergeability::Refused { why } => return Ok((pull, MergeOutcome::Refused { why })),
         }
-        let (method, head) = (self.settings().merge_method, made.commit().to_string());
+        let (method, head) = (self.forge.settings.merge_method, made.commit().to_string());
         let is_merged =
             |found: &Pull| found.number == pull.number && found.state() == PullState::Merged;
-        let look = || self.find(inputs, is_merged);
-        let effects = self.driver().effects;
+        let look = || self.forge.find(inputs, is_merged);
+        let effects = self.forge.driver.effects;
         let act = || effects.perform("pull-request-merge", || gh.merge(pull.number, method, &head));
-        match once("the merge", RetryPolicy::new(self.driver().cancel), look, act) {
+        match once("the merge", RetryPolicy::new(self.forge.driver.cancel), look, act) {
             Ok(merged) => Ok((merged, MergeOutcome::Merged)),
             Err(ForgeError::Refused { said, .. }) => {
                 Ok((pull, MergeOutcome::Refused { why: said }))

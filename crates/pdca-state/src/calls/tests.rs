@@ -25,6 +25,7 @@ fn record(call: &str, micros: Option<u64>) -> CallRecord {
         cost: micros.map(Money::from_micros),
         cost_basis: micros.map(|_| CostBasis::Told),
         transcript: Some("01-builder.log".to_owned()),
+        shared_by: None,
     }
 }
 
@@ -156,5 +157,20 @@ proptest! {
         let total = bundle.calls().cost().unwrap();
         prop_assert_eq!(total.cost.micros(), calls.values().sum::<u64>());
         prop_assert_eq!(total.calls, calls.len() as u64);
+    }
+}
+
+#[test]
+fn the_parts_of_a_shared_call_are_the_whole_of_it() {
+    for (cost, of) in [(0, 1), (1, 3), (10, 3), (1_000_001, 7), (5, 9)] {
+        let usage = Some(Usage { input: cost, cached: cost / 2, output: 1 });
+        let whole = CallRecord { usage, duration_ms: Some(cost), ..record("a", Some(cost)) };
+        let parts: Vec<CallRecord> = (0..of).map(|place| whole.part(place, of)).collect();
+        let (sum, all) = (CostTotal::of(&parts), CostTotal::of([&whole]));
+        assert_eq!((sum.cost, sum.usage, sum.duration_ms), (all.cost, all.usage, all.duration_ms));
+        let names: std::collections::BTreeSet<&str> =
+            parts.iter().map(|part| part.call.as_str()).collect();
+        assert_eq!(names.len(), parts.len());
+        assert_eq!(parts[0].shared_by, (of > 1).then_some(of));
     }
 }

@@ -8,11 +8,14 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
+use pdca_events::FlowTask;
 use pdca_flow::{FlowFacts, FlowHost, FlowStep, Notice, NoticeKind, Notifier};
+use pdca_front::flow_record::FlowRecord;
+use pdca_front::notify;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use super::{Args, budget, output};
+use super::{Args, output};
 use crate::command::run::{DriveArgs, drive_unasked};
 use crate::command::subcommand;
 use crate::context::{Context, Globals};
@@ -38,7 +41,9 @@ pub(super) struct Tracks<'a> {
     scope: Option<BTreeSet<BundleId>>,
     act: bool,
     drive: DriveArgs,
-    cancel: Cancel,
+    pub(super) cancel: Cancel,
+    /// Absent in a dry run.
+    record: Option<FlowRecord>,
     said: Mutex<Vec<u8>>,
     pub(super) notifier: Notifier,
 }
@@ -48,7 +53,7 @@ impl<'a> Tracks<'a> {
         cx: &Context<'a>,
         scope: Option<BTreeSet<BundleId>>,
         args: &Args,
-        cancel: Cancel,
+        record: Option<FlowRecord>,
     ) -> Self {
         let notify = cx.workspace().map(|workspace| workspace.config.notify.clone());
         Self {
@@ -62,10 +67,29 @@ impl<'a> Tracks<'a> {
             scope,
             act: args.act,
             drive: args.drive.clone(),
-            cancel,
+            cancel: Cancel::new(),
+            record,
             said: Mutex::default(),
             notifier: Notifier::new(notify.unwrap_or_default()),
         }
+    }
+
+    /// Does a step between its two events.
+    pub(super) fn step<T>(
+        &self,
+        task: FlowTask,
+        ids: &[BundleId],
+        job: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match &self.record {
+            Some(record) => record.step(task, ids, job),
+            None => job(),
+        }
+    }
+
+    /// Ends the record of the flow.
+    pub(super) fn end(&self) -> Result<(), Failure> {
+        self.record.as_ref().map_or(Ok(()), FlowRecord::end)
     }
 
     /// Takes what the tracks said since the last call.
@@ -79,10 +103,7 @@ impl<'a> Tracks<'a> {
             return;
         }
         let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_wanted = looking.workspace().is_ok_and(|workspace| workspace.config.notify.terminal);
-        let (program, term) = (looking.env.var_text("TERM_PROGRAM"), looking.env.var_text("TERM"));
-        let shown = pdca_flow::osc9(program, term, &notice.text);
-        if let Some(shown) = shown.filter(|_| is_wanted && looking.env.terminal.stderr) {
+        if let Some(shown) = notify::on_terminal(&looking, notice) {
             self.say(shown.as_bytes());
         }
     }
@@ -115,7 +136,7 @@ impl<'a> Tracks<'a> {
         });
         let elsewhere = u32::try_from(elsewhere).unwrap_or(u32::MAX);
         let pace = pace.cap().map(|max_unsigned| PaceLimit { max_unsigned, elsewhere });
-        Ok(WorkspaceConfig { pace, limits: budget::left(&config), ..config })
+        Ok(WorkspaceConfig { pace, limits: pdca_front::flow_record::left(&config), ..config })
     }
 
     /// Runs a command line as part of the flow. What it reports goes where progress goes.
@@ -129,17 +150,16 @@ impl<'a> Tracks<'a> {
         response.failure.map_or(Ok(response.exit), Err)
     }
 
+    /// Tells what an exit is worth telling.
+    fn tell_exit(&self, exit: Exit, failure: Option<&Failure>, ids: &[BundleId]) {
+        if let Some((kind, text)) = notify::of_exit(exit, failure) {
+            self.tell(&self.notice(kind, text, ids, "pdca status"));
+        }
+    }
+
     fn notice(&self, kind: NoticeKind, text: String, ids: &[BundleId], next: &str) -> Notice {
         let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let root = looking.workspace().map(|workspace| workspace.root.to_string());
-        Notice {
-            schema: 1,
-            kind,
-            text,
-            workspace: root.unwrap_or_default(),
-            ids: ids.iter().map(ToString::to_string).collect(),
-            next: Some(next.to_owned()),
-        }
+        notify::notice(&looking, kind, text, ids, Some(next.to_owned()))
     }
 }
 
@@ -182,7 +202,10 @@ impl FlowHost for Tracks<'_> {
         let cx = self.context();
         let mut err = Saying(self);
         let site = self.site(&cx)?;
-        let batched = drive_unasked(&site, self.scope.as_ref(), &self.drive, &cx, &mut err)?;
+        let scope: Vec<BundleId> = self.scope.iter().flatten().cloned().collect();
+        let batched = self.step(FlowTask::Batch, &scope, || {
+            drive_unasked(&site, self.scope.as_ref(), &self.drive, &cx, &mut err)
+        })?;
         let is_capped = |result: &Result<_, BeatError>| {
             matches!(result, Err(BeatError::Capped { .. } | BeatError::Cost(_)))
         };
@@ -196,9 +219,7 @@ impl FlowHost for Tracks<'_> {
         match failure {
             None => Ok(()),
             Some(failure) => {
-                let text = failure.problems.first().map(|problem| problem.what.clone());
-                let text = text.unwrap_or_else(|| "the batch stopped".to_owned());
-                self.tell(&self.notice(NoticeKind::Blocked, text, &[], "pdca status"));
+                self.tell_exit(failure.exit, Some(&failure), &[]);
                 Err(failure)
             }
         }
@@ -212,21 +233,18 @@ impl FlowHost for Tracks<'_> {
         if after.publishes() {
             // What was accepted is no draft any more.
             let line = std::iter::once("publish").chain(names.clone()).chain(["--ready"]);
-            exits.push(self.command(&line.collect::<Vec<&str>>())?);
+            let line: Vec<&str> = line.collect();
+            exits.push(self.step(FlowTask::Publish, ids, || self.command(&line))?);
         }
         if after.integrates() {
             // Named changes alone could lack what they stand on; without a scope all that is accepted goes.
             let scoped = names.filter(|_| self.scope.is_some());
             let line = std::iter::once("integrate").chain(scoped);
-            exits.push(self.command(&line.collect::<Vec<&str>>())?);
+            let line: Vec<&str> = line.collect();
+            exits.push(self.step(FlowTask::Integrate, ids, || self.command(&line))?);
         }
-        if exits.contains(&Exit::CombinationRed) {
-            let text = "a change is red together with others and is held".to_owned();
-            self.tell(&self.notice(NoticeKind::Culprit, text, ids, "pdca status"));
-        }
-        if exits.contains(&Exit::RecoveryBlocked) || exits.contains(&Exit::MergeConflict) {
-            let text = "accepted changes cannot be delivered by themselves".to_owned();
-            self.tell(&self.notice(NoticeKind::Blocked, text, ids, "pdca status"));
+        for exit in exits {
+            self.tell_exit(exit, None, ids);
         }
         Ok(())
     }

@@ -89,20 +89,13 @@ impl FlowDocument {
     }
 
     /// Makes the notification about the end.
-    pub(super) fn notice(&self, kind: NoticeKind, cx: &Context<'_>) -> Result<Notice, Failure> {
+    pub(super) fn notice(&self, kind: NoticeKind, cx: &Context<'_>) -> Notice {
         let text = match self.end {
             "done" => "the flow ended: everything is done".to_owned(),
             "interrupted" => "the flow was interrupted".to_owned(),
             _ => format!("the flow ended: {}", self.waiting()),
         };
-        Ok(Notice {
-            schema: 1,
-            kind,
-            text,
-            workspace: cx.workspace()?.root.to_string(),
-            ids: Vec::new(),
-            next: self.next.clone(),
-        })
+        pdca_front::notify::notice(cx, kind, text, &[], self.next.clone())
     }
 
     /// Says what waits for a person.

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
-use pdca_events::WarningCode;
+use pdca_events::FlowTask;
 use pdca_flow::{Person, Visit};
+use pdca_front::notify;
 use pdca_leaves::{LeafError, Role};
 use pdca_state::{Bundle, BundleId, Overall, State};
 
@@ -35,11 +36,9 @@ impl AtTerminal<'_, '_, '_> {
         let said = self.tracks.take_said();
         // With the terminal gone nothing can be shown; the exit code still tells the result.
         let _shown = self.err.write_all(&said).and_then(|()| self.err.flush());
-        let failures = self.tracks.notifier.failures();
-        if let Some(why) = failures.first().filter(|_| !self.is_warned) {
-            self.is_warned = true;
-            let text = format!("`cmd` of [notify] failed, and nobody was told: {}", printable(why));
-            drop(self.cx.warn(self.err, WarningCode::NotNotified, text));
+        if !self.is_warned {
+            let told = notify::tell_failures(self.cx, &self.tracks.notifier, self.err);
+            self.is_warned = told.unwrap_or(true);
         }
     }
 
@@ -130,8 +129,8 @@ impl AtTerminal<'_, '_, '_> {
     }
 }
 
-impl Person<Failure> for AtTerminal<'_, '_, '_> {
-    fn plan(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+impl AtTerminal<'_, '_, '_> {
+    fn hold_planning(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
         session::require_leaf(self.cx, Role::Planner)?;
         let workspace = self.cx.workspace()?;
         let site = session_config(self.cx)?;
@@ -175,7 +174,7 @@ impl Person<Failure> for AtTerminal<'_, '_, '_> {
         }
     }
 
-    fn sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+    fn hold_sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
         let workspace = self.cx.workspace()?;
         let environment = self.cx.env.environment();
         let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
@@ -195,7 +194,7 @@ impl Person<Failure> for AtTerminal<'_, '_, '_> {
         Ok(Visit { left: self.undecided(ids)?, is_over: false })
     }
 
-    fn act(&mut self) -> Result<(), Failure> {
+    fn look_back(&mut self) -> Result<(), Failure> {
         let workspace = self.cx.workspace()?;
         let environment = self.cx.env.environment();
         if pdca_config::has_leaf(workspace, Role::Act, environment)? {
@@ -208,6 +207,20 @@ impl Person<Failure> for AtTerminal<'_, '_, '_> {
             }
             Ok(())
         }
+    }
+}
+
+impl Person<Failure> for AtTerminal<'_, '_, '_> {
+    fn plan(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+        self.tracks.step(FlowTask::Plan, ids, || self.hold_planning(ids))
+    }
+
+    fn sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
+        self.tracks.step(FlowTask::SignOff, ids, || self.hold_sign_off(ids))
+    }
+
+    fn act(&mut self) -> Result<(), Failure> {
+        self.tracks.step(FlowTask::Act, &[], || self.look_back())
     }
 
     fn idle(&mut self) {
