@@ -272,6 +272,7 @@ pub(crate) fn has_command(name: &str) -> bool {
 pub(crate) fn subcommand(
     words: &[&str],
     cx: &Context<'_>,
+    out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let words = std::iter::once("pdca").chain(words.iter().copied());
@@ -280,8 +281,7 @@ pub(crate) fn subcommand(
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|error| mistake(&error.render().to_string()))?;
     let line = Line { globals: cx.globals.clone(), command: parsed.command };
-    // Only endless output is written there, and nobody asks for it here.
-    perform(&line, cx, &mut std::io::sink(), err)
+    perform(&line, cx, out, err)
 }
 
 fn perform(

@@ -154,6 +154,10 @@ fn limits_and_names_have_the_values_of_the_old_file() {
     assert_eq!(config.publish.remote, "upstream");
     assert_eq!(config.leaves.advisory[0].role.as_deref(), Some("find what breaks"));
     assert!(config.leaves.advisory[0].when.is_some());
+    assert_eq!(config.leaves.plan_advisory[0].id.as_deref(), Some("plan-reviewer"));
+    // From 80 KiB on there, above 79 here; 20 files is what it asks at where nothing is said.
+    let check = config.check;
+    assert_eq!((check.max_kb, check.max_files, check.max_lines), (79, 19, 0));
     assert_eq!(config.targets.len(), 1);
 }
 

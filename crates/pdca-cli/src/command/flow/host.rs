@@ -143,7 +143,7 @@ impl<'a> Tracks<'a> {
     fn command(&self, words: &[&str]) -> Result<Exit, Failure> {
         let cx = self.context();
         let mut err = Saying(self);
-        let response = subcommand(words, &cx, &mut err)?;
+        let response = subcommand(words, &cx, &mut io::sink(), &mut err)?;
         if cx.globals.format() == Format::Text && !cx.globals.quiet {
             render(&response, &cx, &mut err)?;
         }

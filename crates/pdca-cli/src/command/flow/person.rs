@@ -75,7 +75,8 @@ impl AtTerminal<'_, '_, '_> {
 
     /// Runs a command line of this program, and shows what it reports.
     fn command(&mut self, words: &[&str]) -> Result<Exit, Failure> {
-        let response = subcommand(words, self.cx, self.err)?;
+        // Cards and prompts go to the terminal; standard output has the document of the flow alone.
+        let response = subcommand(words, self.cx, &mut std::io::stderr(), self.err)?;
         if self.cx.globals.format() == Format::Text {
             render(&response, self.cx, self.err)?;
         }
