@@ -175,14 +175,8 @@ impl Progress {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
             EventKind::Integration { text, step: _ } => shown(text),
-            EventKind::FlowBegan { task, bundles } => {
-                format!("{} begins{}", task.words(), listed(bundles))
-            }
-            EventKind::FlowEnded { task, error: None, duration_ms, .. } => {
-                format!("{} ended {}", task.words(), took(*duration_ms))
-            }
-            EventKind::FlowEnded { task, error: Some(error), .. } => {
-                format!("{} {}: {}", task.words(), p.bad("failed"), shown(error))
+            EventKind::FlowBegan { .. } | EventKind::FlowEnded { .. } => {
+                return self.flow_step(&event.kind);
             }
             EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
@@ -195,13 +189,7 @@ impl Progress {
             EventKind::OnHost { host, job, resumed } => on_host(p, host, job, *resumed),
             EventKind::Held { by } => held(p, by),
             EventKind::Recovered { was, action } => {
-                // Only a driver that died leaves a bundle in this phase.
-                let ended = if was == "running" { "died" } else { "stopped" };
-                format!(
-                    "{} was {was} when its driver {ended}: {}",
-                    p.warn("recovered"),
-                    known_action(action).map_or(action.as_str(), |action| decided(action))
-                )
+                format!("{} {}", p.warn("recovered"), found(was, action))
             }
             EventKind::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
             EventKind::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
@@ -279,6 +267,22 @@ impl Progress {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the caller has the steps of a flow only")]
+    fn flow_step(&self, kind: &EventKind) -> Option<String> {
+        Some(match kind {
+            EventKind::FlowBegan { task, bundles } => {
+                format!("{} begins{}", task.words(), listed(bundles))
+            }
+            EventKind::FlowEnded { task, error: None, duration_ms, .. } => {
+                format!("{} ended {}", task.words(), took(*duration_ms))
+            }
+            EventKind::FlowEnded { task, error: Some(error), .. } => {
+                format!("{} {}: {}", task.words(), self.palette.bad("failed"), shown(error))
+            }
+            _ => return None,
+        })
+    }
+
     fn halted(&self, halt: Halt) -> String {
         let p = self.palette;
         match halt {
@@ -331,6 +335,14 @@ fn recorded(facts: &CallRecord) -> Option<String> {
     });
     let known: Vec<String> = [used, cost].into_iter().flatten().collect();
     (!known.is_empty()).then(|| format!("{:<9} {}", facts.role, known.join(" · ")))
+}
+
+/// Returns the text for what a driver before left.
+fn found(was: &str, action: &str) -> String {
+    // Only a driver that died leaves a bundle in this phase.
+    let ended = if was == "running" { "died" } else { "stopped" };
+    let action = known_action(action).map_or(action, |action| decided(action));
+    format!("was {was} when its driver {ended}: {action}")
 }
 
 fn listed(bundles: &[BundleId]) -> String {
