@@ -6,7 +6,7 @@ use rustix::process::Signal;
 const BUILDER: &str = "echo \"$1\" > \"file-$1.txt\"";
 const REVIEWER: &str = "printf '| Item | Verdict | Basis |\\n|---|---|---|\\n| C1 | PASS | seen |\\n' > \"$PDCA_OUTPUT\"";
 const PLANNER: &str = "printf -- '- **Slug:** fix\\n- **Repo + branch target:** team/app @ main\\n' > \"$PDCA_OUTPUT\"";
-const ADVISER: &str = "grep -q 'Slug:. fix' brief.md; printf -- '- NEEDS-HUMAN — is %s one change?\\n' \"$1\" > \"$PDCA_OUTPUT\"";
+const ADVISER: &str = "grep -q 'Slug:.. fix' brief.md; printf -- '- NEEDS-HUMAN — is %s one change?\\n' \"$1\" > \"$PDCA_OUTPUT\"";
 const CONFIG: &str = "[driver]\ngate_base = \"off\"\n\n\
     [[gates.checks]]\nid = \"T1-there\"\ntier = \"T1\"\ncmd = \"test -f greeting.txt\"\n\n";
 

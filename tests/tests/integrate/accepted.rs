@@ -135,7 +135,7 @@ fn the_seal_of_an_acceptance_that_was_taken_back_lands_nothing_written_by_hand()
     workspace
         .write("results/issue_1/SUMMARY.md", text.replace("- Outcome:", "- Outcome: accepted"));
     assert_eq!(next(&scene.scene, "1"), "pdca reopen 1");
-    scene.integrate(&["--land", "target"]).expect(3);
+    scene.integrate(&["--land", "target"]).expect(4);
     scene.integrate(&["--land", "target", "--seal"]).expect(3);
     assert_eq!(scene.subjects(), ["first|"]);
 }
