@@ -16,12 +16,12 @@ mod review;
 
 pub use diff::{BaselineDiff, diff};
 pub use index::{ActIndex, index};
-pub use log::{LogEntry, entry};
+pub use log::{EntryReport, entry};
 pub use resolve::{Resolve, WatchedSignals, resolve};
-pub use review::{ReviewRequest, Reviewed, review};
+pub use review::{ReviewReport, ReviewRequest, review};
 
 use camino::Utf8Path;
-use pdca_act::{Baseline, Source};
+use pdca_act::{Baseline, ProcessPart};
 use pdca_front::{context, cost, exit, failure, report, session, style, workspace};
 use pdca_state::{Bundle, BundleId, RootError};
 
@@ -60,9 +60,9 @@ const INSTRUCTION_DIRS: [&str; 6] = [
 
 /// Returns the parts of the process: the templates, the process directory, prompts and agent files, and the tables of
 /// `pdca.toml` that decide how cycles run.
-fn sources(workspace: &Workspace) -> Vec<Source> {
+fn sources(workspace: &Workspace) -> Vec<ProcessPart> {
     let paths = &workspace.config.paths;
-    let directory = |name: &str, path: &Utf8Path| Source::Directory {
+    let directory = |name: &str, path: &Utf8Path| ProcessPart::Directory {
         name: name.to_owned(),
         path: path.to_owned(),
     };
@@ -72,12 +72,12 @@ fn sources(workspace: &Workspace) -> Vec<Source> {
     ];
     let instructions = INSTRUCTIONS.into_iter().map(str::to_owned);
     for file in prompts(workspace).into_iter().chain(instructions) {
-        sources.push(Source::File { path: workspace.root.join(&file), name: file });
+        sources.push(ProcessPart::File { path: workspace.root.join(&file), name: file });
     }
     sources
         .extend(INSTRUCTION_DIRS.into_iter().map(|dir| directory(dir, &workspace.root.join(dir))));
     if let Some(file) = &workspace.file {
-        sources.extend(["driver", "gates", "leaves"].map(|key| Source::Table {
+        sources.extend(["driver", "gates", "leaves"].map(|key| ProcessPart::Table {
             name: format!("{FILE} [{key}]"),
             path: file.clone(),
             key: key.to_owned(),

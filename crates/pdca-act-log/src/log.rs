@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_act::{Baseline, Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
+use pdca_act::{Baseline, FileWrite, Index, IndexScope, LOG, Records, ScaffoldPaths, scaffold};
 use pdca_events::WarningCode;
 use pdca_state::{BundleId, files};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::{baseline, bundles, counted, ids, prompts};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LogEntry {
+pub struct EntryReport {
     date: String,
     cycles: Vec<BundleId>,
     entry: Option<String>,
@@ -58,7 +58,7 @@ pub fn entry(
         cx.note(err, "no cycle ended since the last review")?;
     }
     let log = dir.join(LOG);
-    Ok(Response::new(LogEntry { date, cycles, entry, recorded, finished, log }, exit))
+    Ok(Response::new(EntryReport { date, cycles, entry, recorded, finished, log }, exit))
 }
 
 /// Loads the records; a caller that writes first finishes interrupted ones, whose dates are returned.
@@ -84,7 +84,7 @@ pub(crate) fn load(
     Ok((Records::load(dir)?, finished))
 }
 
-impl Report for LogEntry {
+impl Report for EntryReport {
     const KIND: &'static str = "act-log";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -130,7 +130,7 @@ pub(crate) fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     }
 }
 
-pub(crate) fn apply(steps: &[Step]) -> Result<(), Failure> {
+pub(crate) fn apply(steps: &[FileWrite]) -> Result<(), Failure> {
     for step in steps {
         files::replace(&step.path, &step.bytes).map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Fate, IndexScope, JudgedSignal, Records, Resolution};
+use pdca_act::{IndexScope, JudgedSignal, Records, Resolution, SignalFate};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -115,7 +115,7 @@ pub(crate) fn fate(judged: &JudgedSignal) -> String {
         .as_ref()
         .map_or_else(String::new, |resolution| format!("closed {}, ", printable(&resolution.date)));
     let fate = match (&judged.fate, judged.considered) {
-        (Fate::Back { cycles }, of) => {
+        (SignalFate::Back { cycles }, of) => {
             format!(
                 "BACK in {} ({} of {})",
                 some(cycles),
@@ -123,9 +123,9 @@ pub(crate) fn fate(judged: &JudgedSignal) -> String {
                 counted(of, "cycle", "cycles")
             )
         }
-        (Fate::NotSeen, of) => format!("not seen in {}", counted(of, "cycle", "cycles")),
-        (Fate::Unclear, 0) => "no cycle ended since".to_owned(),
-        (Fate::Unclear, _) => "judge it yourself".to_owned(),
+        (SignalFate::NotSeen, of) => format!("not seen in {}", counted(of, "cycle", "cycles")),
+        (SignalFate::Unclear, 0) => "no cycle ended since".to_owned(),
+        (SignalFate::Unclear, _) => "judge it yourself".to_owned(),
     };
     closed + &fate
 }

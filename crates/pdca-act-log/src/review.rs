@@ -28,7 +28,7 @@ const MAX_DRAFT: u64 = 4 << 20;
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Reviewed {
+pub struct ReviewReport {
     date: String,
     cycles: Vec<BundleId>,
     entry: String,
@@ -100,7 +100,7 @@ pub fn review(
         fs_err::remove_file(&draft)?;
     }
     let exit = if recorded { Exit::Done } else { Exit::Waiting };
-    Ok(Response::new(Reviewed { date, cycles, entry, recorded, reused, draft }, exit))
+    Ok(Response::new(ReviewReport { date, cycles, entry, recorded, reused, draft }, exit))
 }
 
 /// Calls the leaf, and keeps what it wrote as the draft.
@@ -129,7 +129,7 @@ fn written(
     Ok(text)
 }
 
-impl Report for Reviewed {
+impl Report for ReviewReport {
     const KIND: &'static str = "act-review";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {

@@ -25,7 +25,7 @@ pub struct Baseline {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ProcessPart {
     /// Every file below a directory, named `name/…`, except for the records of this crate.
     Directory {
         name: String,
@@ -69,14 +69,16 @@ pub struct Change {
 
 impl Baseline {
     /// Digests every existing part. The second value lists what could not be read.
-    pub fn collect(sources: &[Source]) -> (Self, Vec<String>) {
+    pub fn collect(sources: &[ProcessPart]) -> (Self, Vec<String>) {
         let mut taken = Self::default();
         let mut problems = Vec::new();
         for source in sources {
             match source {
-                Source::Directory { name, path } => taken.add_directory(name, path, &mut problems),
-                Source::File { name, path } => taken.add_file(name, path, &mut problems),
-                Source::Table { name, path, key } => {
+                ProcessPart::Directory { name, path } => {
+                    taken.add_directory(name, path, &mut problems)
+                }
+                ProcessPart::File { name, path } => taken.add_file(name, path, &mut problems),
+                ProcessPart::Table { name, path, key } => {
                     taken.add_table(name, path, key, &mut problems);
                 }
             }
@@ -201,11 +203,14 @@ mod tests {
     use super::*;
     use crate::testing::Scene;
 
-    fn sources(scene: &Scene) -> [Source; 2] {
+    fn sources(scene: &Scene) -> [ProcessPart; 2] {
         let file = scene.write("pdca.toml", "[gates]\nparallel = true\n");
         [
-            Source::Directory { name: "process".to_owned(), path: scene.path().join("process") },
-            Source::Table {
+            ProcessPart::Directory {
+                name: "process".to_owned(),
+                path: scene.path().join("process"),
+            },
+            ProcessPart::Table {
                 name: "pdca.toml [gates]".to_owned(),
                 path: file,
                 key: "gates".to_owned(),

@@ -25,7 +25,7 @@ pub struct Cycle {
     /// The slug of the brief.
     pub slug: Option<String>,
     /// §6: the items that a person had to decide.
-    pub needs_human: Vec<NeedsHuman>,
+    pub needs_human: Vec<NeedsHumanItem>,
     /// §7: the claims that are proven and those that are not.
     pub proven: Vec<String>,
     pub signoff: Signoff,
@@ -54,7 +54,7 @@ pub struct Cycle {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NeedsHuman {
+pub struct NeedsHumanItem {
     pub text: String,
     /// True if the box was never ticked.
     pub open: bool,
@@ -229,8 +229,8 @@ fn earlier_attempts(dir: &Utf8Path) -> (Vec<Attempt>, Vec<String>) {
     (attempts, problems)
 }
 
-fn needs_human(summary: &Summary) -> Vec<NeedsHuman> {
-    let item = |item: &SummaryItem| NeedsHuman {
+fn needs_human(summary: &Summary) -> Vec<NeedsHumanItem> {
+    let item = |item: &SummaryItem| NeedsHumanItem {
         open: item.open,
         standing: is_standing(&item.text),
         text: one_line(&item.text),

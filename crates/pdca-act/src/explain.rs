@@ -8,7 +8,7 @@ use pdca_state::{files, sha256_hex};
 use serde::Serialize;
 use similar::TextDiff;
 
-use crate::baseline::{Change, Changes, MAX_LEN, Source, table};
+use crate::baseline::{Change, Changes, MAX_LEN, ProcessPart, table};
 use crate::versions::Versions;
 
 /// One changed part.
@@ -25,7 +25,7 @@ pub struct PartDiff {
 /// Returns a diff for each changed, added or removed part.
 pub fn explain(
     changes: &Changes,
-    sources: &[Source],
+    sources: &[ProcessPart],
     workspace: &Utf8Path,
     versions: Option<&Versions>,
 ) -> Vec<PartDiff> {
@@ -48,16 +48,16 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn find(source: &'a Source, file: &str) -> Option<Self> {
+    fn find(source: &'a ProcessPart, file: &str) -> Option<Self> {
         match source {
-            Source::Directory { name, path } => {
+            ProcessPart::Directory { name, path } => {
                 let rest = file.strip_prefix(name.as_str())?.strip_prefix('/')?;
                 Some(Self { path: path.join(rest), key: None })
             }
-            Source::File { name, path } => {
+            ProcessPart::File { name, path } => {
                 (name == file).then(|| Self { path: path.clone(), key: None })
             }
-            Source::Table { name, path, key } => {
+            ProcessPart::Table { name, path, key } => {
                 (name == file).then(|| Self { path: path.clone(), key: Some(key) })
             }
         }

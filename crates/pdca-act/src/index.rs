@@ -5,7 +5,7 @@ use pdca_state::{Bundle, BundleId, CostTotal, Money, State, survey_bundles};
 use serde::Serialize;
 
 use crate::cycle::{Cycle, GateCost};
-use crate::pattern::{self, BlamedField, Class, JudgedSignal, Pattern};
+use crate::pattern::{self, BlamedField, Class, JudgedSignal, RecurringText};
 use crate::records::Records;
 
 /// The cycles to look at.
@@ -35,7 +35,7 @@ pub struct Index {
     /// nothing was accepted or no cost is known.
     pub cost_per_accepted_usd_micros: Option<Money>,
     /// Statements that several cycles share.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<RecurringText>,
     /// The items of §6 by class.
     pub needs_human: Vec<Class>,
     /// The fields of briefs that were blamed.
@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pattern::Fate;
+    use crate::pattern::SignalFate;
     use crate::testing::Scene;
 
     /// Three cycles that ended, and one that did not.
@@ -249,13 +249,13 @@ mod tests {
              - Watch the next five cycles.\n",
         );
         let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
-        let fates: Vec<&Fate> = index.signals.iter().map(|judged| &judged.fate).collect();
-        let back = Fate::Back { cycles: vec!["12".parse().unwrap(), "36".parse().unwrap()] };
-        assert_eq!(fates, [&back, &Fate::NotSeen, &Fate::Unclear]);
+        let fates: Vec<&SignalFate> = index.signals.iter().map(|judged| &judged.fate).collect();
+        let back = SignalFate::Back { cycles: vec!["12".parse().unwrap(), "36".parse().unwrap()] };
+        assert_eq!(fates, [&back, &SignalFate::NotSeen, &SignalFate::Unclear]);
         scene.write("process/.act-reviewed", "issue_9\nissue_12\nissue_36\n");
         let all = super::index(&scene.bundles(), &scene.records(), IndexScope::All);
         assert_eq!(all.cycles.len(), 3);
-        let is_unclear = |judged: &JudgedSignal| judged.fate == Fate::Unclear;
+        let is_unclear = |judged: &JudgedSignal| judged.fate == SignalFate::Unclear;
         assert!(all.signals.iter().all(is_unclear), "no cycle ended since: {:?}", all.signals);
     }
 

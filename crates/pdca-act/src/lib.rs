@@ -41,16 +41,16 @@ mod scaffold;
 #[cfg(test)]
 mod testing;
 
-pub use baseline::{Baseline, Change, Changes, Source};
-pub use cycle::{Cycle, GateCost, NeedsHuman, Signoff};
+pub use baseline::{Baseline, Change, Changes, ProcessPart};
+pub use cycle::{Cycle, GateCost, NeedsHumanItem, Signoff};
 pub use entry::{EntryError, adopt};
 pub use explain::{PartDiff, explain};
 pub use index::{Index, IndexScope, Unreadable, index};
 pub use ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 pub use log::{ActLog, LogEntry, Signal, append};
-pub use pattern::{BlamedField, Class, Fate, JudgedSignal, Pattern};
-pub use records::{LEDGER, LOG, REVIEWED, Records, RecordsError, Step};
-pub use reviewed::Reviewed;
+pub use pattern::{BlamedField, Class, JudgedSignal, RecurringText, SignalFate};
+pub use records::{FileWrite, LEDGER, LOG, REVIEWED, Records, RecordsError};
+pub use reviewed::ReviewedCycles;
 pub use scaffold::{ScaffoldPaths, scaffold};
 pub use touches::Touches;
 pub use versions::Versions;

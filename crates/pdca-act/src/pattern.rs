@@ -18,7 +18,7 @@ const MIN_WEIGHT: usize = 3;
 /// A text that two or more cycles share when numbers, ids and paths are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Pattern {
+pub struct RecurringText {
     /// The normalized text.
     pub text: String,
     /// The wording of the first cycle.
@@ -64,14 +64,14 @@ pub struct JudgedSignal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Resolution>,
     #[serde(flatten)]
-    pub fate: Fate,
+    pub fate: SignalFate,
 }
 
 /// The fate of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Fate {
+pub enum SignalFate {
     /// It was seen again.
     Back { cycles: Vec<BundleId> },
     /// The signal is exact, and no cycle shows it.
@@ -81,17 +81,17 @@ pub enum Fate {
 }
 
 /// Returns everything that two or more cycles said, most frequent first.
-pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<Pattern> {
+pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<RecurringText> {
     // The title of an element alone carries no information; `classes` counts those.
     let titles: HashSet<String> = Element::ALL.iter().map(|e| normalise(e.title())).collect();
-    let mut found: BTreeMap<String, Pattern> = BTreeMap::new();
+    let mut found: BTreeMap<String, RecurringText> = BTreeMap::new();
     for cycle in cycles {
         for (source, clause) in cycle_clauses(cycle) {
             let text = normalise(&clause);
             if weight(&text) < MIN_WEIGHT || titles.contains(&text) {
                 continue;
             }
-            let pattern = found.entry(text.clone()).or_insert_with(|| Pattern {
+            let pattern = found.entry(text.clone()).or_insert_with(|| RecurringText {
                 text,
                 example: clause,
                 cycles: Vec::new(),
@@ -103,7 +103,7 @@ pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<Pattern> {
             }
         }
     }
-    let mut patterns: Vec<Pattern> =
+    let mut patterns: Vec<RecurringText> =
         found.into_values().filter(|pattern| pattern.cycles.len() > 1).collect();
     drop_parts(&mut patterns);
     patterns.sort_by(|a, b| b.cycles.len().cmp(&a.cycles.len()).then_with(|| a.text.cmp(&b.text)));
@@ -129,7 +129,7 @@ fn cycle_clauses(cycle: &Cycle) -> Vec<(&'static str, String)> {
 }
 
 /// Removes patterns that are a part of a longer pattern of the same cycles.
-fn drop_parts(patterns: &mut Vec<Pattern>) {
+fn drop_parts(patterns: &mut Vec<RecurringText>) {
     let mut by_cycles: BTreeMap<Vec<BundleId>, Vec<String>> = BTreeMap::new();
     for pattern in patterns.iter() {
         by_cycles.entry(pattern.cycles.clone()).or_default().push(pattern.text.clone());
@@ -256,11 +256,11 @@ pub(crate) fn judged(
             .map(|(cycle, _)| cycle.id.clone())
             .collect();
         let fate = if !back.is_empty() {
-            Fate::Back { cycles: back }
+            SignalFate::Back { cycles: back }
         } else if signal.exact && !signal.needles.is_empty() && !later.is_empty() {
-            Fate::NotSeen
+            SignalFate::NotSeen
         } else {
-            Fate::Unclear
+            SignalFate::Unclear
         };
         JudgedSignal { number: index + 1, signal, considered: later.len(), resolved, fate }
     };

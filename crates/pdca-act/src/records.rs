@@ -15,7 +15,7 @@ use pdca_state::files::{ReadError, read_bounded};
 use crate::baseline::Baseline;
 use crate::ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 use crate::log::{ActLog, LogEntry, append};
-use crate::reviewed::Reviewed;
+use crate::reviewed::ReviewedCycles;
 
 /// The log of reviews.
 pub const LOG: &str = "act-log.md";
@@ -37,7 +37,7 @@ pub struct Records {
     dir: Utf8PathBuf,
     log_bytes: Option<Vec<u8>>,
     pub log: ActLog,
-    pub reviewed: Reviewed,
+    pub reviewed: ReviewedCycles,
     pub ledger: Ledger,
     /// The reason why the ledger cannot be read. It then counts as empty, and nothing may be recorded.
     pub ledger_error: Option<LedgerError>,
@@ -57,7 +57,7 @@ pub enum RecordsError {
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct FileWrite {
     pub path: Utf8PathBuf,
     pub bytes: Vec<u8>,
 }
@@ -75,7 +75,7 @@ impl Records {
             dir: dir.to_owned(),
             log: ActLog::parse(log_bytes.as_deref().unwrap_or_default()),
             log_bytes,
-            reviewed: Reviewed::parse(&read(REVIEWED)?.unwrap_or_default()),
+            reviewed: ReviewedCycles::parse(&read(REVIEWED)?.unwrap_or_default()),
             ledger,
             ledger_error,
         })
@@ -98,7 +98,7 @@ impl Records {
     ///
     /// If the ledger lacks a review, the baseline of that time is lost; the current one is recorded and marked
     /// as late.
-    pub fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<Step>, RecordsError> {
+    pub fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<FileWrite>, RecordsError> {
         let unfinished = self.unfinished();
         if unfinished.is_empty() {
             return Ok(Vec::new());
@@ -117,12 +117,12 @@ impl Records {
         entry: &str,
         baseline: &Baseline,
         date: &str,
-    ) -> Result<Vec<Step>, RecordsError> {
+    ) -> Result<Vec<FileWrite>, RecordsError> {
         let added = ActLog::parse(entry.as_bytes()).entries;
         let reviews: Vec<LedgerReview> =
             added.iter().map(|entry| review(entry, baseline, false)).collect();
         let ids = added.iter().flat_map(|entry| &entry.cycles);
-        let mut steps = vec![Step {
+        let mut steps = vec![FileWrite {
             path: self.dir.join(LOG),
             bytes: append(self.log_bytes.as_deref(), entry),
         }];
@@ -131,17 +131,17 @@ impl Records {
     }
 
     /// Returns the step that records resolved signals.
-    pub fn resolve(&self, resolved: &[Resolution]) -> Result<Step, RecordsError> {
-        Ok(Step { path: self.dir.join(LEDGER), bytes: self.ledger.with_resolved(resolved)? })
+    pub fn resolve(&self, resolved: &[Resolution]) -> Result<FileWrite, RecordsError> {
+        Ok(FileWrite { path: self.dir.join(LEDGER), bytes: self.ledger.with_resolved(resolved)? })
     }
 
     fn last_steps(
         &self,
         reviews: &[LedgerReview],
         reviewed: &[u8],
-    ) -> Result<Vec<Step>, RecordsError> {
-        let ledger = Step { path: self.dir.join(LEDGER), bytes: self.ledger.with(reviews)? };
-        let reviewed = Step { path: self.dir.join(REVIEWED), bytes: reviewed.to_vec() };
+    ) -> Result<Vec<FileWrite>, RecordsError> {
+        let ledger = FileWrite { path: self.dir.join(LEDGER), bytes: self.ledger.with(reviews)? };
+        let reviewed = FileWrite { path: self.dir.join(REVIEWED), bytes: reviewed.to_vec() };
         Ok(if reviews.is_empty() { vec![reviewed] } else { vec![ledger, reviewed] })
     }
 
@@ -180,7 +180,7 @@ mod tests {
         Records::load(&scene.path().join("process")).unwrap()
     }
 
-    fn apply(steps: &[Step]) {
+    fn apply(steps: &[FileWrite]) {
         for step in steps {
             fs_err::create_dir_all(step.path.parent().unwrap()).unwrap();
             fs_err::write(&step.path, &step.bytes).unwrap();

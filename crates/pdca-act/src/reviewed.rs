@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// The reviewed bundles, and the form of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reviewed {
+pub struct ReviewedCycles {
     ids: BTreeSet<BundleId>,
     form: Form,
 }
@@ -27,7 +27,7 @@ impl Default for Form {
     }
 }
 
-impl Reviewed {
+impl ReviewedCycles {
     /// Parses the names. Any bytes are accepted; lines that are no directory name are ignored.
     pub fn parse(bytes: &[u8]) -> Self {
         if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn ids(bytes: &[u8]) -> Vec<String> {
-        Reviewed::parse(bytes).ids().iter().map(ToString::to_string).collect()
+        ReviewedCycles::parse(bytes).ids().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -105,9 +105,10 @@ mod tests {
     #[test]
     fn what_is_written_keeps_the_form_and_everything_in_it() {
         let id: BundleId = "7".parse().unwrap();
-        let lines = Reviewed::parse(b"issue_36\n# caf\xe9");
+        let lines = ReviewedCycles::parse(b"issue_36\n# caf\xe9");
         assert_eq!(lines.with([&id], "2026-11-16"), b"issue_36\n# caf\xe9\nissue_7\n");
-        let object = Reviewed::parse(br#"{"count": 1, "reviewed": ["issue_1"], "mine": true}"#);
+        let object =
+            ReviewedCycles::parse(br#"{"count": 1, "reviewed": ["issue_1"], "mine": true}"#);
         let written: Value = serde_json::from_slice(&object.with([&id], "2026-11-16")).unwrap();
         assert_eq!(
             written,
@@ -119,8 +120,8 @@ mod tests {
         #[test]
         fn whatever_is_there_what_is_added_is_read_again(bytes in any::<Vec<u8>>(), id in "[a-z0-9]{1,8}") {
             let id: BundleId = id.parse().unwrap();
-            let before = Reviewed::parse(&bytes);
-            let after = Reviewed::parse(&before.with([&id], "d"));
+            let before = ReviewedCycles::parse(&bytes);
+            let after = ReviewedCycles::parse(&before.with([&id], "d"));
             prop_assert!(after.ids().contains(&id));
             prop_assert!(before.ids().is_subset(after.ids()));
         }

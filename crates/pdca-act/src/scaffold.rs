@@ -6,7 +6,7 @@ use pdca_state::{BundleId, State};
 
 use crate::index::Index;
 use crate::log::{SEEN_IN, SIGNAL};
-use crate::pattern::Fate;
+use crate::pattern::SignalFate;
 use crate::wording::one_line;
 
 /// The maximum number of patterns that become signals, and of items in one line.
@@ -67,7 +67,7 @@ pub fn scaffold(index: &Index, date: &str, places: &ScaffoldPaths<'_>) -> String
 fn exposed(index: &Index) -> Vec<String> {
     let mut lines = vec![totals(index)];
     lines.extend(index.signals.iter().filter_map(|judged| match &judged.fate {
-        Fate::Back { cycles } => {
+        SignalFate::Back { cycles } => {
             let signal = &judged.signal;
             Some(format!(
                 "Came back in {}, though the review of {} was to end it: {}",
@@ -76,7 +76,7 @@ fn exposed(index: &Index) -> Vec<String> {
                 quoted(&signal.text)
             ))
         }
-        Fate::NotSeen | Fate::Unclear => None,
+        SignalFate::NotSeen | SignalFate::Unclear => None,
     }));
     lines.extend(index.patterns.iter().take(MAX_LISTED).map(|pattern| {
         let sources: Vec<&str> = pattern.sources.iter().copied().collect();
@@ -222,7 +222,10 @@ mod tests {
         scene.frozen("50", &["T5 — the network was out of reach"], &[]);
         let second = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
         assert_eq!(second.cycles.len(), 1);
-        assert_eq!(second.signals[0].fate, Fate::Back { cycles: vec!["50".parse().unwrap()] });
+        assert_eq!(
+            second.signals[0].fate,
+            SignalFate::Back { cycles: vec!["50".parse().unwrap()] }
+        );
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use pdca_driver::WorkspaceConfig;
 use pdca_events::{
     Combination, EventKind, IntegrationStep, Line, Reader, Scope, combinations, set,
 };
-use pdca_integrate::{Stats, Tally};
+use pdca_integrate::{IntegrationTally, Stats};
 use pdca_snapshot::{Entry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
 use pdca_state::text::one_line;
 use pdca_state::{BundleId, Overall, State};
@@ -303,7 +303,7 @@ fn changes(snapshot: &WorkspaceSnapshot) -> Vec<ChangeRow> {
 
 /// Reads the newest integration, and how long integrations usually take.
 fn integration(config: &WorkspaceConfig) -> (Vec<Combined>, Option<Duration>) {
-    let tallies = Tally::all(&config.queue());
+    let tallies = IntegrationTally::all(&config.queue());
     let usual = Stats::of(&tallies).median_secs_to_green;
     let usual = usual.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
     let runs = config.dirs.integrations();

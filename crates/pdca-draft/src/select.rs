@@ -15,7 +15,7 @@ use std::io::Write;
 
 use camino::Utf8Path;
 use pdca_process::Cancel;
-use pdca_select::{Character, Pool, Record, Selector};
+use pdca_select::{Character, IssueRecord, Pool, Selector};
 use pdca_state::{BundleId, RootError};
 
 use self::batch::Batch;
@@ -121,7 +121,7 @@ struct SelectionRun<'a> {
 
 /// The records of a batch, and those that were passed over.
 struct Choice<'p> {
-    chosen: Vec<&'p Record>,
+    chosen: Vec<&'p IssueRecord>,
     /// Records outside the batch that have a bundle.
     left_alone: usize,
     /// The choice is a person's to make: so many would become drafts.
@@ -155,7 +155,7 @@ impl SelectionRun<'_> {
                 .hint("choose with `--limit 12`, `--only IDS` or `--bucket NAME`");
             return Ok(Response::done(report).failed(failure));
         }
-        let new: Vec<&Record> =
+        let new: Vec<&IssueRecord> =
             choice.chosen.iter().filter(|record| !there.has(&record.id)).copied().collect();
         for record in &new {
             self.workspace.require_distinct(&record.id)?;
@@ -227,17 +227,17 @@ impl SelectionRun<'_> {
                     .hint(format!("the buckets are {}", known.join(", "))));
             }
         }
-        let is_wanted = |record: &&Record| {
+        let is_wanted = |record: &&IssueRecord| {
             let name = &self.pool.bucket_of(record).name;
             let buckets = self.args.buckets;
             buckets.is_empty() || buckets.iter().any(|one| one.eq_ignore_ascii_case(name))
         };
         let ordered = self.pool.order(self.args.character);
-        let (listed, others): (Vec<&Record>, Vec<&Record>) = ordered
+        let (listed, others): (Vec<&IssueRecord>, Vec<&IssueRecord>) = ordered
             .into_iter()
             .filter(is_wanted)
             .partition(|record| batch.index.contains(&record.id));
-        let (known, fresh): (Vec<&Record>, Vec<&Record>) =
+        let (known, fresh): (Vec<&IssueRecord>, Vec<&IssueRecord>) =
             others.into_iter().partition(|record| there.has(&record.id));
         let room = match self.args.limit {
             Some(limit) => limit.saturating_sub(batch.index.rows.len()),

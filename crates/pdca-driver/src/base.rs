@@ -12,8 +12,9 @@ use pdca_dag::foundation::{
 };
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
-    Acceptance, Conflict, Engine, EngineError, Entry, Fate, FoldError, ObjectId, Plan, PlanError,
-    Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support, fold, present_in,
+    Acceptance, Conflict, Engine, EngineError, Entry, FoldError, FoldFate, ObjectId, Plan,
+    PlanError, Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support, fold,
+    present_in,
 };
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, IdList, LoadError, RootError, Snapshot, State, footprint,
@@ -241,20 +242,20 @@ fn fold_base(
     for (entry, bundle) in plan.entries().iter().zip(folded.bundles.iter()) {
         let id = bundle.id.clone();
         match &bundle.fate {
-            Fate::Applied { .. } | Fate::AlreadyPresent { .. } => {
+            FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. } => {
                 let sealed = entry.sealed();
                 let seal = sealed.is_signed().then(|| sealed.digest());
                 stands_on.push(Support { id, head: sealed.record().head, seal });
             }
-            Fate::Conflict { conflicts, with, .. } => {
+            FoldFate::Conflict { conflicts, with, .. } => {
                 let (with, conflicts) = (with.clone(), conflicts.clone());
                 return Err(BaseError::Conflict { id, with, conflicts });
             }
-            Fate::Held { behind } => {
+            FoldFate::Held { behind } => {
                 let why = format!("{behind} is not there");
                 return Err(BaseError::Unfoldable { id, why });
             }
-            Fate::Failed { why } => {
+            FoldFate::Failed { why } => {
                 return Err(BaseError::Unfoldable { id, why: why.clone() });
             }
         }

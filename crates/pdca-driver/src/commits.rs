@@ -7,8 +7,8 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Effect, Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, Store,
-    keep_work, work_ref,
+    Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, StepEffect,
+    Store, keep_work, work_ref,
 };
 use pdca_lanes::{Signature, Target};
 use pdca_state::{Artifact, Bundle, BundleId, title_of};
@@ -140,8 +140,8 @@ impl WorkspaceConfig {
 pub(crate) fn under_fence(
     config: &WorkspaceConfig,
     store: &Store,
-    change: impl Fn(&Fence) -> Result<Effect, RefError>,
-) -> Result<Effect, RefError> {
+    change: impl Fn(&Fence) -> Result<StepEffect, RefError>,
+) -> Result<StepEffect, RefError> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -1,6 +1,6 @@
 //! The gates that judge a change, as leaves are told of them.
 
-use pdca_gates::{Check, Cwd, Scope};
+use pdca_gates::{Check, CheckScope, Cwd};
 use pdca_state::Brief;
 
 use crate::config::WorkspaceConfig;
@@ -15,9 +15,9 @@ pub(crate) fn gate_lines(config: &WorkspaceConfig, brief: Option<&Brief>) -> Opt
 fn line(row: &Check) -> String {
     let weight = if row.gating { "" } else { ", advisory" };
     let place = match (row.scope, row.cwd) {
-        (Scope::Bundle, _) => " (it looks at the bundle; the driver runs it)",
-        (Scope::Repo, Cwd::Workspace) => " (in `$PDCA_WORKSPACE`)",
-        (Scope::Repo, Cwd::Auto | Cwd::Worktree) => "",
+        (CheckScope::Bundle, _) => " (it looks at the bundle; the driver runs it)",
+        (CheckScope::Repo, Cwd::Workspace) => " (in `$PDCA_WORKSPACE`)",
+        (CheckScope::Repo, Cwd::Auto | Cwd::Worktree) => "",
     };
     let (id, tier) = (&row.id, row.tier.title());
     format!("- `{id}` ({tier}{weight}): `{}`{place}", row.command.shown())

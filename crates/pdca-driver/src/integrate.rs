@@ -21,7 +21,7 @@ mod reproduce;
 mod sealing;
 mod shared;
 
-use pdca_integrate::{Notice, QueueContext, integrate};
+use pdca_integrate::{IntegrationNotice, QueueContext, integrate};
 use pdca_state::{Bundle, BundleRoot};
 
 use crate::config::WorkspaceConfig;
@@ -43,10 +43,10 @@ pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
     Accepted, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome, ConflictRecord,
     ConflictReport, DryRun, Due, Evidence, FIRST_SLOT, FailedAttempt, GateSteps, Held, HeldBack,
-    HeldReason, IntegrateError, Integrated, IntegrationRequest, JournalError, Land, MOST_ATTEMPTS,
-    MaxAge, MaxAgeError, NextAction, Quarantined, QueueSettings, QueueWorkspace, RedRow,
-    ResolveRequest, ReturnCulprits, Staging, Stats, Tally, TargetBranch, TargetBranchError,
-    TargetBranches, Unplaceable,
+    HeldReason, IntegrateError, Integrated, IntegrationRequest, IntegrationTally, JournalError,
+    Land, MOST_ATTEMPTS, MaxAge, MaxAgeError, NextAction, Quarantined, QueueSettings,
+    QueueWorkspace, RedRow, ResolveRequest, ReturnCulprits, Staging, Stats, TargetBranch,
+    TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use reopen::{
     MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
@@ -118,11 +118,13 @@ impl Driver<'_> {
         };
         let driver = Driver { scope: Some(&scope), ..*self };
         let notify = |notice| match notice {
-            Notice::Begun { run, dir } => driver.events.record(&run, &dir),
-            Notice::Progress { text, step } => {
+            IntegrationNotice::Begun { run, dir } => driver.events.record(&run, &dir),
+            IntegrationNotice::Progress { text, step } => {
                 driver.tell(&all, EventKind::Integration { text, step });
             }
-            Notice::Warning { code, text } => driver.tell(&all, EventKind::warning(code, text)),
+            IntegrationNotice::Warning { code, text } => {
+                driver.tell(&all, EventKind::warning(code, text))
+            }
         };
         let cx = QueueContext {
             workspace: &workspace,

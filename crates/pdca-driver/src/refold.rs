@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Acceptance, Engine, Entry, Fate, Plan, Recorded, Sealed, Store, Strategy, fold,
+    Acceptance, Engine, Entry, FoldFate, Plan, Recorded, Sealed, Store, Strategy, fold,
 };
 use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_stale, sha256_hex};
 
@@ -154,7 +154,7 @@ fn refold(
     let folded = folded.map_err(BaseError::from)?;
     let fate = folded.bundles.into_iter().next().map(|bundle| bundle.fate);
     Ok(match fate {
-        Some(Fate::Applied { commits }) => {
+        Some(FoldFate::Applied { commits }) => {
             let Some(last) = commits.last() else { return Ok(Refolded::Waits) };
             // The digest of the patch is known once a lane has computed the difference.
             let head = last.applied.to_string();
@@ -173,16 +173,16 @@ fn refold(
                 refolded: Some(said.to_owned()),
             }))
         }
-        Some(Fate::AlreadyPresent { .. }) | None => {
+        Some(FoldFate::AlreadyPresent { .. }) | None => {
             Refolded::Conflict("what it does is in the new base already".to_owned())
         }
-        Some(Fate::Conflict { conflicts, .. }) => {
+        Some(FoldFate::Conflict { conflicts, .. }) => {
             let files = conflicts.iter().map(|conflict| conflict.path.to_string());
             let files = files.collect::<Vec<_>>().join(", ");
             Refolded::Conflict(format!("its change conflicts with the new base in {files}"))
         }
-        Some(Fate::Held { .. }) => Refolded::Waits,
-        Some(Fate::Failed { why }) => {
+        Some(FoldFate::Held { .. }) => Refolded::Waits,
+        Some(FoldFate::Failed { why }) => {
             return Err(BaseError::Unfoldable { id: bundle.id().clone(), why }.into());
         }
     })

@@ -15,7 +15,7 @@ use tracing::{Span, debug};
 
 use crate::{
     check::Check,
-    config::Scope,
+    config::CheckScope,
     context::GateContext,
     event::GateEvent,
     host_fault::{self, HostFault},
@@ -89,7 +89,7 @@ impl GateRun<'_, '_> {
     fn is_known_green(&self, check: &Check, attempt: Attempt, tree: &str) -> bool {
         attempt == Attempt::First
             && self.context.known_green == Some(tree)
-            && check.scope == Scope::Repo
+            && check.scope == CheckScope::Repo
             && check.gating
             && !check.may_defer()
     }

@@ -7,7 +7,7 @@ use pdca_state::{Brief, Element};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{CheckConfig, Cwd, Flaky, GatesConfig, Scope},
+    config::{CheckConfig, CheckScope, Cwd, Flaky, GatesConfig},
     digest::Digest,
     problem::ConfigProblem,
     when::{When, WhenText},
@@ -99,7 +99,7 @@ impl Checks {
 
     /// Returns the checks that decide about a combination: those that block and are about the repository.
     pub fn combined(&self) -> impl Iterator<Item = &Check> {
-        self.0.iter().filter(|check| check.gating && check.scope == Scope::Repo)
+        self.0.iter().filter(|check| check.gating && check.scope == CheckScope::Repo)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -127,7 +127,7 @@ pub struct Check {
     /// A description for people; the id if none was given.
     pub label: String,
     pub command: Command,
-    pub scope: Scope,
+    pub scope: CheckScope,
     /// If false, a failure does not block.
     pub gating: bool,
     pub timeout: Duration,
@@ -173,7 +173,7 @@ impl Check {
 
     /// Returns true if the check runs again at publication, so that it may defer its verdict.
     pub fn may_defer(&self) -> bool {
-        self.at_publish || (self.scope == Scope::Bundle && self.tier == Element::T4)
+        self.at_publish || (self.scope == CheckScope::Bundle && self.tier == Element::T4)
     }
 
     /// Returns true if the check applies to this brief, or if there is no brief: a superfluous run only costs time, a

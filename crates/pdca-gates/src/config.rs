@@ -71,7 +71,7 @@ pub struct CheckConfig {
     /// Arguments for `[gates] runner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subcmd: Option<String>,
-    pub scope: Scope,
+    pub scope: CheckScope,
     /// If false, a failure does not block. True if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gating: Option<bool>,
@@ -122,7 +122,7 @@ pub enum Flaky {
 /// The subject of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum CheckScope {
     /// One bundle and its patch.
     Bundle,
     /// A tree, whatever changed it. Continuous integration runs these checks too.
@@ -143,7 +143,7 @@ pub enum Cwd {
     Worktree,
 }
 
-impl Scope {
+impl CheckScope {
     /// Returns the value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -377,7 +377,7 @@ mod tests {
             checks("checks = [{ id = 'C4-verify', tier = 'C4', cmd = 'true' }]").checks().unwrap();
         let check = &checks.as_slice()[0];
         assert_eq!(check.label, "C4-verify");
-        assert_eq!(check.scope, Scope::Repo);
+        assert_eq!(check.scope, CheckScope::Repo);
         assert_eq!(check.cwd, Cwd::Auto);
         assert_eq!(check.timeout, Duration::from_secs(3600));
         assert!(check.gating);

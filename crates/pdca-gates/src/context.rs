@@ -8,7 +8,7 @@ use pdca_state::{Brief, Bundle, GateResult};
 
 use crate::{
     check::Check,
-    config::{Cwd, Scope},
+    config::{CheckScope, Cwd},
     verdict::Finding,
 };
 
@@ -141,9 +141,9 @@ impl<'a> GateContext<'a> {
     /// Returns true if a check takes part in runs of this purpose.
     pub fn includes(&self, check: &Check) -> bool {
         match (self.purpose, check.scope) {
-            (Purpose::Bundle, Scope::Bundle | Scope::Repo)
-            | (Purpose::WorkingTree | Purpose::Combined, Scope::Repo) => true,
-            (Purpose::WorkingTree | Purpose::Combined, Scope::Bundle) => false,
+            (Purpose::Bundle, CheckScope::Bundle | CheckScope::Repo)
+            | (Purpose::WorkingTree | Purpose::Combined, CheckScope::Repo) => true,
+            (Purpose::WorkingTree | Purpose::Combined, CheckScope::Bundle) => false,
         }
     }
 

@@ -19,7 +19,7 @@ use tracing::debug_span;
 
 use crate::{
     check::{Check, Command},
-    config::Scope,
+    config::CheckScope,
     context::{Change, GateContext},
     digest::Digest,
     failing::{Failing, digest_output, read_junit},
@@ -243,9 +243,9 @@ fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'
     // The result of a repository check on a proposed tree stays valid when the tree is accepted. A bundle check must
     // run again, because it has not seen the bundle's new patch.
     let attempt = match (attempt, check.scope) {
-        (Attempt::First, _) | (Attempt::Proposal, Scope::Repo) => "first",
+        (Attempt::First, _) | (Attempt::Proposal, CheckScope::Repo) => "first",
         (Attempt::Confirm, _) => "confirm",
-        (Attempt::Proposal, Scope::Bundle) => "proposal",
+        (Attempt::Proposal, CheckScope::Bundle) => "proposal",
     };
     digest.text("turn", attempt);
     digest.text("tree", &change.tree);
@@ -253,7 +253,7 @@ fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'
     for (name, value) in context.subject() {
         digest.text(name, &value);
     }
-    if check.scope == Scope::Bundle
+    if check.scope == CheckScope::Bundle
         && let Some(bundle) = context.bundle
         && let Ok(Some(brief)) = bundle.read(Artifact::Brief)
     {

@@ -59,7 +59,7 @@ mod verdict;
 mod when;
 
 pub use check::{Check, Checks, Command, DRIFT_ROW, UnusableChecks, quoted};
-pub use config::{CheckConfig, Cwd, Flaky, GatesConfig, Scope};
+pub use config::{CheckConfig, CheckScope, Cwd, Flaky, GatesConfig};
 pub use context::{Change, GateContext, LaneNames, Purpose, Tree, TreeFault};
 pub use event::{Again, GateEvent};
 pub use failing::{Digested, Failing, MOST_NAMES, Scanner, digest_output, read_junit};

@@ -48,9 +48,10 @@ pub use conflict::{
 pub use git::attempt_refs::{LaneObjects, drop_work, keep_work, work_prefix, work_ref};
 pub use git::engine::{Driver, Drivers, Engine, EngineError, Merged};
 pub use git::failure::{RefError, StoreError};
-pub use git::fence::{Effect, Fence, Log};
+pub use git::fence::{Fence, Log, StepEffect};
 pub use git::fold::{
-    Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded, Skip, Step, StepState, fold,
+    Changed, FoldError, FoldFate, FoldStep, Folded, FoldedBundle, Record, Recorded, Skip,
+    StepState, fold,
 };
 pub use git::land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
@@ -68,23 +69,24 @@ pub use git::rebuild::{Ingredients, RebuildError};
 pub use git::seal::{Acceptance, Drift, SealError, SealRecord, Sealed, Signer, Support, seal};
 pub use git::store::Store;
 pub use gix::ObjectId;
-pub use queue::below::{Landing, landed_below};
+pub use queue::below::{LandedChange, landed_below};
 pub use queue::candidate::{AppliedCommit, Candidate, drop_own_ref};
 pub use queue::certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
 pub use queue::combination::{Built, Combination};
-pub use queue::forecast::{Cluster, Forecast, Grouping, Level, Outlook, Pair};
+pub use queue::forecast::{Cluster, Forecast, Grouping, Level, Pair, PairOutlook};
 pub use queue::plan::{Entry, Plan, PlanError, Strategy};
 pub use queue::search::{
-    Answer, Costs, Culprit, Decision, Fault, FlakeLedger, FlakePolicy, FlakeRules, Known, Memory,
-    Pace, Purpose, RowHistory, Search, Setup, Test, TestId, UnknownTest, Why,
+    Answer, Costs, Culprit, CulpritEffect, Decision, FlakeLedger, FlakePolicy, FlakeRules, Known,
+    Memory, Pace, RowHistory, Search, SearchSetup, Test, TestId, TestPurpose, UnknownTest, Why,
 };
 pub use queue::verdict::{
-    GateSetId, Gated, Light, Lookup, NotGated, Origin, Trust, Verdict, VerdictCache, VerdictKey,
+    GateSetId, Gated, Light, Lookup, NotGated, Trust, Verdict, VerdictCache, VerdictKey,
+    VerdictOrigin,
 };
 pub use queue::{
     context::{
-        CombinationGate, CombinationGates, FIRST_SLOT, GateJob, GateRunError, Notice, QueueContext,
-        Ruling,
+        CombinationGate, CombinationGates, FIRST_SLOT, GateJob, GateRuling, GateRunError,
+        IntegrationNotice, QueueContext,
     },
     dry_run::{DryRun, dry_run},
     error::IntegrateError,
@@ -99,7 +101,7 @@ pub use queue::{
     landing_mode::Land,
     max_age::{MaxAge, MaxAgeError},
     settings::{GateSteps, QueueSettings, ReturnCulprits},
-    stats::{Blocked, BlockedPair, Stats, Tally},
+    stats::{Blocked, BlockedPair, IntegrationTally, Stats},
     target_branch::{
         Accepted, ChangeState, Staging, TargetBranch, TargetBranchError, TargetBranches,
         Unplaceable,

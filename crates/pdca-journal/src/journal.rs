@@ -96,7 +96,7 @@ pub enum AppendError {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum CreateError {
+pub enum JournalCreateError {
     /// The admission record is not legal, for instance because the batch repeats a bundle.
     #[error("the run cannot be admitted")]
     Illegal(#[from] RejectedRecord),
@@ -147,7 +147,7 @@ impl Journal {
         epoch: Epoch,
         at: Moment,
         admitted: Admitted,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self, JournalCreateError> {
         let record = Record::Admitted(admitted);
         let entry = Entry { seq: Seq(1), epoch, at: at.kept(), record };
         let state = RunState::admitted(&entry)?;
@@ -155,7 +155,7 @@ impl Journal {
         let mut bytes = header.into_bytes();
         let last = codec::write(&entry, entry.seq, sum, &mut bytes);
         let path = runs.make(run, FILE, &bytes)?;
-        let io = |source| CreateError::Io { path: path.clone(), source };
+        let io = |source| JournalCreateError::Io { path: path.clone(), source };
         let storage = Box::new(Disk::open(path.clone()).map_err(io)?);
         let len = bytes.len() as u64;
         let (run, admission) = (run.clone(), admission.clone());

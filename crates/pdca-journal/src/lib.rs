@@ -83,13 +83,13 @@ mod status_files;
 mod testing;
 
 pub use admission::{
-    Admission, AdmissionError, AdmissionRefusal, LockFact, LockHolder, Ruling, RunFact, holder,
-    lock_path, rule,
+    Admission, AdmissionError, AdmissionRefusal, AdmissionRuling, LockFact, LockHolder, RunFact,
+    holder, lock_path, rule,
 };
 pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
 pub use effects::{Effects, Point, Unwatched, When};
 pub use inbox::{Inbox, InboxError, Taken};
-pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, Torn};
+pub use journal::{AppendError, Intent, Journal, JournalCreateError, OpenError, Opened, Torn};
 pub use object_id::{ObjectId, ObjectIdError};
 pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
 pub use read::{ReadError, Reading, Tail, read};
@@ -100,7 +100,7 @@ pub use record::{
     Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,
     Phase, Reason, Record, Request, Seal, Seq, Target,
 };
-pub use retry::{Allowance, Count, Limits, Now, Tally};
+pub use retry::{Allowance, Count, Limits, Now, RetryTally};
 pub use run_id::{RunId, RunIdError};
 pub use runs::{FindError, FoundRun, RunEntry, Runs};
 pub use state::{

@@ -19,7 +19,7 @@ use crate::timestamp::Moment;
 
 /// The retry counters of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RetryTally {
     counts: BTreeMap<CountKey, Count>,
     total: u32,
 }
@@ -125,7 +125,7 @@ fn passed(last: Now<'_>, now: Now<'_>) -> Duration {
     if last.boot == now.boot { now.at.uptime.saturating_sub(last.at.uptime) } else { now.at.uptime }
 }
 
-impl Tally {
+impl RetryTally {
     /// The counter of a bundle, or of the run if `None`.
     pub fn count(&self, bundle: Option<&BundleId>, phase: Phase, cause: Cause) -> Option<&Count> {
         self.counts.get(&CountKey { bundle: bundle.cloned(), phase, cause })

@@ -15,7 +15,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::files;
 
-use crate::journal::CreateError;
+use crate::journal::JournalCreateError;
 use crate::read::{self, ReadError, Tail};
 use crate::reconcile::RunPhase;
 use crate::run_id::RunId;
@@ -115,12 +115,12 @@ impl Runs {
         run: &RunId,
         name: &str,
         journal: &[u8],
-    ) -> Result<Utf8PathBuf, CreateError> {
+    ) -> Result<Utf8PathBuf, JournalCreateError> {
         let dir = self.dir(run);
-        let io = |path: &Utf8Path, source| CreateError::Io { path: path.to_owned(), source };
+        let io = |path: &Utf8Path, source| JournalCreateError::Io { path: path.to_owned(), source };
         fs_err::create_dir_all(&self.root).map_err(|source| io(&self.root, source))?;
         if fs_err::symlink_metadata(&dir).is_ok() {
-            return Err(CreateError::Exists { run: run.clone() });
+            return Err(JournalCreateError::Exists { run: run.clone() });
         }
         // Not a valid run id, so `list` skips what a crash leaves of it.
         let new = self.root.join(format!(".new-{run}"));

@@ -28,7 +28,7 @@ use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RecoveryAction, RunPhase};
 use crate::record::{Admitted, Effect, Entry, GateVerdict, Reason, Request, Seal, Seq};
-use crate::retry::Tally;
+use crate::retry::RetryTally;
 use crate::timestamp::Moment;
 
 pub use integration::{Applied, Integration, IntegrationProgress};
@@ -52,7 +52,7 @@ pub struct RunState {
     /// The changes that are being applied, by target.
     pub integrations: BTreeMap<String, Integration>,
     /// The retry counters.
-    pub tally: Tally,
+    pub tally: RetryTally,
     pub leaf_calls: u64,
     /// The time that drivers worked on the run, measured between their records.
     pub worked: Duration,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_driver::integrate::{BranchForecast, PairForecast};
-use pdca_integrate::{Cluster, Level, Outlook};
+use pdca_integrate::{Cluster, Level, PairOutlook};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -135,7 +135,7 @@ fn id(sky: &BranchForecast, place: usize) -> &BundleId {
 fn conflicts_of<'s>(sky: &'s BranchForecast, cluster: &Cluster) -> Vec<&'s PairForecast> {
     let members: BTreeSet<&BundleId> = cluster.places.iter().map(|place| id(sky, *place)).collect();
     let is_of = |trouble: &&PairForecast| {
-        matches!(trouble.outlook, Outlook::Conflict { .. }) && members.contains(&trouble.first)
+        matches!(trouble.outlook, PairOutlook::Conflict { .. }) && members.contains(&trouble.first)
     };
     sky.pairs.iter().filter(is_of).collect()
 }
@@ -143,11 +143,11 @@ fn conflicts_of<'s>(sky: &'s BranchForecast, cluster: &Cluster) -> Vec<&'s PairF
 /// Returns the files that the pairs are about.
 fn paths<'t>(troubles: impl IntoIterator<Item = &'t PairForecast>) -> BTreeSet<String> {
     let of = |trouble: &PairForecast| match &trouble.outlook {
-        Outlook::Conflict { conflicts } => {
+        PairOutlook::Conflict { conflicts } => {
             conflicts.iter().map(|conflict| conflict.path.to_string()).collect()
         }
-        Outlook::Overlap { path } => vec![path.clone()],
-        Outlook::Clear | Outlook::Unknown { .. } => Vec::new(),
+        PairOutlook::Overlap { path } => vec![path.clone()],
+        PairOutlook::Clear | PairOutlook::Unknown { .. } => Vec::new(),
     };
     troubles.into_iter().flat_map(of).collect()
 }
@@ -202,7 +202,7 @@ fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(
         };
         writeln!(out, "{}  {text}", p.bad("✗ conflict"))?;
     }
-    let overlaps = sky.pairs.iter().filter(|t| matches!(t.outlook, Outlook::Overlap { .. }));
+    let overlaps = sky.pairs.iter().filter(|t| matches!(t.outlook, PairOutlook::Overlap { .. }));
     for (path, pairs) in by_path(overlaps) {
         let text = if let [only] = &pairs[..] {
             only.sentence()
@@ -213,7 +213,7 @@ fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(
         };
         writeln!(out, "{}  {text}", p.warn("~ overlap "))?;
     }
-    let unknown = sky.pairs.iter().filter(|t| matches!(t.outlook, Outlook::Unknown { .. }));
+    let unknown = sky.pairs.iter().filter(|t| matches!(t.outlook, PairOutlook::Unknown { .. }));
     for (number, trouble) in unknown.clone().enumerate() {
         if number == MOST_NAMED {
             let more = unknown.count() - MOST_NAMED;
@@ -279,9 +279,9 @@ fn sign(sky: &BranchForecast, first: &BundleId, second: &BundleId) -> &'static s
     }
     let is_it = |trouble: &&PairForecast| trouble.other(first) == Some(second);
     match sky.pairs.iter().find(is_it).map(|trouble| &trouble.outlook) {
-        None | Some(Outlook::Clear) => "·",
-        Some(Outlook::Conflict { .. }) => "✗",
-        Some(Outlook::Overlap { .. }) => "~",
-        Some(Outlook::Unknown { .. }) => "?",
+        None | Some(PairOutlook::Clear) => "·",
+        Some(PairOutlook::Conflict { .. }) => "✗",
+        Some(PairOutlook::Overlap { .. }) => "~",
+        Some(PairOutlook::Unknown { .. }) => "?",
     }
 }

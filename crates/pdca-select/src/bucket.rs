@@ -9,7 +9,7 @@ use crate::settings::{BucketSettings, Condition};
 
 /// One bucket and the number of its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
+pub struct BucketCount {
     pub name: String,
     pub count: u64,
     /// The reason why its records are dropped.

@@ -43,11 +43,11 @@ mod batch;
 mod triage;
 
 pub use batch::{BatchIndex, BatchRow};
-pub use bucket::Tally;
+pub use bucket::BucketCount;
 pub use date::DateOrder;
 pub use field::Field;
 pub use order::{Character, Outlook};
-pub use pool::{Flaw, FlawKind, Pool, PoolError, Record, Selector, UnreadDates};
-pub use profile::{AgeBand, Count, Profile};
+pub use pool::{FlawKind, IssueRecord, Pool, PoolError, RecordFlaw, Selector, UnreadDates};
+pub use profile::{AgeBand, Profile, ValueCount};
 pub use settings::{BucketSettings, Columns, Condition, SelectSettings, SettingsProblem};
 pub use triage::Triage;

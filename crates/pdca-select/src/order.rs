@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use crate::date::age;
 use crate::labels::rank;
-use crate::pool::{Pool, Record};
+use crate::pool::{IssueRecord, Pool};
 
 /// The character of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,19 +31,20 @@ pub struct Outlook {
 
 impl Pool {
     /// Returns the records that are not dropped, in the order of the character; without one in that of the export.
-    pub fn order(&self, character: Option<Character>) -> Vec<&Record> {
-        let mut records: Vec<&Record> =
+    pub fn order(&self, character: Option<Character>) -> Vec<&IssueRecord> {
+        let mut records: Vec<&IssueRecord> =
             self.records.iter().filter(|record| self.bucket_of(record).dropped.is_none()).collect();
-        let rank = |record: &Record| rank(&record.severity, &self.severities);
+        let rank = |record: &IssueRecord| rank(&record.severity, &self.severities);
         match character {
             None => {}
             Some(Character::Fix) => records.sort_by(|one, two| {
-                let key =
-                    |record: &Record| (rank(record), Reverse(record.updated.or(record.created)));
+                let key = |record: &IssueRecord| {
+                    (rank(record), Reverse(record.updated.or(record.created)))
+                };
                 key(one).cmp(&key(two)).then_with(|| by_id(one, two))
             }),
             Some(Character::Hygiene) => records.sort_by(|one, two| {
-                let key = |record: &Record| {
+                let key = |record: &IssueRecord| {
                     let since = record.created.or(record.updated);
                     (since.is_none(), since, Reverse(rank(record)))
                 };
@@ -54,8 +55,8 @@ impl Pool {
     }
 
     /// Counts what the chosen records promise.
-    pub fn outlook(&self, chosen: &[&Record], today: Date) -> Outlook {
-        let count = |is: &dyn Fn(&Record) -> bool| {
+    pub fn outlook(&self, chosen: &[&IssueRecord], today: Date) -> Outlook {
+        let count = |is: &dyn Fn(&IssueRecord) -> bool| {
             u64::try_from(chosen.iter().filter(|record| is(record)).count()).unwrap_or(u64::MAX)
         };
         Outlook {
@@ -68,8 +69,8 @@ impl Pool {
 }
 
 /// Orders ids as people count: 9 before 10, PROJ-9 before PROJ-10.
-fn by_id(one: &Record, two: &Record) -> Ordering {
-    fn key(record: &Record) -> (&str, u64, &str) {
+fn by_id(one: &IssueRecord, two: &IssueRecord) -> Ordering {
+    fn key(record: &IssueRecord) -> (&str, u64, &str) {
         let id = record.id.as_str();
         let name = id.trim_end_matches(|c: char| c.is_ascii_digit());
         (name, id[name.len()..].parse().unwrap_or(u64::MAX), id)

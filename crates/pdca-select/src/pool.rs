@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use pdca_state::{BundleId, IdError};
 
-use crate::bucket::{Bucket, Tally, Values};
+use crate::bucket::{Bucket, BucketCount, Values};
 use crate::csv::{CsvError, CsvRecords, CsvText};
 use crate::date::{age, day};
 use crate::field::{Field, columns, nearest, plain};
@@ -32,12 +32,12 @@ pub struct Selector {
 #[derive(Debug)]
 pub struct Pool {
     /// In the order of the export.
-    pub records: Vec<Record>,
+    pub records: Vec<IssueRecord>,
     /// The fields that the export has no column for.
     pub absent: Vec<Field>,
     pub unread_dates: Option<UnreadDates>,
     pub(crate) severities: Vec<String>,
-    tallies: Vec<Tally>,
+    tallies: Vec<BucketCount>,
 }
 
 /// Dates in no form that is known; such an age counts as unknown.
@@ -51,7 +51,7 @@ pub struct UnreadDates {
 
 /// The short fields of one issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct IssueRecord {
     pub id: BundleId,
     /// The line its record starts on.
     pub line: u64,
@@ -87,7 +87,7 @@ pub enum PoolError {
     UnknownColumn { bucket: String, column: String, there: Vec<String> },
     /// Records that cannot be read, in the order of the export.
     #[error("{} of the export cannot be read", counted(*total))]
-    Flawed { flaws: Vec<Flaw>, total: u64 },
+    Flawed { flaws: Vec<RecordFlaw>, total: u64 },
     #[error("{} in no bucket", counted_are(*count))]
     Remainder {
         count: u64,
@@ -100,7 +100,7 @@ pub enum PoolError {
 
 /// A record that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flaw {
+pub struct RecordFlaw {
     pub line: u64,
     pub kind: FlawKind,
 }
@@ -206,10 +206,10 @@ impl Header {
 /// Collects records while an export is read.
 struct Collector<'s> {
     selector: &'s Selector,
-    records: Vec<Record>,
+    records: Vec<IssueRecord>,
     seen: HashMap<String, u64>,
     words: HashSet<Arc<str>>,
-    flaws: Vec<Flaw>,
+    flaws: Vec<RecordFlaw>,
     total_flaws: u64,
     counts: Vec<u64>,
     remainder: u64,
@@ -236,7 +236,7 @@ impl<'s> Collector<'s> {
     fn flaw(&mut self, line: u64, kind: FlawKind) {
         self.total_flaws += 1;
         if self.flaws.len() < FLAWS {
-            self.flaws.push(Flaw { line, kind });
+            self.flaws.push(RecordFlaw { line, kind });
         }
     }
 
@@ -292,7 +292,7 @@ impl<'s> Collector<'s> {
         self.counts[bucket] += 1;
         let title = row.get(Field::Title).split_whitespace().collect::<Vec<_>>().join(" ");
         let title: String = title.chars().filter(|c| !c.is_control()).collect();
-        let record = Record {
+        let record = IssueRecord {
             id,
             line,
             title: title.into(),
@@ -318,7 +318,7 @@ impl<'s> Collector<'s> {
             return Err(PoolError::Empty);
         }
         let tallies = self.selector.buckets.iter().zip(self.counts);
-        let tallies = tallies.map(|(bucket, count)| Tally {
+        let tallies = tallies.map(|(bucket, count)| BucketCount {
             name: bucket.name.clone(),
             count,
             dropped: bucket.dropped.clone(),
@@ -410,7 +410,7 @@ impl Selector {
         let header = match records.advance().map_err(|error| fatal(error, None))? {
             None => return Err(PoolError::Empty),
             Some(line) => {
-                let flaw = Flaw { line, kind: FlawKind::NotUtf8 };
+                let flaw = RecordFlaw { line, kind: FlawKind::NotUtf8 };
                 let text =
                     records.text().ok_or(PoolError::Flawed { flaws: vec![flaw], total: 1 })?;
                 self.header(text.fields().map(|name| name.trim().to_owned()).collect())?
@@ -520,7 +520,7 @@ impl Selector {
 }
 
 fn fatal(error: CsvError, header: Option<&Header>) -> PoolError {
-    let flaw = |line, kind| PoolError::Flawed { flaws: vec![Flaw { line, kind }], total: 1 };
+    let flaw = |line, kind| PoolError::Flawed { flaws: vec![RecordFlaw { line, kind }], total: 1 };
     match error {
         CsvError::Io(error) => PoolError::Io(error),
         CsvError::Utf16 => PoolError::Utf16,
@@ -535,16 +535,16 @@ fn fatal(error: CsvError, header: Option<&Header>) -> PoolError {
 
 impl Pool {
     /// Returns the buckets with their counts, in the order they are asked. The counts add up to the records.
-    pub fn tallies(&self) -> &[Tally] {
+    pub fn tallies(&self) -> &[BucketCount] {
         &self.tallies
     }
 
     /// Returns the bucket of a record of this pool.
-    pub fn bucket_of(&self, record: &Record) -> &Tally {
+    pub fn bucket_of(&self, record: &IssueRecord) -> &BucketCount {
         &self.tallies[record.bucket]
     }
 
-    pub fn get(&self, id: &BundleId) -> Option<&Record> {
+    pub fn get(&self, id: &BundleId) -> Option<&IssueRecord> {
         self.records.iter().find(|record| record.id == *id)
     }
 

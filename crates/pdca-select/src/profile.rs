@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 
 use crate::date::age;
-use crate::pool::{Pool, Record};
+use crate::pool::{IssueRecord, Pool};
 
 /// Counts over all records of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    pub status: Vec<Count>,
-    pub severity: Vec<Count>,
-    pub component: Vec<Count>,
+    pub status: Vec<ValueCount>,
+    pub severity: Vec<ValueCount>,
+    pub component: Vec<ValueCount>,
     /// By the day of creation, one count per band.
     pub age: Vec<(AgeBand, u64)>,
 }
 
 /// A value and the number of records that have it; the value is empty where they have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
+pub struct ValueCount {
     pub value: String,
     pub count: u64,
 }
@@ -93,13 +93,15 @@ impl Pool {
 }
 
 /// Counts values, the most frequent first.
-fn counts(records: &[Record], of: impl Fn(&Record) -> &str) -> Vec<Count> {
+fn counts(records: &[IssueRecord], of: impl Fn(&IssueRecord) -> &str) -> Vec<ValueCount> {
     let mut counts: HashMap<&str, u64> = HashMap::new();
     for record in records {
         *counts.entry(of(record)).or_default() += 1;
     }
-    let mut counts: Vec<Count> =
-        counts.into_iter().map(|(value, count)| Count { value: value.to_owned(), count }).collect();
+    let mut counts: Vec<ValueCount> = counts
+        .into_iter()
+        .map(|(value, count)| ValueCount { value: value.to_owned(), count })
+        .collect();
     counts.sort_by(|one, two| two.count.cmp(&one.count).then_with(|| one.value.cmp(&two.value)));
     counts
 }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use jiff::civil::Date;
 use pdca_state::TRIAGE_VERDICT;
 
-use crate::bucket::Tally;
+use crate::bucket::BucketCount;
 use crate::date::age;
-use crate::pool::Record;
+use crate::pool::IssueRecord;
 
 /// The facts that a person needs for the verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Triage<'a> {
-    pub record: &'a Record,
-    pub bucket: &'a Tally,
+    pub record: &'a IssueRecord,
+    pub bucket: &'a BucketCount,
     /// The export, as it is named to people.
     pub source: &'a str,
     /// There is a `notes.json` to read.

@@ -7,7 +7,7 @@ use pdca_driver::integrate::{
     Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, HeldReason, TargetBranch,
 };
 use pdca_driver::{Staleness, WorkspaceConfig};
-use pdca_integrate::{Outlook, conflict_record, holders};
+use pdca_integrate::{PairOutlook, conflict_record, holders};
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use pdca_state::text::shell;
@@ -106,7 +106,7 @@ impl LandingSummary {
         }
         let skies = pdca_driver::integrate::known_forecast(site, &built).unwrap_or_default();
         for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
-            if let Outlook::Conflict { .. } = trouble.outlook {
+            if let PairOutlook::Conflict { .. } = trouble.outlook {
                 let (one, other) = (trouble.first.clone(), trouble.second.clone());
                 found.troubles.entry(one.clone()).or_default().push(other.clone());
                 found.troubles.entry(other).or_default().push(one);

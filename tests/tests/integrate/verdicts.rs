@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use pdca_e2e::Scene;
-use pdca_integrate::{Origin, Verdict, VerdictCache};
+use pdca_integrate::{Verdict, VerdictCache, VerdictOrigin};
 use serde_json::{Value, json};
 
 use crate::meeting::Meeting;
@@ -33,7 +33,7 @@ fn age(workspace: &Utf8Path) {
         let verdict: Verdict =
             serde_json::from_value(entry["verdict"].clone()).expect("it has a verdict");
         let at = entry["origin"]["at"].as_i64().expect("it says when it was given");
-        let origin = Origin { at: Some(at - 30 * 24 * 3600), by: None };
+        let origin = VerdictOrigin { at: Some(at - 30 * 24 * 3600), by: None };
         cache.keep_from(&verdict, &origin).expect("it can be kept");
         aged += 1;
     }

@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Engine, Entry, Fate, Fence, Log, ObjectId, Plan, Recorded, RefNamespace, SealError,
-    Store, StoreError, Strategy, fold, seal,
+    Acceptance, Engine, Entry, Fence, FoldFate, Log, ObjectId, Plan, Recorded, RefNamespace,
+    SealError, Store, StoreError, Strategy, fold, seal,
 };
 
 use super::{Case, Verdict};
@@ -188,18 +188,17 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
     let plan = Plan::new(onto, strategy, [Entry::new(sealed, [])])?;
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     match folded.bundles.first().map(|bundle| &bundle.fate) {
-        Some(Fate::Applied { .. }) => {
+        Some(FoldFate::Applied { .. }) => {
             let commit = folded.candidate().commit().to_string();
             Ok(Folded::Made(made(repo, &commit, case)?))
         }
         // git stops if nothing is left to commit, and succeeds if nothing is to be merged.
-        Some(Fate::AlreadyPresent { .. }) => Ok(match case {
+        Some(FoldFate::AlreadyPresent { .. }) => Ok(match case {
             Case::Pick { .. } => Folded::Stopped,
             Case::Merge { .. } => Folded::Unfit,
         }),
-        Some(Fate::Conflict { .. } | Fate::Held { .. } | Fate::Failed { .. }) | None => {
-            Ok(Folded::Stopped)
-        }
+        Some(FoldFate::Conflict { .. } | FoldFate::Held { .. } | FoldFate::Failed { .. })
+        | None => Ok(Folded::Stopped),
     }
 }
 

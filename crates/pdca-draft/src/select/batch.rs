@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::civil::Date;
-use pdca_select::{BatchIndex, BatchRow, Pool, Record};
+use pdca_select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_state::files;
 
 use super::output::age_of;
@@ -75,13 +75,13 @@ impl Batch {
     }
 
     /// Lists the records in the index that it does not have.
-    pub(super) fn put(&mut self, chosen: &[&Record], pool: &Pool, source: &str, today: Date) {
+    pub(super) fn put(&mut self, chosen: &[&IssueRecord], pool: &Pool, source: &str, today: Date) {
         let sums: Vec<String> =
             pool.tallies().iter().map(|tally| format!("{} {}", tally.count, tally.name)).collect();
         let source = source.split_whitespace().collect::<Vec<_>>().join(" ").replace("-->", "");
         self.index.about =
             format!("From {source}: {} records = {}.", pool.records.len(), sums.join(" + "));
-        let new: Vec<&&Record> =
+        let new: Vec<&&IssueRecord> =
             chosen.iter().filter(|record| !self.index.contains(&record.id)).collect();
         for record in new {
             let age = age_of(record, today).map_or_else(String::new, |days| format!("{days} d"));

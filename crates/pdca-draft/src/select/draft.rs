@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
 use pdca_process::Tool;
-use pdca_select::{Record, Triage};
+use pdca_select::{IssueRecord, Triage};
 use pdca_state::{Artifact, Brief, BundleId, Label};
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ impl<'w> Drafter<'w> {
     pub(super) fn new(
         work: &'w SelectionRun<'w>,
         notes: bool,
-        new: &[&Record],
+        new: &[&IssueRecord],
     ) -> Result<Self, Failure> {
         let by_program = work.workspace.config.tracker.notes_cmd.is_some()
             || matches!(work.source, Source::Gh { .. });
@@ -61,7 +61,7 @@ impl<'w> Drafter<'w> {
     }
 
     /// Writes one draft, with all its files at once. Without `writes` no program is started for its thread.
-    pub(super) fn draft(&mut self, record: &Record, writes: bool) -> Result<Drafted, Failure> {
+    pub(super) fn draft(&mut self, record: &IssueRecord, writes: bool) -> Result<Drafted, Failure> {
         if self.work.cancel.is_cancelled() {
             return Err(source::interrupted());
         }
@@ -83,13 +83,13 @@ impl<'w> Drafter<'w> {
         Ok(Drafted { notes: has_notes, swept })
     }
 
-    fn would_have_notes(&self, record: &Record) -> bool {
+    fn would_have_notes(&self, record: &IssueRecord) -> bool {
         let by_program = self.work.workspace.config.tracker.notes_cmd.is_some()
             || matches!(self.work.source, Source::Gh { .. });
         self.notes && (by_program || self.descriptions.contains_key(&record.id))
     }
 
-    fn brief(&mut self, record: &Record, has_notes: bool) -> (String, Option<String>) {
+    fn brief(&mut self, record: &IssueRecord, has_notes: bool) -> (String, Option<String>) {
         let filled = template::fill(&self.template, record.id.as_ref(), Some(&record.title));
         let (mut text, swept) = self.without_stale_target(filled);
         if !text.ends_with('\n') {
@@ -151,7 +151,7 @@ impl<'w> Drafter<'w> {
     }
 
     /// Returns the bytes of `notes.json`; `None` if there is no thread.
-    fn thread(&self, record: &Record) -> Result<Option<Vec<u8>>, Failure> {
+    fn thread(&self, record: &IssueRecord) -> Result<Option<Vec<u8>>, Failure> {
         if !self.notes {
             return Ok(None);
         }
@@ -188,7 +188,11 @@ impl<'w> Drafter<'w> {
             .hint("`--no-notes` does without, or let `notes_cmd` in [tracker] print less"))
     }
 
-    fn by_command(&self, command: &str, record: &Record) -> Result<Map<String, Value>, Failure> {
+    fn by_command(
+        &self,
+        command: &str,
+        record: &IssueRecord,
+    ) -> Result<Map<String, Value>, Failure> {
         let workspace = self.work.workspace;
         let tool = Tool::new("sh")
             .args(["-c", command])

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use camino::Utf8PathBuf;
 use jiff::civil::Date;
-use pdca_select::{Count, Outlook, Pool, Profile, Record, Tally};
+use pdca_select::{BucketCount, IssueRecord, Outlook, Pool, Profile, ValueCount};
 use pdca_state::{Artifact, BundleId};
 use serde::Serialize;
 
@@ -127,8 +127,8 @@ pub(super) enum DraftState {
 
 impl From<Profile> for ProfileRows {
     fn from(profile: Profile) -> Self {
-        let rows = |counts: Vec<Count>| {
-            let row = |count: Count| CountRow { value: count.value, count: count.count };
+        let rows = |counts: Vec<ValueCount>| {
+            let row = |count: ValueCount| CountRow { value: count.value, count: count.count };
             counts.into_iter().map(row).collect()
         };
         Self {
@@ -144,8 +144,8 @@ impl From<Profile> for ProfileRows {
     }
 }
 
-impl From<&Tally> for BucketRow {
-    fn from(tally: &Tally) -> Self {
+impl From<&BucketCount> for BucketRow {
+    fn from(tally: &BucketCount) -> Self {
         Self {
             name: tally.name.clone(),
             count: tally.count,
@@ -163,12 +163,17 @@ impl OutlookRow {
 }
 
 /// Returns the age of a record in days.
-pub(super) fn age_of(record: &Record, today: Date) -> Option<i64> {
+pub(super) fn age_of(record: &IssueRecord, today: Date) -> Option<i64> {
     Some(i64::from((today - record.created?).get_days().max(0)))
 }
 
 impl Draft {
-    pub(super) fn of(record: &Record, pool: &Pool, workspace: &Workspace, today: Date) -> Self {
+    pub(super) fn of(
+        record: &IssueRecord,
+        pool: &Pool,
+        workspace: &Workspace,
+        today: Date,
+    ) -> Self {
         Self {
             id: record.id.clone(),
             title: record.title.to_string(),

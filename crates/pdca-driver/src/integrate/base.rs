@@ -17,8 +17,8 @@ use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Engine, FIRST_SLOT, GateJob, GateRunError, IntegrateError, Light, Lookup, Origin, Plan,
-    Recorded, RedRow, TargetBranch, Verdict, counts, excuse, fold, pardon,
+    Engine, FIRST_SLOT, GateJob, GateRunError, IntegrateError, Light, Lookup, Plan, Recorded,
+    RedRow, TargetBranch, Verdict, VerdictOrigin, counts, excuse, fold, pardon,
 };
 use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -247,7 +247,7 @@ fn ask_about_base(
             break;
         };
         let verdict = Verdict { key: key.clone(), light, quarantined };
-        let origin = Origin { at: Some(cx.config.now()), by: None };
+        let origin = VerdictOrigin { at: Some(cx.config.now()), by: None };
         cx.effects.perform("verdict", || cache.keep_from(&verdict, &origin))?;
         match light {
             Light::Green => {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
-    ChangeState, Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, Outlook,
+    ChangeState, Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, PairOutlook,
     QueueSettings, Store, Support, TargetBranchError, TargetBranches, place,
 };
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
@@ -50,7 +50,7 @@ pub struct PairForecast {
     /// The lower level of the two.
     pub level: Level,
     #[serde(flatten)]
-    pub outlook: Outlook,
+    pub outlook: PairOutlook,
 }
 
 impl PairForecast {
@@ -58,20 +58,20 @@ impl PairForecast {
     pub fn sentence(&self) -> String {
         let (first, second) = (&self.first, &self.second);
         match &self.outlook {
-            Outlook::Clear => format!("{first} and {second} go together"),
-            Outlook::Overlap { path } => format!("{first} and {second} both declare {path}"),
-            Outlook::Conflict { conflicts } => {
+            PairOutlook::Clear => format!("{first} and {second} go together"),
+            PairOutlook::Overlap { path } => format!("{first} and {second} both declare {path}"),
+            PairOutlook::Conflict { conflicts } => {
                 let places: Vec<String> = conflicts.iter().map(place).collect();
                 format!("{first} and {second} conflict in {}", places.join(", "))
             }
-            Outlook::Unknown { why } => format!("{first} and {second}: not known, {why}"),
+            PairOutlook::Unknown { why } => format!("{first} and {second}: not known, {why}"),
         }
     }
 
     /// Describes a conflict from the point of view of one of the two.
     pub fn sentence_for(&self, id: &BundleId) -> Option<String> {
         let other = self.other(id)?;
-        let Outlook::Conflict { conflicts } = &self.outlook else { return None };
+        let PairOutlook::Conflict { conflicts } = &self.outlook else { return None };
         let places: Vec<String> = conflicts.iter().map(place).collect();
         Some(format!("forecast: it does not merge with {other}, in {}", places.join(", ")))
     }
@@ -367,7 +367,7 @@ fn unclear_pairs(
             Some(heads) => merged.get(&heads).cloned(),
             None => declared(first, second),
         };
-        if let Some(outlook) = outlook.filter(|outlook| *outlook != Outlook::Clear) {
+        if let Some(outlook) = outlook.filter(|outlook| *outlook != PairOutlook::Clear) {
             let (id, other) = (first.id.clone(), second.id.clone());
             let level = first.level.min(second.level);
             found.push(PairForecast { first: id, second: other, level, outlook });
@@ -392,7 +392,7 @@ fn pairs<'c>(
 }
 
 /// Compares two bundles by their declared paths.
-fn declared(first: &ForecastItem, second: &ForecastItem) -> Option<Outlook> {
+fn declared(first: &ForecastItem, second: &ForecastItem) -> Option<PairOutlook> {
     let items = [first, second].map(|item| (item.id.clone(), item.touches.clone()));
     Forecast::of_touches(&items).pairs.pop().map(|pair| pair.outlook)
 }
@@ -404,7 +404,7 @@ fn grouping(items: &[ForecastItem], pairs: &[PairForecast]) -> Grouping {
     let place = |id: &BundleId| places.get(id).copied();
     let needs = |item: &ForecastItem| item.needs.iter().filter_map(place).collect();
     let needs: Vec<Vec<usize>> = items.iter().map(needs).collect();
-    let is_sure = |pair: &&PairForecast| matches!(pair.outlook, Outlook::Conflict { .. });
+    let is_sure = |pair: &&PairForecast| matches!(pair.outlook, PairOutlook::Conflict { .. });
     let sides = |pair: &PairForecast| Some((place(&pair.first)?, place(&pair.second)?));
     let conflicts: Vec<(usize, usize)> = pairs.iter().filter(is_sure).filter_map(sides).collect();
     Grouping::new(&needs, &conflicts)
@@ -418,7 +418,7 @@ fn merged(
     items: &[ForecastItem],
     scope: Scope<'_>,
     memory: &mut Memory,
-) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
+) -> BTreeMap<(ObjectId, ObjectId), PairOutlook> {
     let may_overlap =
         |first: &ForecastItem, second: &ForecastItem| match (&first.scope, &second.scope) {
             (Some(one), Some(other)) => one.may_overlap(other),
@@ -438,19 +438,21 @@ fn merged(
     let base = news.first().map(|(one, _)| *one);
     if let (Some(base), Ok(drivers)) = (base, settings.drivers()) {
         let mut engine = Engine::new(store, drivers);
-        let said = Outlook::of_pairs(&mut engine, base, &news).unwrap_or_default();
+        let said = PairOutlook::of_pairs(&mut engine, base, &news).unwrap_or_default();
         for (pair, outlook) in news.iter().zip(said) {
             match outlook {
-                Outlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
-                Outlook::Conflict { conflicts } => drop(memory.pairs.insert(key(pair), conflicts)),
-                Outlook::Overlap { .. } | Outlook::Unknown { .. } => {}
+                PairOutlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
+                PairOutlook::Conflict { conflicts } => {
+                    drop(memory.pairs.insert(key(pair), conflicts))
+                }
+                PairOutlook::Overlap { .. } | PairOutlook::Unknown { .. } => {}
             }
         }
     }
     let outlook = |pair: &(ObjectId, ObjectId)| match memory.pairs.get(&key(pair)) {
-        Some(conflicts) if conflicts.is_empty() => Outlook::Clear,
-        Some(conflicts) => Outlook::Conflict { conflicts: conflicts.clone() },
-        None => Outlook::Unknown { why: "git could not merge them".to_owned() },
+        Some(conflicts) if conflicts.is_empty() => PairOutlook::Clear,
+        Some(conflicts) => PairOutlook::Conflict { conflicts: conflicts.clone() },
+        None => PairOutlook::Unknown { why: "git could not merge them".to_owned() },
     };
     pairs.iter().map(|pair| (*pair, outlook(pair))).collect()
 }

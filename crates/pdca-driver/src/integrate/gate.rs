@@ -10,8 +10,8 @@ use pdca_gates::{
     TreeFault, run_checks,
 };
 use pdca_integrate::{
-    CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRunError,
-    GateSetId, Ruling, TargetBranch, excuse,
+    CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRuling,
+    GateRunError, GateSetId, TargetBranch, excuse,
 };
 use pdca_lanes::OwnerNote;
 use pdca_process::Cancel;
@@ -55,7 +55,7 @@ impl CombinationGate for QueueGate<'_> {
         branch: &TargetBranch,
         job: &GateJob,
         cancel: &Cancel,
-    ) -> Result<Ruling, GateRunError> {
+    ) -> Result<GateRuling, GateRunError> {
         let lane_env = LaneEnv::new(job.slot);
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
         Ok(gate_combination(&driver, self.all, branch, job)?)
@@ -151,7 +151,7 @@ pub(super) fn gate_combination(
     told: &Bundle,
     branch: &TargetBranch,
     asked: &GateJob,
-) -> Result<Ruling, BeatError> {
+) -> Result<GateRuling, BeatError> {
     let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
     let job = Job {
         name: cx.job_name(&format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
@@ -172,7 +172,7 @@ pub(super) fn gate_combination(
         let row = cx.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
         Some(reproduce(cx.config, branch, &commit, row))
     };
-    let ruling = Ruling::of(&report, &command);
+    let ruling = GateRuling::of(&report, &command);
     // Evidence decides nothing, so failing to keep it must not fail the gate.
     if let Err(error) = Evidence::of(&cx.config.queue()).keep(&tree, &ruling.red) {
         cx.warn(

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
-    Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, RefNamespace,
-    SealError, Sealed, Signer, Store, StoreError, Support,
+    Acceptance, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, RefNamespace, SealError,
+    Sealed, Signer, StepEffect, Store, StoreError, Support,
 };
 use pdca_journal::Effects;
 use pdca_state::{
@@ -46,7 +46,7 @@ pub enum Sealing {
     Sealed {
         sealed: Box<Sealed>,
         /// Tells whether the seal already existed.
-        effect: Effect,
+        effect: StepEffect,
     },
 }
 
@@ -351,7 +351,7 @@ fn seal_under_fence(
     store: &Store,
     accepted: &Acceptance<'_>,
     log: Log<'_>,
-) -> Result<(Sealed, Effect), SealError> {
+) -> Result<(Sealed, StepEffect), SealError> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -9,8 +9,10 @@
 //! (`reset = "tracked"`), if the checkout was left by an earlier driver, or if a gating row reads
 //! which bundle it is about. A row that was not run at Check, or came to no verdict, has none to share.
 
-use pdca_gates::Scope;
-use pdca_integrate::{Light, Lookup, ObjectId, Origin, Trust, Verdict, VerdictCache, VerdictKey};
+use pdca_gates::CheckScope;
+use pdca_integrate::{
+    Light, Lookup, ObjectId, Trust, Verdict, VerdictCache, VerdictKey, VerdictOrigin,
+};
 use pdca_lanes::Reset;
 use pdca_state::{GateReport, GateResult};
 
@@ -46,7 +48,7 @@ impl Shared {
 pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option<Shared> {
     let (config, settings) = (cx.config, &cx.config.integrate);
     let mut gates = config.rows.as_slice().iter();
-    let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
+    let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == CheckScope::Repo;
     let asks = |row: &pdca_gates::Check| {
         gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
     };
@@ -91,7 +93,7 @@ pub(crate) fn share(
     // An accepted fix changed the tree, and all rows ran over the new one.
     let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
     let key = VerdictKey { tree, ..shared.key };
-    let origin = Origin { at: Some(cx.config.now()), by: None };
+    let origin = VerdictOrigin { at: Some(cx.config.now()), by: None };
     let cache = VerdictCache::new(cx.config.dirs.private().join("verdicts"));
     let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
     let kept = cx.effects.perform("check-verdict", keep);

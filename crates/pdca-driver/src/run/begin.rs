@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
-    Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block, Clock,
-    CreateError, Epoch, FindError, HostScope, Journal, LockHolder, OpenError, Opened, Process,
-    Reason, Record, Ruling, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn, Workstream,
-    next_epoch, rule,
+    Activity, Admission, AdmissionError, AdmissionRefusal, AdmissionRuling, Admitted, AppendError,
+    Block, Clock, Epoch, FindError, HostScope, Journal, JournalCreateError, LockHolder, OpenError,
+    Opened, Process, Reason, Record, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn,
+    Workstream, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -54,7 +54,7 @@ pub enum RunError {
     #[error("run {run} cannot be resumed")]
     TakeUp { run: RunId, source: Box<OpenError> },
     #[error("the run's journal cannot be created")]
-    Create(#[from] CreateError),
+    Create(#[from] JournalCreateError),
     #[error("the run's journal cannot be written")]
     Append(#[from] AppendError),
     /// The runs cannot be listed, or this process cannot be identified.
@@ -96,8 +96,8 @@ impl Run {
         let mut torn = None;
         let mut blocks = Vec::new();
         match rule(&[], &facts) {
-            Ruling::Admit => {}
-            Ruling::Resume(run) => {
+            AdmissionRuling::Admit => {}
+            AdmissionRuling::Resume(run) => {
                 let taken = take_up(&request, &admission, &runs, &run, &me)?;
                 (recovered, torn) = (taken.recovered, taken.torn);
                 let mut journal = taken.journal;
@@ -118,7 +118,7 @@ impl Run {
                 let records = closing(&journal);
                 journal.append(clock(), records)?;
             }
-            Ruling::Refuse(refusal) => return Err(refused(refusal, config, active)),
+            AdmissionRuling::Refuse(refusal) => return Err(refused(refusal, config, active)),
         }
         // A block outlives its run: until a person lifts it, every run contains the bundle and does not start it.
         let mut batch = bundles.to_vec();

@@ -13,7 +13,7 @@ use pdca_state::BundleId;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Effect, Fence, Log, Move, ref_at},
+    git::fence::{Fence, Log, Move, StepEffect, ref_at},
     git::name::ATTEMPTS,
     git::rebuild::Ingredients,
     git::store::{Store, open_repository},
@@ -39,14 +39,14 @@ pub fn keep_work(
     name: &str,
     (base, head): (ObjectId, ObjectId),
     log: Log<'_>,
-) -> Result<Effect, RefError> {
+) -> Result<StepEffect, RefError> {
     let from = ref_at(store, name)?;
     if from == Some(head) {
-        return Ok(Effect::Recognised);
+        return Ok(StepEffect::Recognised);
     }
     LooseObjects::of(store).sync_commits(base, head)?;
     fence.move_refs(store, &[Move { name: name.to_owned(), from, to: Some(head) }], log)?;
-    Ok(Effect::Made)
+    Ok(StepEffect::Made)
 }
 
 /// Deletes the ref of work that another ref keeps, or that is no longer needed.
@@ -55,10 +55,10 @@ pub fn drop_work(
     fence: &Fence,
     name: &str,
     log: Log<'_>,
-) -> Result<Effect, RefError> {
-    let Some(at) = ref_at(store, name)? else { return Ok(Effect::Recognised) };
+) -> Result<StepEffect, RefError> {
+    let Some(at) = ref_at(store, name)? else { return Ok(StepEffect::Recognised) };
     fence.move_refs(store, &[Move { name: name.to_owned(), from: Some(at), to: None }], log)?;
-    Ok(Effect::Made)
+    Ok(StepEffect::Made)
 }
 
 /// The objects of a lane, which a builder wrote, on their way into the repository of the target.

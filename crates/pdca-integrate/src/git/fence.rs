@@ -62,7 +62,7 @@ pub struct Fence {
 
 /// The effect of a step that may be repeated after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum StepEffect {
     Made,
     /// The same state was there already.
     Recognised,

@@ -38,7 +38,7 @@ use crate::{
     queue::plan::{Entry, Plan, Strategy},
 };
 
-pub use step::{Recorded, Skip, Step, StepState};
+pub use step::{FoldStep, Recorded, Skip, StepState};
 
 /// The result of folding a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +64,12 @@ pub struct Changed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldedBundle {
     pub id: BundleId,
-    pub fate: Fate,
+    pub fate: FoldFate,
 }
 
 /// The result of folding one bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum FoldFate {
     /// The bundle is on the tip.
     Applied {
         /// Each sealed commit that was not skipped, and the commit that it became.
@@ -107,7 +107,7 @@ pub enum FoldError {
 
 /// Called with each step before the next begins. An error stops the fold.
 pub type Record<'a> =
-    &'a mut dyn FnMut(&Step) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+    &'a mut dyn FnMut(&FoldStep) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Folds a plan. `known` holds the steps of an earlier fold of it, if there was one.
 pub fn fold(
@@ -138,7 +138,7 @@ pub(crate) fn fold_some(
     }
     for entry in chosen() {
         let fate = folding.take(entry)?;
-        let applied = matches!(fate, Fate::Applied { .. });
+        let applied = matches!(fate, FoldFate::Applied { .. });
         debug!(bundle = %entry.sealed().id(), applied, tip = %folding.tip.commit, "folded");
         folding.bundles.push(FoldedBundle { id: entry.sealed().id().clone(), fate });
     }
@@ -225,9 +225,9 @@ impl<'a, 'e> Folding<'a, 'e> {
     }
 
     /// Applies all commits of a bundle, or none.
-    fn take(&mut self, entry: &Entry) -> Result<Fate, FoldError> {
+    fn take(&mut self, entry: &Entry) -> Result<FoldFate, FoldError> {
         if let Some(behind) = self.missing(entry) {
-            return Ok(Fate::Held { behind });
+            return Ok(FoldFate::Held { behind });
         }
         let before = self.tip;
         self.renamed.clear();
@@ -247,10 +247,10 @@ impl<'a, 'e> Folding<'a, 'e> {
                 Pick::Conflict(conflicts) => {
                     let with = self.others_at(entry, &conflicts)?;
                     let state = StepState::Conflict { conflicts: conflicts.clone() };
-                    (state, Some(Fate::Conflict { commit, conflicts, with }))
+                    (state, Some(FoldFate::Conflict { commit, conflicts, with }))
                 }
                 Pick::Failed(why) => {
-                    (StepState::Failed { why: why.clone() }, Some(Fate::Failed { why }))
+                    (StepState::Failed { why: why.clone() }, Some(FoldFate::Failed { why }))
                 }
             };
             self.tell(entry, commit, state)?;
@@ -260,11 +260,11 @@ impl<'a, 'e> Folding<'a, 'e> {
             }
         }
         if applied.is_empty() {
-            return Ok(Fate::AlreadyPresent { by: present_by });
+            return Ok(FoldFate::AlreadyPresent { by: present_by });
         }
         let renamed = std::mem::take(&mut self.renamed);
         self.on_tip.push(Taken { entry: entry.clone(), commits: applied.clone(), renamed });
-        Ok(Fate::Applied { commits: applied })
+        Ok(FoldFate::Applied { commits: applied })
     }
 
     /// Returns a dependency of the entry that is in the plan but not on the tip.
@@ -272,7 +272,10 @@ impl<'a, 'e> Folding<'a, 'e> {
         let arrived = |id: &BundleId| {
             self.bundles.iter().any(|bundle| {
                 bundle.id == *id
-                    && matches!(bundle.fate, Fate::Applied { .. } | Fate::AlreadyPresent { .. })
+                    && matches!(
+                        bundle.fate,
+                        FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. }
+                    )
             })
         };
         let planned = |id: &BundleId| self.plan.entries().iter().any(|e| e.sealed().id() == id);
@@ -436,7 +439,7 @@ impl<'a, 'e> Folding<'a, 'e> {
 
     fn tell(&mut self, entry: &Entry, commit: ObjectId, state: StepState) -> Result<(), FoldError> {
         let bundle = entry.sealed().id().clone();
-        (self.record)(&Step { bundle, commit, state }).map_err(FoldError::Recording)
+        (self.record)(&FoldStep { bundle, commit, state }).map_err(FoldError::Recording)
     }
 
     fn finish(self) -> Folded {

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Effect, Fence, Log, Move, ref_at},
+    git::fence::{Fence, Log, Move, StepEffect, ref_at},
     git::name::staging_branch,
     git::store::Store,
     queue::verdict::Gated,
@@ -56,7 +56,7 @@ pub struct Landed {
     pub(crate) before: Option<ObjectId>,
     pub(crate) commit: ObjectId,
     pub(crate) tree: ObjectId,
-    pub(crate) effect: Effect,
+    pub(crate) effect: StepEffect,
 }
 
 /// The movement of a base since it was last read.
@@ -145,7 +145,7 @@ impl Landed {
     }
 
     /// Returns whether the ref moved or had the commit already, because the outcome of an earlier landing was lost.
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> StepEffect {
         self.effect
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn land_as(
     if let Some(at) = before
         && proof::contains(store, at, candidate.commit)?
     {
-        return Ok(landed(Some(candidate.base), Effect::Recognised));
+        return Ok(landed(Some(candidate.base), StepEffect::Recognised));
     }
     require_base(store, gated, onto, before)?;
     require_nobody_there(store, &reference)?;
@@ -201,7 +201,7 @@ pub(crate) fn land_as(
         | RefError::Store(_)) => LandError::Ref(other),
     })?;
     prove(store, fence, gated, &reference, before, written, log)?;
-    Ok(landed(before, Effect::Made))
+    Ok(landed(before, StepEffect::Made))
 }
 
 fn refused(error: proof::ProofError) -> LandError {

@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Effect, Fence, Log, Move, ref_at},
+    git::fence::{Fence, Log, Move, StepEffect, ref_at},
     git::footprint::Difference,
     git::name::RefNamespace,
     git::path::TreePath,
@@ -224,7 +224,7 @@ pub fn seal(
     fence: &Fence,
     accepted: &Acceptance<'_>,
     log: Log<'_>,
-) -> Result<(Sealed, Effect), SealError> {
+) -> Result<(Sealed, StepEffect), SealError> {
     require_as_reviewed(accepted)?;
     let open = accepted.stands_on.iter().find(|support| support.seal.is_none());
     if let Some(on) = open {
@@ -235,7 +235,7 @@ pub fn seal(
     let name = record.run.seal_ref(&record.id);
     if let Some(known) = find(store, &name)? {
         return match known.record.differences(&record) {
-            fields if fields.is_empty() => Ok((known, Effect::Recognised)),
+            fields if fields.is_empty() => Ok((known, StepEffect::Recognised)),
             fields => Err(SealError::SealedOtherwise { name, fields }),
         };
     }
@@ -246,7 +246,7 @@ pub fn seal(
     fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
     // Garbage collection may have run before the ref existed; from here on the ref protects everything.
     require_complete(store, &record)?;
-    Ok((Sealed { record, is_signed: true }, Effect::Made))
+    Ok((Sealed { record, is_signed: true }, StepEffect::Made))
 }
 
 impl Sealed {

@@ -10,7 +10,7 @@ use crate::{
 
 /// A landed change and its last commit.
 #[derive(Debug, Clone, Copy)]
-pub struct Landing<'a> {
+pub struct LandedChange<'a> {
     pub sealed: &'a Sealed,
     pub commit: ObjectId,
 }
@@ -22,15 +22,15 @@ pub fn landed_below<'a>(
     store: &Store,
     tip: ObjectId,
     strategy: Strategy,
-    landings: &[Landing<'a>],
+    landings: &[LandedChange<'a>],
     most: usize,
-) -> Result<(ObjectId, Vec<Landing<'a>>), StoreError> {
-    let by_commit: BTreeMap<ObjectId, Landing<'a>> =
+) -> Result<(ObjectId, Vec<LandedChange<'a>>), StoreError> {
+    let by_commit: BTreeMap<ObjectId, LandedChange<'a>> =
         landings.iter().map(|landing| (landing.commit, *landing)).collect();
     if by_commit.is_empty() {
         return Ok((tip, Vec::new()));
     }
-    let length = |landing: &Landing<'_>| match strategy {
+    let length = |landing: &LandedChange<'_>| match strategy {
         Strategy::RebaseFf => landing.sealed.record().commits.len().max(1),
         Strategy::MergeCommit => 1,
     };

@@ -25,13 +25,13 @@ use pdca_state::BundleId;
 use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
 
 use crate::{
-    Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Memory, ObjectId,
-    Plan, Purpose, Search, Setup, Test, Why,
+    Answer, Built, Candidate, Culprit, CulpritEffect, Decision, FlakeRules, Known, Light, Memory,
+    ObjectId, Plan, Search, SearchSetup, Test, TestPurpose, Why,
 };
 
 use super::IntegrateError;
 use super::context::{
-    CombinationGate, FIRST_SLOT, GateJob, GateRunError, Notice, QueueContext, Ruling,
+    CombinationGate, FIRST_SLOT, GateJob, GateRuling, GateRunError, IntegrationNotice, QueueContext,
 };
 use super::culprits::{Places, gates, head, load_culprits, partners_of, store_culprits};
 use super::flakes::{Quarantined, excuse, store_ledger};
@@ -48,7 +48,7 @@ enum Asked {
 }
 
 /// The rulings of a test, tree by tree, up to the first that is not green.
-type Rulings = Vec<(ObjectId, Ruling)>;
+type Rulings = Vec<(ObjectId, GateRuling)>;
 
 /// A test that runs in a checkout.
 struct Running {
@@ -176,7 +176,7 @@ impl Bisection<'_, '_> {
             is_green = self.is_known_green(&whole)?;
         }
         let known = self.recall()?;
-        let setup = Setup::new(self.places.needs())
+        let setup = SearchSetup::new(self.places.needs())
             .landed_before(self.places.landed_before())
             .with_green_base(is_green)
             .with_known(known)
@@ -269,9 +269,9 @@ impl Bisection<'_, '_> {
             bundles: candidate.bundles().cloned().collect(),
             tree: candidate.tree().to_string(),
             purpose: match test.purpose {
-                Purpose::Decide => GatePurpose::Decide,
-                Purpose::Confirm => GatePurpose::Confirm,
-                Purpose::Explain => GatePurpose::Explain,
+                TestPurpose::Decide => GatePurpose::Decide,
+                TestPurpose::Confirm => GatePurpose::Confirm,
+                TestPurpose::Explain => GatePurpose::Explain,
             },
         };
         self.integration.cx.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
@@ -312,7 +312,7 @@ impl Bisection<'_, '_> {
         &mut self,
         ended: &Running,
         tree: ObjectId,
-        mut ruling: Ruling,
+        mut ruling: GateRuling,
     ) -> Result<Answer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
         self.integration.done.gate_runs += 1;
@@ -321,7 +321,7 @@ impl Bisection<'_, '_> {
             let (of, why) =
                 (subject(test, candidate), excuse(row, &self.integration.verdicts.rules));
             let warning = format!("{row} is red over {of} and {why}");
-            (self.integration.cx.notify)(Notice::Warning {
+            (self.integration.cx.notify)(IntegrationNotice::Warning {
                 code: WarningCode::FlakyRow,
                 text: warning,
             });
@@ -385,8 +385,8 @@ impl Bisection<'_, '_> {
             }
             Decision::Hold { place, why: Why::Culprit(fault) } => {
                 let reason = match fault {
-                    Fault::Red => HeldReason::Red,
-                    Fault::Undecidable => HeldReason::Undecidable,
+                    CulpritEffect::Red => HeldReason::Red,
+                    CulpritEffect::Undecidable => HeldReason::Undecidable,
                 };
                 let mut culprit = held(self.places.entry(*place), reason, Vec::new());
                 self.red_of(&[*place])?.put_into(&mut culprit);
@@ -516,7 +516,11 @@ impl Bisection<'_, '_> {
         let id = self.places.id(place);
         let is_undecidable = |held: &Held| held.reason == HeldReason::Undecidable;
         let found = self.integration.round.iter().find(|held| held.id == id);
-        let fault = if found.is_some_and(is_undecidable) { Fault::Undecidable } else { Fault::Red };
+        let fault = if found.is_some_and(is_undecidable) {
+            CulpritEffect::Undecidable
+        } else {
+            CulpritEffect::Red
+        };
         let (partners, rows) = (partners.to_vec(), rows.to_vec());
         let culprit = Culprit { place, partners, fault, rows };
         let known = Known::new(
@@ -581,7 +585,7 @@ fn gate_all(
 }
 
 /// Returns the event for a ruling.
-fn judged(candidate: &Candidate, tree: ObjectId, ruling: &Ruling) -> IntegrationStep {
+fn judged(candidate: &Candidate, tree: ObjectId, ruling: &GateRuling) -> IntegrationStep {
     let bundles: Vec<BundleId> = candidate.bundles().cloned().collect();
     let (tree, rows) = (tree.to_string(), ruling.rows.clone());
     match ruling.light {
@@ -605,9 +609,11 @@ fn subject(test: &Test, candidate: &Candidate) -> String {
 fn question(test: &Test, candidate: &Candidate) -> String {
     let subject = subject(test, candidate);
     match test.purpose {
-        Purpose::Decide => format!("gating {subject}"),
-        Purpose::Confirm => format!("gating {subject} once more"),
-        Purpose::Explain if candidate.bundles().count() == 1 => format!("gating {subject} alone"),
-        Purpose::Explain => format!("gating {subject} to find the partners"),
+        TestPurpose::Decide => format!("gating {subject}"),
+        TestPurpose::Confirm => format!("gating {subject} once more"),
+        TestPurpose::Explain if candidate.bundles().count() == 1 => {
+            format!("gating {subject} alone")
+        }
+        TestPurpose::Explain => format!("gating {subject} to find the partners"),
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     git::durable::LooseObjects,
     git::failure::RefError,
-    git::fence::{Effect, Fence, Log, Move, ref_at},
+    git::fence::{Fence, Log, Move, StepEffect, ref_at},
     git::land::holders,
     git::name::{ATTEMPTS, RefNamespace, staged_for},
     git::path::TreePath,
@@ -88,15 +88,15 @@ impl Candidate {
         fence: &Fence,
         number: u32,
         log: Log<'_>,
-    ) -> Result<Effect, RefError> {
+    ) -> Result<StepEffect, RefError> {
         let name = fence.holder().fold_ref(number);
         if ref_at(store, &name)? == Some(self.commit) {
-            return Ok(Effect::Recognised);
+            return Ok(StepEffect::Recognised);
         }
         LooseObjects::of(store).sync_commits(self.base, self.commit)?;
         let step = Move { name, from: None, to: Some(self.commit) };
         fence.move_refs(store, &[step], log)?;
-        Ok(Effect::Made)
+        Ok(StepEffect::Made)
     }
 
     /// Returns the part that is left after its first bundles landed as `tip`, or `None` if `tip` is not a
@@ -133,7 +133,7 @@ pub fn drop_own_ref(
     name: &str,
     commit: ObjectId,
     log: Log<'_>,
-) -> Result<Effect, RefError> {
+) -> Result<StepEffect, RefError> {
     let is_work = name.starts_with(ATTEMPTS);
     let is_ours =
         RefNamespace::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
@@ -142,9 +142,9 @@ pub fn drop_own_ref(
         return Err(RefError::Name { name: name.to_owned() });
     }
     if ref_at(store, name)?.is_none() {
-        return Ok(Effect::Recognised);
+        return Ok(StepEffect::Recognised);
     }
     let step = Move { name: name.to_owned(), from: Some(commit), to: None };
     fence.move_refs(store, &[step], log)?;
-    Ok(Effect::Made)
+    Ok(StepEffect::Made)
 }

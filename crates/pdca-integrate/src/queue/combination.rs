@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     git::engine::Engine,
-    git::fold::{Fate, FoldError, Folded, Recorded, fold_some},
+    git::fold::{FoldError, FoldFate, Folded, Recorded, fold_some},
     queue::candidate::Candidate,
     queue::plan::Plan,
 };
@@ -54,9 +54,9 @@ impl<'a> Combination<'a> {
     fn judge(&self, folded: &Folded) -> Built {
         for bundle in &folded.bundles {
             match &bundle.fate {
-                Fate::Applied { .. } | Fate::AlreadyPresent { .. } => {}
-                Fate::Failed { why } => return Built::Failed { why: why.clone() },
-                Fate::Conflict { .. } | Fate::Held { .. } => {
+                FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. } => {}
+                FoldFate::Failed { why } => return Built::Failed { why: why.clone() },
+                FoldFate::Conflict { .. } | FoldFate::Held { .. } => {
                     let is_it =
                         |entry: &crate::queue::plan::Entry| *entry.sealed().id() == bundle.id;
                     let place = self.plan.entries().iter().position(is_it);

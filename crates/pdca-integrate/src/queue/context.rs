@@ -28,7 +28,7 @@ pub trait CombinationGate: Sync {
         branch: &TargetBranch,
         job: &GateJob,
         cancel: &Cancel,
-    ) -> Result<Ruling, GateRunError>;
+    ) -> Result<GateRuling, GateRunError>;
 }
 
 /// A commit to be gated, and the slot for it.
@@ -54,7 +54,7 @@ pub enum GateRunError {
 
 /// The result of gating a combination.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ruling {
+pub struct GateRuling {
     /// The verdict; `None` if a gating row could not be decided.
     pub light: Option<Light>,
     /// The gating rows that are red or undecided.
@@ -66,7 +66,7 @@ pub struct Ruling {
     pub red: Vec<RedRow>,
 }
 
-impl Ruling {
+impl GateRuling {
     /// Reads a report. `reproduce` returns the command that reproduces a red row.
     pub fn of(report: &GateReport, reproduce: &dyn Fn(&GateRow) -> Option<String>) -> Self {
         let of = |light, rows: &[&GateRow], names: Vec<String>| Self {
@@ -121,7 +121,7 @@ impl CombinationGates {
 
 /// A message about a running integration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum IntegrationNotice {
     /// The integration has its name and its journal.
     Begun {
         run: String,
@@ -147,7 +147,7 @@ pub struct QueueContext<'a> {
     /// Called around every effect.
     pub effects: &'a dyn Effects,
     /// Receives messages on the thread on which they arise.
-    pub notify: &'a (dyn Fn(Notice) + Sync),
+    pub notify: &'a (dyn Fn(IntegrationNotice) + Sync),
     pub cancel: &'a Cancel,
     /// The wall clock, in seconds since 1970.
     pub now: fn() -> i64,
@@ -156,12 +156,12 @@ pub struct QueueContext<'a> {
 impl QueueContext<'_> {
     /// Reports a step, for people and as an event.
     pub(super) fn emit(&self, text: String, step: IntegrationStep) {
-        (self.notify)(Notice::Progress { text, step: Some(step) });
+        (self.notify)(IntegrationNotice::Progress { text, step: Some(step) });
     }
 
     /// Reports something for people only.
     pub(super) fn tell(&self, text: String) {
-        (self.notify)(Notice::Progress { text, step: None });
+        (self.notify)(IntegrationNotice::Progress { text, step: None });
     }
 }
 
@@ -186,8 +186,8 @@ mod tests {
         GateReport::assemble("combined".to_owned(), rows.iter().map(row).collect(), provenance)
     }
 
-    fn ruling(rows: &[(&str, GateResult, bool)]) -> Ruling {
-        Ruling::of(&report(rows), &|row| Some(format!("run {}", row.rule_id)))
+    fn ruling(rows: &[(&str, GateResult, bool)]) -> GateRuling {
+        GateRuling::of(&report(rows), &|row| Some(format!("run {}", row.rule_id)))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pdca_state::BundleId;
 
 use crate::{
-    Built, Combination, Engine, Entry, FoldError, GateSetId, Known, Landing, Memory, ObjectId,
+    Built, Combination, Engine, Entry, FoldError, GateSetId, Known, LandedChange, Memory, ObjectId,
     Plan, Sealed, Strategy, contains, landed_below,
 };
 
@@ -46,15 +46,15 @@ impl Integration<'_> {
             let change = changes.iter().rev().find(|change| change.bundle.id() == id)?;
             Some((change, change.sealed()?))
         };
-        let mut landings: Vec<Landing<'_>> = Vec::new();
+        let mut landings: Vec<LandedChange<'_>> = Vec::new();
         for change in changes {
             if let ChangeState::Landed { sealed, commit, .. } = &change.standing {
-                landings.push(Landing { sealed, commit: *commit });
+                landings.push(LandedChange { sealed, commit: *commit });
             }
         }
         for (id, commit) in &self.done.landed {
             if let Some((_, sealed)) = sealed(id) {
-                landings.push(Landing { sealed, commit: *commit });
+                landings.push(LandedChange { sealed, commit: *commit });
             }
         }
         let strategy = plan.strategy();

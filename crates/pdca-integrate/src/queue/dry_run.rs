@@ -6,7 +6,7 @@
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use crate::{Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, fold};
+use crate::{Candidate, Engine, FoldFate, Light, Lookup, ObjectId, Plan, Recorded, fold};
 
 use crate::conflict::state::skipped;
 
@@ -64,13 +64,13 @@ pub fn dry_run(
     let mut present: Vec<_> = request.wanted(skipped).into_iter().chain(landed).collect();
     for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
         match &bundle.fate {
-            Fate::Applied { .. } => {}
-            Fate::AlreadyPresent { by } => present.push((bundle.id.clone(), by.clone())),
-            Fate::Conflict { conflicts, with, .. } => {
+            FoldFate::Applied { .. } => {}
+            FoldFate::AlreadyPresent { by } => present.push((bundle.id.clone(), by.clone())),
+            FoldFate::Conflict { conflicts, with, .. } => {
                 out.push(conflicting(&mut engine, base.at, entry, conflicts, with)?);
             }
-            Fate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
-            Fate::Failed { why } => {
+            FoldFate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
+            FoldFate::Failed { why } => {
                 let (id, why) = (bundle.id.clone(), why.clone());
                 return Err(IntegrateError::Unfoldable { id, why });
             }

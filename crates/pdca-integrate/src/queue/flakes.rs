@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{FlakeLedger, FlakePolicy, FlakeRules, Light, RowHistory, Verdict};
 
 use super::IntegrateError;
-use super::context::{CombinationGates, Ruling};
+use super::context::{CombinationGates, GateRuling};
 use super::records;
 use super::workspace::QueueWorkspace;
 
@@ -44,7 +44,7 @@ pub struct Quarantined {
 }
 
 /// Removes quarantined rows from a ruling, which turns green if no other row is red, and returns them.
-pub fn pardon(ruling: &mut Ruling, rules: &FlakeRules) -> Vec<String> {
+pub fn pardon(ruling: &mut GateRuling, rules: &FlakeRules) -> Vec<String> {
     if ruling.light != Some(Light::Red) {
         return Vec::new();
     }

@@ -35,7 +35,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outlook", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Outlook {
+pub enum PairOutlook {
     /// They merge, or their declared paths are disjoint.
     Clear,
     /// Both declare this path. They may still merge.
@@ -65,7 +65,7 @@ pub struct Pair {
     pub first: usize,
     pub second: usize,
     #[serde(flatten)]
-    pub outlook: Outlook,
+    pub outlook: PairOutlook,
 }
 
 impl Forecast {
@@ -76,8 +76,8 @@ impl Forecast {
             let theirs = &items[second].1;
             let meet = |ours: &Pattern| theirs.iter().find_map(|theirs| ours.meet(theirs));
             match items[first].1.iter().find_map(meet) {
-                Some(path) => Outlook::Overlap { path },
-                None => Outlook::Clear,
+                Some(path) => PairOutlook::Overlap { path },
+                None => PairOutlook::Clear,
             }
         };
         let pairs = pairs(items.len())
@@ -114,7 +114,7 @@ impl Forecast {
     ) -> Result<Self, EngineError> {
         let asked: Vec<(ObjectId, ObjectId)> =
             pairs(heads.len()).map(|(first, second)| (heads[first].1, heads[second].1)).collect();
-        let outlooks = Outlook::of_pairs(engine, base, &asked)?;
+        let outlooks = PairOutlook::of_pairs(engine, base, &asked)?;
         let pairs = pairs(heads.len()).zip(outlooks).map(|((first, second), outlook)| Pair {
             first,
             second,
@@ -125,7 +125,7 @@ impl Forecast {
     }
 
     /// Returns the forecast for two bundles, or `None` if they are the same or one of them is not part of it.
-    pub fn between(&self, one: &BundleId, other: &BundleId) -> Option<&Outlook> {
+    pub fn between(&self, one: &BundleId, other: &BundleId) -> Option<&PairOutlook> {
         let place = |id| self.bundles.iter().position(|bundle| bundle == id);
         let (one, other) = (place(one)?, place(other)?);
         let (first, second) = (one.min(other), one.max(other));
@@ -134,13 +134,13 @@ impl Forecast {
     }
 
     /// Returns the pairs that may not merge, or about which nothing is known.
-    pub fn troubles(&self) -> impl Iterator<Item = (&BundleId, &BundleId, &Outlook)> {
-        let trouble = self.pairs.iter().filter(|pair| pair.outlook != Outlook::Clear);
+    pub fn troubles(&self) -> impl Iterator<Item = (&BundleId, &BundleId, &PairOutlook)> {
+        let trouble = self.pairs.iter().filter(|pair| pair.outlook != PairOutlook::Clear);
         trouble.map(|pair| (&self.bundles[pair.first], &self.bundles[pair.second], &pair.outlook))
     }
 }
 
-impl Outlook {
+impl PairOutlook {
     /// Merges each pair of commits, all in one batch, with the git attributes of the tree of `base`.
     pub fn of_pairs(
         engine: &mut Engine<'_>,
@@ -154,11 +154,11 @@ impl Outlook {
     }
 }
 
-fn outlook(answer: Result<Merged, EngineError>) -> Outlook {
+fn outlook(answer: Result<Merged, EngineError>) -> PairOutlook {
     match answer {
-        Ok(Merged::Clean { .. }) => Outlook::Clear,
-        Ok(Merged::Conflicted { conflicts, .. }) => Outlook::Conflict { conflicts },
-        Err(error) => Outlook::Unknown { why: pdca_state::chain(&error) },
+        Ok(Merged::Clean { .. }) => PairOutlook::Clear,
+        Ok(Merged::Conflicted { conflicts, .. }) => PairOutlook::Conflict { conflicts },
+        Err(error) => PairOutlook::Unknown { why: pdca_state::chain(&error) },
     }
 }
 

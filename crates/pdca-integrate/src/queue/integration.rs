@@ -8,14 +8,15 @@ use pdca_journal::{Clock, RunId};
 use pdca_state::BundleId;
 
 use crate::{
-    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fate, Fence, Log, ObjectId,
-    Pace, Plan, RowHistory, SealRecord, Sealed, Step, Support, base_drift, fold, present_in,
+    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fence, FoldFate, FoldStep,
+    Log, ObjectId, Pace, Plan, RowHistory, SealRecord, Sealed, Support, base_drift, fold,
+    present_in,
 };
 use pdca_events::{IntegrationStep, WarningCode};
 
 use super::IntegrateError;
 use super::anchors::Anchors;
-use super::context::{Notice, QueueContext};
+use super::context::{IntegrationNotice, QueueContext};
 use super::evidence::keep_logs_beside;
 use super::flakes::{Quarantined, flaky_rows};
 use super::held::{Held, HeldBack, HeldReason};
@@ -26,7 +27,7 @@ use super::landing::finish_certificates;
 use super::landing_base::LandingBase;
 use super::landing_mode::BaseSearch;
 use super::settings::QueueSettings;
-use super::stats::Tally;
+use super::stats::IntegrationTally;
 use super::target_branch::{Accepted, ChangeState, TargetBranch};
 
 /// The number of times that a branch is followed which moves while it is being gated.
@@ -124,7 +125,7 @@ pub(crate) struct Integration<'w> {
     pub(super) done: Integrated,
     /// The changes that the current round held.
     pub(super) round: Vec<Held>,
-    pub(super) tally: Tally,
+    pub(super) tally: IntegrationTally,
     anchors: Anchors,
     pace: Pace,
 }
@@ -156,7 +157,10 @@ impl<'w> Integration<'w> {
         let journal = cx.effects.perform("journal", begin)?;
         let run = journal.run().clone();
         let dir = IntegrationDir::new(&cx, &run);
-        (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir: dir.path().to_owned() });
+        (cx.notify)(IntegrationNotice::Begun {
+            run: run.as_str().to_owned(),
+            dir: dir.path().to_owned(),
+        });
         let take = || Fence::take(&branch.store, &(&run).into(), journal.epoch());
         let fence = cx.effects.perform("fence", take)?;
         let tree = branch.store.tree_of(base.at)?;
@@ -181,7 +185,7 @@ impl<'w> Integration<'w> {
         let now = (cx.now)();
         let drivers = engine.drivers().digest();
         let verdicts = KnownVerdicts::new(cx, settings, &run, drivers, request.fresh);
-        let mut tally = Tally::load(cx.workspace, &run);
+        let mut tally = IntegrationTally::load(cx.workspace, &run);
         if tally.begun == 0 {
             tally.begun = now;
         }
@@ -303,7 +307,7 @@ impl<'w> Integration<'w> {
     fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
         let (effects, journal) = (self.cx.effects, &mut self.journal);
         let known = journal.plan(plan, self.branch.store.git_version())?;
-        let mut record = |step: &Step| {
+        let mut record = |step: &FoldStep| {
             effects.perform("fold", || journal.step(step))?;
             Ok(())
         };
@@ -313,22 +317,22 @@ impl<'w> Integration<'w> {
                 "{commit:.12} became {before:.12} before and {now:.12} now: this git merges differently, so earlier \
                  verdicts do not count"
             );
-            (self.cx.notify)(Notice::Warning { code: WarningCode::MergeDiffers, text });
+            (self.cx.notify)(IntegrationNotice::Warning { code: WarningCode::MergeDiffers, text });
         }
         let mut fit = Vec::new();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
-                Fate::Applied { .. } => fit.push(entry.clone()),
-                Fate::AlreadyPresent { by } => {
+                FoldFate::Applied { .. } => fit.push(entry.clone()),
+                FoldFate::AlreadyPresent { by } => {
                     self.done.present.push((bundle.id.clone(), by.clone()));
                 }
-                Fate::Conflict { conflicts, with, .. } => {
+                FoldFate::Conflict { conflicts, with, .. } => {
                     let held = conflicting(&mut self.engine, plan.base(), entry, conflicts, with)?;
                     self.cx.emit(held.sentence(), held.fact());
                     self.round.push(held);
                 }
-                Fate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
-                Fate::Failed { why } => {
+                FoldFate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
+                FoldFate::Failed { why } => {
                     let (id, why) = (bundle.id.clone(), why.clone());
                     return Err(IntegrateError::Unfoldable { id, why });
                 }

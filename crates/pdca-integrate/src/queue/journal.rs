@@ -25,13 +25,14 @@ use std::collections::BTreeSet;
 use std::io;
 
 use pdca_journal::{
-    Activity, Admission, AdmissionError, Admitted, AppendError, Cause, Clock, CreateError, Effect,
-    EffectOutcome, Epoch, GateVerdict, HostScope, Intent, Journal, Landing, ObjectId, OpenError,
-    Process, Reason, Record, RunId, RunPhase, Runs, Seal, Target, WorkstreamStatus, next_epoch,
+    Activity, Admission, AdmissionError, Admitted, AppendError, Cause, Clock, Effect,
+    EffectOutcome, Epoch, GateVerdict, HostScope, Intent, Journal, JournalCreateError, Landing,
+    ObjectId, OpenError, Process, Reason, Record, RunId, RunPhase, Runs, Seal, Target,
+    WorkstreamStatus, next_epoch,
 };
 use pdca_state::BundleId;
 
-use crate::{AppliedCommit, Candidate, Entry, Recorded, Step, StepState};
+use crate::{AppliedCommit, Candidate, Entry, FoldStep, Recorded, StepState};
 
 use resume::{is_of, settle};
 
@@ -59,7 +60,7 @@ pub enum JournalError {
     #[error("cannot resume the integration {run}")]
     TakeUp { run: RunId, source: Box<OpenError> },
     #[error("cannot create the journal of the integration")]
-    Create(#[from] CreateError),
+    Create(#[from] JournalCreateError),
     #[error("cannot write the journal of the integration")]
     Append(#[from] AppendError),
     #[error("cannot list the integrations")]
@@ -189,7 +190,7 @@ impl IntegrationJournal {
                 for (bundle, progress) in &known.progress {
                     for applied in &progress.commits {
                         let Some(became) = applied.became else { continue };
-                        steps.extend(Some(Step {
+                        steps.extend(Some(FoldStep {
                             bundle: bundle.clone(),
                             commit: applied.commit,
                             state: StepState::Applied { applied_commit: became },
@@ -206,7 +207,7 @@ impl IntegrationJournal {
         Ok(Recorded { git_version: git_version.to_owned(), steps })
     }
 
-    pub(super) fn step(&mut self, step: &Step) -> Result<(), JournalError> {
+    pub(super) fn step(&mut self, step: &FoldStep) -> Result<(), JournalError> {
         match &step.state {
             StepState::Planned => Ok(()),
             StepState::Applying => self.apply(&step.bundle, step.commit),

@@ -7,12 +7,12 @@ use camino::Utf8PathBuf;
 use pdca_journal::RunId;
 
 use crate::{
-    Candidate, FlakeRules, GateSetId, Known, Light, Lookup, ObjectId, Origin, Trust, Verdict,
-    VerdictCache, VerdictKey,
+    Candidate, FlakeRules, GateSetId, Known, Light, Lookup, ObjectId, Trust, Verdict, VerdictCache,
+    VerdictKey, VerdictOrigin,
 };
 
 use super::IntegrateError;
-use super::context::{QueueContext, Ruling};
+use super::context::{GateRuling, QueueContext};
 use super::evidence::{Evidence, RedRow};
 use super::flakes::{counts, pardon};
 use super::held::Held;
@@ -28,8 +28,8 @@ pub(super) struct Red {
 }
 
 impl Red {
-    pub(super) fn of(ruling: Ruling) -> Self {
-        let Ruling { rows, evidence, logs, red, light: _ } = ruling;
+    pub(super) fn of(ruling: GateRuling) -> Self {
+        let GateRuling { rows, evidence, logs, red, light: _ } = ruling;
         Self { rows, evidence, logs, by_row: red }
     }
 
@@ -43,7 +43,7 @@ impl Red {
         }
     }
 
-    pub(super) fn of_rows(ruling: &Ruling) -> Self {
+    pub(super) fn of_rows(ruling: &GateRuling) -> Self {
         Self { rows: ruling.rows.clone(), ..Self::default() }
     }
 
@@ -151,7 +151,7 @@ impl<'w> KnownVerdicts<'w> {
     }
 
     /// Counts a run of every row, and removes the rows in quarantine from the ruling. Returns those rows.
-    pub(super) fn pardon(&mut self, ruling: &mut Ruling) -> Vec<String> {
+    pub(super) fn pardon(&mut self, ruling: &mut GateRuling) -> Vec<String> {
         for row in &self.cx.gates.rows {
             self.rules.ledger.ran(row);
         }
@@ -169,7 +169,7 @@ impl<'w> KnownVerdicts<'w> {
         let quarantined = if light == Light::Green { quarantined } else { Vec::new() };
         let verdict = Verdict { key: self.key_of(tree), light, quarantined };
         let by = Some(self.run.as_str().to_owned());
-        let origin = Origin { at: Some((self.cx.now)()), by };
+        let origin = VerdictOrigin { at: Some((self.cx.now)()), by };
         let keep = || self.cache.keep_from(&verdict, &origin);
         Ok(self.cx.effects.perform("verdict", keep)?)
     }
@@ -206,16 +206,23 @@ mod tests {
     use pdca_state::BundleRoot;
 
     use super::*;
-    use crate::queue::context::{CombinationGate, CombinationGates, GateJob, GateRunError, Notice};
+    use crate::queue::context::{
+        CombinationGate, CombinationGates, GateJob, GateRunError, IntegrationNotice,
+    };
     use crate::queue::held::HeldReason;
     use crate::queue::target_branch::TargetBranch;
     use crate::queue::workspace::{QueueWorkspace, WorkspaceDirs};
-    use crate::{Fault, FlakePolicy};
+    use crate::{CulpritEffect, FlakePolicy};
 
     struct NoGate;
 
     impl CombinationGate for NoGate {
-        fn gate(&self, _: &TargetBranch, _: &GateJob, _: &Cancel) -> Result<Ruling, GateRunError> {
+        fn gate(
+            &self,
+            _: &TargetBranch,
+            _: &GateJob,
+            _: &Cancel,
+        ) -> Result<GateRuling, GateRunError> {
             Err(GateRunError::Interrupted)
         }
     }
@@ -255,7 +262,7 @@ mod tests {
             let policies = [("flaky".to_owned(), FlakePolicy::Quarantine)].into();
             let gates = CombinationGates { id, rows: vec!["T3".into(), "flaky".into()], policies };
             let notify = |notice| {
-                if let Notice::Progress { text, .. } = notice {
+                if let IntegrationNotice::Progress { text, .. } = notice {
                     self.told.lock().unwrap().push(text);
                 }
             };
@@ -286,7 +293,14 @@ mod tests {
 
     fn known(tree: Option<String>) -> Known {
         let (held, gates) = ("head".to_owned(), "gates env".to_owned());
-        Known { held, partners: Vec::new(), fault: Fault::Red, rows: Vec::new(), tree, gates }
+        Known {
+            held,
+            partners: Vec::new(),
+            fault: CulpritEffect::Red,
+            rows: Vec::new(),
+            tree,
+            gates,
+        }
     }
 
     #[test]
@@ -369,11 +383,11 @@ mod tests {
         scene.ask(|verdicts| {
             verdicts.rules.ledger.flaked("flaky", "t", "now");
             let rows = vec!["T3".to_owned(), "flaky".to_owned()];
-            let mut ruling = Ruling { light: Some(Light::Red), rows, ..Ruling::default() };
+            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
             assert_eq!(verdicts.pardon(&mut ruling), ["flaky"]);
             assert_eq!((ruling.light, ruling.rows.len()), (Some(Light::Red), 1));
             let rows = vec!["flaky".to_owned()];
-            let mut ruling = Ruling { light: Some(Light::Red), rows, ..Ruling::default() };
+            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
             verdicts.pardon(&mut ruling);
             assert_eq!(ruling.light, Some(Light::Green));
             assert_eq!(verdicts.rules.ledger.row("T3").map(|row| row.runs), Some(2));

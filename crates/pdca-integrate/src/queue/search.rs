@@ -22,7 +22,7 @@
 //! and a lost search is restored by reporting the same answers to a new one.
 //!
 //! Gates that cannot be run are repeated up to three times. From then on a missing verdict counts like a red, and
-//! the change that causes it is held as [`Fault::Undecidable`].
+//! the change that causes it is held as [`CulpritEffect::Undecidable`].
 
 mod ask;
 mod costs;
@@ -45,11 +45,11 @@ use explain::{Facts, Progress, Suspect, Want};
 use knowledge::{Finding, Knowledge};
 
 pub use costs::Costs;
-pub use decision::{Answer, Decision, Fault, Purpose, Test, TestId, UnknownTest, Why};
+pub use decision::{Answer, CulpritEffect, Decision, Test, TestId, TestPurpose, UnknownTest, Why};
 pub use flake::{FlakeLedger, FlakePolicy, FlakeRules, RowHistory};
 pub use memory::{Culprit, Known, Memory};
 pub use pace::Pace;
-pub use setup::Setup;
+pub use setup::SearchSetup;
 
 /// The number of consecutive tests without a gate run after which the search gives up.
 const MAX_VOID: u32 = 3;
@@ -75,7 +75,7 @@ pub struct Search {
 
 /// The state of a change in the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum FoldFate {
     Landed,
     /// Undecided.
     Line,
@@ -89,7 +89,7 @@ enum Fate {
 }
 
 impl Search {
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: SearchSetup) -> Self {
         let mut search = Self {
             batch: Batch::new(setup),
             suspects: Vec::new(),
@@ -174,7 +174,7 @@ impl Search {
 
     /// Returns true if nothing is left to find out.
     pub fn is_done(&self) -> bool {
-        let is_open = |fate: &Fate| !matches!(fate, Fate::Landed | Fate::Held);
+        let is_open = |fate: &FoldFate| !matches!(fate, FoldFate::Landed | FoldFate::Held);
         self.is_over || (self.suspects.is_empty() && !self.batch.fates.iter().any(is_open))
     }
 
@@ -211,10 +211,10 @@ impl Search {
             return false;
         }
         match (self.knowledge.finding(&base), self.knowledge.fault(&base)) {
-            (Finding::Bad, Fault::Red) => self.stop(Decision::BaseRed),
-            (Finding::Bad, Fault::Undecidable) => {
+            (Finding::Bad, CulpritEffect::Red) => self.stop(Decision::BaseRed),
+            (Finding::Bad, CulpritEffect::Undecidable) => {
                 let rows = self.knowledge.rows(&base);
-                self.stop(Decision::Stuck { purpose: Purpose::Decide, rows });
+                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows });
             }
             (Finding::Unknown | Finding::Green | Finding::Unfit(_), _) => return false,
         }
@@ -244,7 +244,7 @@ impl Search {
             self.decisions.push(Decision::Mended { red, green: gated.clone() });
         }
         for place in places {
-            self.batch.fates[*place] = Fate::Landed;
+            self.batch.fates[*place] = FoldFate::Landed;
         }
         self.suspects.retain(|suspect| !places.contains(&suspect.place));
         self.decisions.push(Decision::Land { places: places.to_vec(), gated });
@@ -254,10 +254,10 @@ impl Search {
     /// is held.
     fn settle_recalled(&mut self) -> bool {
         let recalled = self.batch.setup.known.iter().find_map(|culprit| {
-            let is_open = self.batch.fates[culprit.place] == Fate::Recalled;
+            let is_open = self.batch.fates[culprit.place] == FoldFate::Recalled;
             let fates = || culprit.partners.iter().map(|partner| self.batch.fates[*partner]);
-            let is_settled = fates().all(|fate| fate == Fate::Landed);
-            let is_void = fates().any(|fate| fate == Fate::Held);
+            let is_settled = fates().all(|fate| fate == FoldFate::Landed);
+            let is_void = fates().any(|fate| fate == FoldFate::Held);
             (is_open && (is_settled || is_void)).then(|| (culprit.clone(), is_settled))
         });
         let Some((culprit, is_settled)) = recalled else { return false };
@@ -265,7 +265,7 @@ impl Search {
             self.hold(culprit.place, Why::Culprit(culprit.fault));
             self.explained(culprit, true);
         } else {
-            self.batch.fates[culprit.place] = Fate::Line;
+            self.batch.fates[culprit.place] = FoldFate::Line;
         }
         true
     }
@@ -283,14 +283,16 @@ impl Search {
         match unfit {
             // It may build on a suspect that turns out to be innocent, so it is parked and not held.
             Some(place) if line.contains(&place) && is_open => {
-                self.batch.fates[place] = Fate::Parked;
+                self.batch.fates[place] = FoldFate::Parked;
             }
             Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.
-            Some(_) => self.stop(Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() }),
-            None if !is_open && self.batch.fates.contains(&Fate::Parked) => {
-                for fate in self.batch.fates.iter_mut().filter(|fate| **fate == Fate::Parked) {
-                    *fate = Fate::Line;
+            Some(_) => {
+                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() })
+            }
+            None if !is_open && self.batch.fates.contains(&FoldFate::Parked) => {
+                for fate in self.batch.fates.iter_mut().filter(|fate| **fate == FoldFate::Parked) {
+                    *fate = FoldFate::Line;
                 }
             }
             None => return false,
@@ -313,7 +315,7 @@ impl Search {
         let below: Vec<usize> = below.collect();
         let may_meet = |other: &&usize| self.batch.setup.may_meet(**other, place);
         let others = below.iter().filter(may_meet).copied().collect();
-        self.batch.fates[place] = Fate::Suspect;
+        self.batch.fates[place] = FoldFate::Suspect;
         self.suspects.push(Suspect { place, others, below, whole });
         true
     }
@@ -324,7 +326,7 @@ impl Search {
                 Progress::Open { .. } => {}
                 Progress::Cleared => {
                     let cleared = self.suspects.remove(number);
-                    self.batch.fates[cleared.place] = Fate::Line;
+                    self.batch.fates[cleared.place] = FoldFate::Line;
                     return true;
                 }
                 Progress::Named { partners, named } => {
@@ -348,10 +350,10 @@ impl Search {
 
     /// Holds a change and everything that needs it.
     fn hold(&mut self, place: usize, why: Why) {
-        self.batch.fates[place] = Fate::Held;
+        self.batch.fates[place] = FoldFate::Held;
         self.decisions.push(Decision::Hold { place, why });
         for other in 0..self.batch.fates.len() {
-            let is_open = !matches!(self.batch.fates[other], Fate::Landed | Fate::Held);
+            let is_open = !matches!(self.batch.fates[other], FoldFate::Landed | FoldFate::Held);
             if is_open && self.batch.setup.needs[other].contains(&place) {
                 self.suspects.retain(|suspect| suspect.place != other);
                 self.hold(other, Why::Needs(place));
@@ -401,19 +403,19 @@ impl Search {
 /// so the landed ones are always the same prefix for every test of a line.
 #[derive(Debug, Clone)]
 struct Batch {
-    setup: Setup,
-    fates: Vec<Fate>,
+    setup: SearchSetup,
+    fates: Vec<FoldFate>,
 }
 
 impl Batch {
-    fn new(setup: Setup) -> Self {
-        let mut fates = vec![Fate::Line; setup.needs.len()];
-        fates[..setup.landed_before].fill(Fate::Landed);
+    fn new(setup: SearchSetup) -> Self {
+        let mut fates = vec![FoldFate::Line; setup.needs.len()];
+        fates[..setup.landed_before].fill(FoldFate::Landed);
         for culprit in &setup.known {
             // A partner that comes later in this batch has not landed yet and may be the one that is held this time.
             let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
-            if is_usable && fates.get(culprit.place) == Some(&Fate::Line) {
-                fates[culprit.place] = Fate::Recalled;
+            if is_usable && fates.get(culprit.place) == Some(&FoldFate::Line) {
+                fates[culprit.place] = FoldFate::Recalled;
             }
         }
         Self { setup, fates }
@@ -425,11 +427,11 @@ impl Batch {
     }
 
     fn has_landed(&self) -> bool {
-        self.fates[self.setup.landed_before..].contains(&Fate::Landed)
+        self.fates[self.setup.landed_before..].contains(&FoldFate::Landed)
     }
 
     fn landed_set(&self) -> Vec<usize> {
-        (0..self.fates.len()).filter(|place| self.fates[*place] == Fate::Landed).collect()
+        (0..self.fates.len()).filter(|place| self.fates[*place] == FoldFate::Landed).collect()
     }
 
     /// Returns the undecided changes that may land now, in order: those that need nothing that is set aside.
@@ -437,14 +439,14 @@ impl Batch {
         let mut is_in: Vec<bool> = Vec::with_capacity(self.fates.len());
         for (place, fate) in self.fates.iter().enumerate() {
             let may = match fate {
-                Fate::Landed => true,
-                Fate::Line => self.setup.needs[place].iter().all(|need| is_in[*need]),
-                Fate::Suspect => aside == Aside::Nothing,
-                Fate::Recalled | Fate::Parked | Fate::Held => false,
+                FoldFate::Landed => true,
+                FoldFate::Line => self.setup.needs[place].iter().all(|need| is_in[*need]),
+                FoldFate::Suspect => aside == Aside::Nothing,
+                FoldFate::Recalled | FoldFate::Parked | FoldFate::Held => false,
             };
             is_in.push(may);
         }
-        let undecided = |place: &usize| is_in[*place] && self.fates[*place] != Fate::Landed;
+        let undecided = |place: &usize| is_in[*place] && self.fates[*place] != FoldFate::Landed;
         (0..self.fates.len()).filter(undecided).collect()
     }
 }

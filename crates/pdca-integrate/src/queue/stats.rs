@@ -24,7 +24,7 @@ const LARGEST: u64 = 4 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tally {
+pub struct IntegrationTally {
     pub run: String,
     pub target: String,
     pub branch: String,
@@ -63,7 +63,7 @@ pub struct Blocked {
     pub rows: Vec<String>,
 }
 
-impl Tally {
+impl IntegrationTally {
     fn dir(workspace: &QueueWorkspace) -> Utf8PathBuf {
         workspace.dirs.private().join("stats")
     }
@@ -193,10 +193,10 @@ pub struct BlockedPair {
 
 impl Stats {
     /// Computes the totals.
-    pub fn of(tallies: &[Tally]) -> Self {
-        let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    pub fn of(tallies: &[IntegrationTally]) -> Self {
+        let sum = |of: &dyn Fn(&IntegrationTally) -> u64| tallies.iter().map(of).sum::<u64>();
         let (green, red) = (sum(&|tally| tally.green), sum(&|tally| tally.red));
-        let (runs, changes) = (sum(&Tally::runs), sum(&|tally| tally.changes));
+        let (runs, changes) = (sum(&IntegrationTally::runs), sum(&|tally| tally.changes));
         let alone = changes + tallies.iter().filter(|tally| tally.changes > 0).count() as u64;
         let mut times: Vec<i64> = tallies
             .iter()
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_integrations_cost_is_set_against_one_by_one() {
-        let first = Tally {
+        let first = IntegrationTally {
             begun: 100,
             ended: Some(190),
             landed_at: Some(160),
@@ -282,14 +282,14 @@ mod tests {
             reused: 1,
             flakes: BTreeMap::from([("T3".to_owned(), 1)]),
             held: vec![blocked("15", &["12"])],
-            ..Tally::default()
+            ..IntegrationTally::default()
         };
-        let again = Tally {
+        let again = IntegrationTally {
             begun: 200,
             changes: 1,
             reused: 2,
             held: vec![blocked("15", &["12"])],
-            ..Tally::default()
+            ..IntegrationTally::default()
         };
         let stats = Stats::of(&[first, again]);
         assert_eq!((stats.integrations, stats.cut_short), (2, 1));

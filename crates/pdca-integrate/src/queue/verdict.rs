@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{git::failure::StoreError, queue::candidate::Candidate};
 
-/// The version of the file format. Version 1 has no [`Origin`].
+/// The version of the file format. Version 1 has no [`VerdictOrigin`].
 const SCHEMA: u32 = 2;
 /// The maximum size of a file, in bytes.
 const MAX_FILE: u64 = 64 << 10;
@@ -60,7 +60,7 @@ pub struct Verdict {
 /// The origin of a stored verdict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
+pub struct VerdictOrigin {
     /// The time of the verdict, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
@@ -128,14 +128,14 @@ struct Entry {
     schema: u32,
     verdict: Verdict,
     #[serde(default)]
-    origin: Origin,
+    origin: VerdictOrigin,
     sha256: String,
 }
 
 impl Trust {
     /// Returns true if a verdict of this origin counts. A verdict without a time, or with a time in the future,
     /// counts only if no span is required.
-    fn covers(&self, origin: &Origin) -> bool {
+    fn covers(&self, origin: &VerdictOrigin) -> bool {
         if origin.by.is_some() && origin.by == self.own {
             return true;
         }
@@ -237,11 +237,11 @@ impl VerdictCache {
 
     /// Stores a verdict without an origin.
     pub fn keep(&self, verdict: &Verdict) -> Result<(), StoreError> {
-        self.keep_from(verdict, &Origin::default())
+        self.keep_from(verdict, &VerdictOrigin::default())
     }
 
     /// Stores a verdict, replacing any with the same key.
-    pub fn keep_from(&self, verdict: &Verdict, origin: &Origin) -> Result<(), StoreError> {
+    pub fn keep_from(&self, verdict: &Verdict, origin: &VerdictOrigin) -> Result<(), StoreError> {
         let path = self.dir.join(verdict.key.file_name());
         let failed = |source| StoreError::io("write", &path, source);
         fs::create_dir_all(&self.dir).map_err(failed)?;
@@ -259,7 +259,7 @@ impl VerdictCache {
 fn read(text: &[u8]) -> Option<Entry> {
     let entry: Entry = serde_json::from_slice(text).ok()?;
     let sha256 = match entry.schema {
-        1 if entry.origin == Origin::default() => sha256_hex(&json(&entry.verdict)),
+        1 if entry.origin == VerdictOrigin::default() => sha256_hex(&json(&entry.verdict)),
         SCHEMA => sha256_hex(&json(&(&entry.verdict, &entry.origin))),
         _ => return None,
     };
@@ -330,7 +330,7 @@ mod tests {
     fn which_verdicts_count_follows_from_their_age_and_from_who_asked() {
         let (_home, cache) = cache();
         let verdict = verdict();
-        let origin = |at: i64, by: &str| Origin { at: Some(at), by: Some(by.to_owned()) };
+        let origin = |at: i64, by: &str| VerdictOrigin { at: Some(at), by: Some(by.to_owned()) };
         let limit = Trust { within: Some((100, 200)), ..Trust::default() };
         let own = |only_own| Trust { own: Some("me".to_owned()), only_own, ..limit.clone() };
         for (kept, trust, counts) in [
@@ -338,12 +338,12 @@ mod tests {
             (origin(100, "other"), limit.clone(), true),
             (origin(99, "other"), limit.clone(), false),
             (origin(201, "other"), limit.clone(), false),
-            (Origin::default(), limit.clone(), false),
-            (Origin::default(), own(true), false),
+            (VerdictOrigin::default(), limit.clone(), false),
+            (VerdictOrigin::default(), own(true), false),
             (origin(150, "other"), own(false), true),
             (origin(150, "other"), own(true), false),
             (origin(50, "other"), Trust { of_integrations: true, ..Trust::default() }, true),
-            (Origin::default(), Trust { of_integrations: true, ..Trust::default() }, false),
+            (VerdictOrigin::default(), Trust { of_integrations: true, ..Trust::default() }, false),
             (origin(50, "me"), own(false), true),
             (origin(50, "me"), own(true), true),
         ] {

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::simulation::{Bad, Dice, Lanes, Report, Scenario, carry_out};
-use crate::queue::search::{Known, Memory, Search, Setup, Why};
+use crate::queue::search::{Known, Memory, Search, SearchSetup, Why};
 
 /// The results of many samples.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct IntegrationTally {
     pub samples: usize,
     /// The number of culprits named, over all integrations.
     pub named: usize,
@@ -70,8 +70,8 @@ pub fn sample(dice: &mut Dice) -> Scenario {
 }
 
 /// Checks `samples` samples drawn from a seed.
-pub fn check(seed: u64, samples: usize) -> Tally {
-    let mut tally = Tally { samples, ..Tally::default() };
+pub fn check(seed: u64, samples: usize) -> IntegrationTally {
+    let mut tally = IntegrationTally { samples, ..IntegrationTally::default() };
     for number in 0..samples {
         // Each sample has its own dice, so that it does not depend on the number of throws of another one.
         let number = u64::try_from(number).unwrap_or(u64::MAX);
@@ -84,7 +84,7 @@ pub fn check(seed: u64, samples: usize) -> Tally {
     tally
 }
 
-impl Tally {
+impl IntegrationTally {
     /// Checks one batch with one lane: what lands, which culprits are named, and the costs.
     fn check_batch(&mut self, scenario: &Scenario) {
         let report = carry_out(Search::new(scenario.setup()), Lanes::InStep(1), |test| {
@@ -237,7 +237,7 @@ fn in_batches(
             .map(|change| scenario.needs[*change].iter().filter_map(place).collect())
             .collect();
         let names: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        let setup = Setup::new(needs)
+        let setup = SearchSetup::new(needs)
             .landed_before(before)
             .with_green_base(before > 0)
             .with_known(memory.recall(&names, "gates"));

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::queue::search::{Answer, Costs, Culprit, Decision, Search, Setup, Test, TestId, Why};
+use crate::queue::search::{
+    Answer, Costs, Culprit, Decision, Search, SearchSetup, Test, TestId, Why,
+};
 
 /// Changes with bad sets: every set that contains one of those is red.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +52,8 @@ impl Scenario {
         Self { needs: vec![Vec::new(); count], landed_before: 0, bad }
     }
 
-    pub fn setup(&self) -> Setup {
-        Setup::new(self.needs.clone()).landed_before(self.landed_before)
+    pub fn setup(&self) -> SearchSetup {
+        SearchSetup::new(self.needs.clone()).landed_before(self.landed_before)
     }
 
     /// Returns true if the gates fail for these places.

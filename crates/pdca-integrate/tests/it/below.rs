@@ -1,6 +1,6 @@
 //! Landed changes directly below a tip.
 
-use pdca_integrate::{Landing, ObjectId, Onto, Sealed, Strategy, land, landed_below};
+use pdca_integrate::{LandedChange, ObjectId, Onto, Sealed, Strategy, land, landed_below};
 
 use crate::scene::{LOG, Scene, passed};
 
@@ -29,8 +29,8 @@ fn below(
     landings: &[(Sealed, ObjectId)],
     most: usize,
 ) -> (ObjectId, Vec<String>) {
-    let landings: Vec<Landing<'_>> =
-        landings.iter().map(|(sealed, commit)| Landing { sealed, commit: *commit }).collect();
+    let landings: Vec<LandedChange<'_>> =
+        landings.iter().map(|(sealed, commit)| LandedChange { sealed, commit: *commit }).collect();
     let (origin, found) =
         landed_below(&scene.store, scene.main(), strategy, &landings, most).unwrap();
     (origin, found.iter().map(|landing| landing.sealed.id().to_string()).collect())

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Answer, Built, Candidate, Certificate, Combination, Decision, Drivers, Engine, Entry, Fault,
-    GateSetId, Gated, Light, Lookup, Onto, Plan, Sealed, Search, Setup, Strategy, Verdict,
-    VerdictCache, Why, land, verify,
+    Answer, Built, Candidate, Certificate, Combination, CulpritEffect, Decision, Drivers, Engine,
+    Entry, GateSetId, Gated, Light, Lookup, Onto, Plan, Sealed, Search, SearchSetup, Strategy,
+    Verdict, VerdictCache, Why, land, verify,
 };
 
 use crate::scene::{LOG, Scene, oracle};
@@ -33,7 +33,7 @@ fn integrate(
     let mut combination = Combination::new(plan);
     let cache = VerdictCache::new(scene.room("verdicts"));
     let oracle = oracle();
-    let mut search = Search::new(Setup::new(plan.needs()));
+    let mut search = Search::new(SearchSetup::new(plan.needs()));
     let mut report = Report::default();
     let name = |place: usize| plan.entries()[place].sealed().id().to_string();
     let mut tip = plan.base();
@@ -229,5 +229,8 @@ fn one_that_was_written_upon_a_culprit_is_held_as_unfit_and_the_rest_lands() {
     let all = scene.plan(&[&one, &two, &three], Strategy::RebaseFf);
     let report = integrate(&scene, &all, &mut |files| !files["f"].contains("bad"));
     assert_eq!(report.landed, ["3"]);
-    assert_eq!((report.held["1"], report.held["2"]), (Why::Culprit(Fault::Red), Why::Unfit));
+    assert_eq!(
+        (report.held["1"], report.held["2"]),
+        (Why::Culprit(CulpritEffect::Red), Why::Unfit)
+    );
 }

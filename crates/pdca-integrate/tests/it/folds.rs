@@ -1,8 +1,8 @@
 //! Folds of sealed changes onto a base.
 
 use pdca_integrate::{
-    Conflict, Drift, Driver, Drivers, Effect, Engine, Entry, Fate, Merged, Plan, Recorded, Sealed,
-    Skip, StepState, Strategy, fold,
+    Conflict, Drift, Driver, Drivers, Engine, Entry, FoldFate, Merged, Plan, Recorded, Sealed,
+    Skip, StepEffect, StepState, Strategy, fold,
 };
 use pdca_testkit::Repo;
 
@@ -33,7 +33,7 @@ fn a17_without_a_ref_the_same_fold_gives_the_same_ids() {
         let second = scene.fold(&plan);
         assert_eq!(first, second);
         let tip = second.candidate();
-        assert_eq!(tip.anchor(&scene.store, &scene.fence, 1, LOG).unwrap(), Effect::Made);
+        assert_eq!(tip.anchor(&scene.store, &scene.fence, 1, LOG).unwrap(), StepEffect::Made);
         let at = scene.store.commit_at("refs/pdca/run1/int/1").unwrap();
         assert_eq!(at, Some(first.candidate().commit()));
         scene.repo.git(&["fsck", "--strict", "--no-dangling"]);
@@ -46,7 +46,7 @@ fn a18_a_ref_that_is_there_is_recognised() {
     let folded = scene.fold(&plan_of(&scene, &changes, Strategy::RebaseFf));
     folded.candidate().anchor(&scene.store, &scene.fence, 1, LOG).unwrap();
     let again = folded.candidate().anchor(&scene.store, &scene.fence, 1, LOG).unwrap();
-    assert_eq!(again, Effect::Recognised);
+    assert_eq!(again, StepEffect::Recognised);
 }
 
 #[test]
@@ -145,17 +145,17 @@ fn d10_a_conflict_names_file_lines_and_both_sides_and_the_rest_goes_on() {
         ];
         let plan = Plan::new(scene.base, strategy, entries).unwrap();
         let (folded, told) = scene.fold_known(&plan, &Recorded::default());
-        let fates: Vec<&Fate> = folded.bundles.iter().map(|bundle| &bundle.fate).collect();
-        assert!(matches!(fates[0], Fate::Applied { .. }));
-        let Fate::Conflict { conflicts, with, .. } = fates[1] else { panic!("{fates:?}") };
+        let fates: Vec<&FoldFate> = folded.bundles.iter().map(|bundle| &bundle.fate).collect();
+        assert!(matches!(fates[0], FoldFate::Applied { .. }));
+        let FoldFate::Conflict { conflicts, with, .. } = fates[1] else { panic!("{fates:?}") };
         assert_eq!(with.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["1"]);
         let [Conflict { path, kind, stages, hunks }] = &conflicts[..] else { panic!("{fates:?}") };
         assert_eq!((path.to_string().as_str(), kind.as_str()), ("f", "CONFLICT (contents)"));
         assert_eq!(stages.len(), 3);
         assert_eq!((hunks[0].line, hunks[0].ours.as_str()), (2, "ours\n"));
         assert_eq!(hunks[0].theirs, "theirs\n");
-        assert_eq!(fates[2], &Fate::Held { behind: two.id().clone() });
-        assert!(matches!(fates[3], Fate::Applied { .. }));
+        assert_eq!(fates[2], &FoldFate::Held { behind: two.id().clone() });
+        assert!(matches!(fates[3], FoldFate::Applied { .. }));
         let tip = folded.candidate().commit();
         assert_eq!(scene.file(tip, "f"), "1\nours\n3\n");
         assert_eq!(scene.file(tip, "g"), "G\n");
@@ -171,7 +171,7 @@ fn a_conflict_in_the_second_commit_takes_the_first_off_again() {
     let second = scene.commit(first, "second", |lane| lane.write("f", "two\n"));
     let two = scene.accept("2", 2, scene.base, second);
     let folded = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
-    assert!(matches!(folded.bundles[1].fate, Fate::Conflict { .. }));
+    assert!(matches!(folded.bundles[1].fate, FoldFate::Conflict { .. }));
     assert_eq!(scene.file(folded.candidate().commit(), "g"), "g\n");
 }
 
@@ -192,7 +192,7 @@ fn d11_a_commit_that_becomes_empty_is_skipped_with_its_reason() {
     };
     assert!(has(first, Skip::AlreadyPresent { by: None }), "{told:?}");
     assert!(has(empty, Skip::EmptyFromTheStart), "{told:?}");
-    let Fate::Applied { commits } = &folded.bundles[1].fate else { panic!("{folded:?}") };
+    let FoldFate::Applied { commits } = &folded.bundles[1].fate else { panic!("{folded:?}") };
     assert_eq!(commits.len(), 1);
     // Nothing is lost: the seal keeps the skipped commits.
     scene.repo.git(&["merge-base", "--is-ancestor", &first.to_string(), "refs/pdca/run1/seal/2"]);
@@ -206,7 +206,7 @@ fn d12_the_same_patch_a_second_time_is_already_present() {
         let two = scene.change("2", 2, &[("f", Some("one\n"))]);
         let folded = scene.fold(&scene.plan(&[&one, &two], strategy));
         let by = Some(one.id().clone());
-        assert_eq!(folded.bundles[1].fate, Fate::AlreadyPresent { by });
+        assert_eq!(folded.bundles[1].fate, FoldFate::AlreadyPresent { by });
         assert_eq!(folded.candidate().bundles().count(), 1);
     }
 }
@@ -264,7 +264,7 @@ fn d17_a_merge_driver_runs_only_where_it_is_declared() {
     let two = scene.change("2", 2, &[("f", Some("1\ntwo\n3\n"))]);
     let plan = scene.plan(&[&one, &two], Strategy::RebaseFf);
     let undeclared = scene.fold(&plan);
-    assert!(matches!(undeclared.bundles[1].fate, Fate::Conflict { .. }));
+    assert!(matches!(undeclared.bundles[1].fate, FoldFate::Conflict { .. }));
     assert!(!marker.exists(), "it ran");
 
     let mut drivers = Drivers::default();
@@ -292,7 +292,7 @@ fn attributes_are_those_of_the_tip_and_not_of_files_that_lie_around() {
     let one = scene.change("1", 1, &[("list", Some("a\none\n"))]);
     let two = scene.change("2", 2, &[("list", Some("a\ntwo\n"))]);
     let folded = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
-    assert!(matches!(folded.bundles[1].fate, Fate::Conflict { .. }));
+    assert!(matches!(folded.bundles[1].fate, FoldFate::Conflict { .. }));
     // A change that lands before them defines how lists are merged.
     let rule = scene.change("0", 0, &[(".gitattributes", Some("list merge=union\n"))]);
     let folded = scene.fold(&scene.plan(&[&rule, &one, &two], Strategy::RebaseFf));
@@ -414,7 +414,7 @@ fn d13_every_kind_of_change_comes_out_as_git_would_have_it_and_again_so() {
             let plan = scene.plan(&[&one, &two], strategy);
             let folded = scene.fold(&plan);
             assert_eq!(scene.fold(&plan), folded, "{kind}");
-            let stopped = matches!(folded.bundles[1].fate, Fate::Conflict { .. });
+            let stopped = matches!(folded.bundles[1].fate, FoldFate::Conflict { .. });
             let ours = (!stopped).then(|| scene.tree(folded.candidate().commit()));
             assert_eq!(ours, gits(&scene, heads, strategy), "{kind}, {strategy:?}");
         }
@@ -470,7 +470,7 @@ fn a_fold_of_many_at_once_is_the_fold_of_each_onto_the_one_before() {
             })
             .collect();
         let whole = scene.fold(&plan_of(&scene, &changes, strategy));
-        assert!(matches!(whole.bundles[5].fate, Fate::Conflict { .. }));
+        assert!(matches!(whole.bundles[5].fate, FoldFate::Conflict { .. }));
         assert_eq!(whole.candidate().bundles().count(), 8);
         let mut tip = scene.base;
         for change in &changes {

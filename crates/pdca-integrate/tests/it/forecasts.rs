@@ -1,7 +1,7 @@
 //! Conflict forecasts.
 
 use pdca_dag::{Case, Pattern};
-use pdca_integrate::{Drivers, Engine, Forecast, Level, Outlook};
+use pdca_integrate::{Drivers, Engine, Forecast, Level, PairOutlook};
 
 use crate::scene::Scene;
 
@@ -16,7 +16,7 @@ fn declared_paths_that_meet_are_an_overlap_with_a_path() {
     assert_eq!(forecast.pairs.len(), 3);
     let trouble: Vec<_> = forecast.troubles().collect();
     assert_eq!(trouble.len(), 1);
-    let expected = Outlook::Overlap { path: "src/a.rs".to_owned() };
+    let expected = PairOutlook::Overlap { path: "src/a.rs".to_owned() };
     assert_eq!(forecast.between(&items[1].0, &items[0].0), Some(&expected));
 }
 
@@ -28,12 +28,12 @@ fn results_that_do_not_merge_are_named_with_file_and_lines() {
     let three = scene.change("3", 3, &[("g", Some("G\n"))]);
     let mut engine = Engine::new(&scene.store, Drivers::default());
     let forecast = Forecast::of_seals(&mut engine, scene.base, &[&one, &two, &three]).unwrap();
-    let Some(Outlook::Conflict { conflicts }) = forecast.between(one.id(), two.id()) else {
+    let Some(PairOutlook::Conflict { conflicts }) = forecast.between(one.id(), two.id()) else {
         panic!("{forecast:?}")
     };
     assert_eq!(conflicts[0].path.to_string(), "f");
     assert_eq!((conflicts[0].hunks[0].line, conflicts[0].hunks[0].theirs.as_str()), (2, "two\n"));
-    assert_eq!(forecast.between(one.id(), three.id()), Some(&Outlook::Clear));
+    assert_eq!(forecast.between(one.id(), three.id()), Some(&PairOutlook::Clear));
     assert_eq!(forecast.troubles().count(), 1);
 }
 
@@ -48,8 +48,8 @@ fn a_pair_that_git_cannot_merge_spoils_no_other() {
         [("1", one), ("2", alone), ("3", two)].map(|(id, head)| (id.parse().unwrap(), head));
     let mut engine = Engine::new(&scene.store, Drivers::default());
     let forecast = Forecast::of_heads(&mut engine, scene.base, &heads).unwrap();
-    let outlooks: Vec<&Outlook> = forecast.pairs.iter().map(|pair| &pair.outlook).collect();
-    assert!(matches!(outlooks[0], Outlook::Unknown { .. }), "{outlooks:?}");
-    assert_eq!(outlooks[1], &Outlook::Clear);
-    assert!(matches!(outlooks[2], Outlook::Unknown { .. }), "{outlooks:?}");
+    let outlooks: Vec<&PairOutlook> = forecast.pairs.iter().map(|pair| &pair.outlook).collect();
+    assert!(matches!(outlooks[0], PairOutlook::Unknown { .. }), "{outlooks:?}");
+    assert_eq!(outlooks[1], &PairOutlook::Clear);
+    assert!(matches!(outlooks[2], PairOutlook::Unknown { .. }), "{outlooks:?}");
 }

@@ -1,8 +1,8 @@
 //! Gated candidates land, and nothing else does.
 
 use pdca_integrate::{
-    BaseDrift, Certificate, Disproof, Drivers, Effect, Engine, Fence, Gated, LandError, Light,
-    NotGated, Onto, RefError, Sealed, Store, Strategy, Verdict, base_drift, holders, land,
+    BaseDrift, Certificate, Disproof, Drivers, Engine, Fence, Gated, LandError, Light, NotGated,
+    Onto, RefError, Sealed, StepEffect, Store, Strategy, Verdict, base_drift, holders, land,
     testing::land_another, verify,
 };
 use pdca_testkit::Repo;
@@ -49,7 +49,7 @@ fn a22_a_lock_that_a_killed_landing_left_is_known_as_ours_and_removed() {
     // The state on disk when a driver dies with its transaction prepared.
     std::fs::write(&lock, format!("{}\n", gated.candidate().commit())).unwrap();
     let landed = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
-    assert_eq!((scene.main(), landed.effect()), (gated.candidate().commit(), Effect::Made));
+    assert_eq!((scene.main(), landed.effect()), (gated.candidate().commit(), StepEffect::Made));
     assert!(!lock.exists());
 }
 
@@ -72,7 +72,7 @@ fn a23_a_target_that_moved_before_the_outcome_was_known_is_recognised() {
     let (scene, gated) = one_change();
     land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
     let again = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
-    assert_eq!(again.effect(), Effect::Recognised);
+    assert_eq!(again.effect(), StepEffect::Recognised);
     assert_eq!(scene.main(), gated.candidate().commit());
 }
 
@@ -243,7 +243,7 @@ fn a23_a_landing_upon_which_somebody_built_is_recognised() {
     let more = scene.commit(landed.commit(), "upon it", |lane| lane.write("g", "G\n"));
     scene.repo.git(&["update-ref", "refs/heads/main", &more.to_string()]);
     let again = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
-    assert_eq!((again.effect(), again.commit()), (Effect::Recognised, landed.commit()));
+    assert_eq!((again.effect(), again.commit()), (StepEffect::Recognised, landed.commit()));
     assert_eq!(scene.main(), more);
 }
 

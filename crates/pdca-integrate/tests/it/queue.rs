@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Accepted, ChangeState, CombinationGate, CombinationGates, GateJob, GateRunError, HeldBack,
-    HeldReason, IntegrateError, Integrated, IntegrationRequest, Land, LandError, Light, NextAction,
-    Notice, ObjectId, QueueContext, QueueSettings, QueueWorkspace, Ruling, Sealed, Staging, Store,
-    Tally, TargetBranch, TargetBranches, TargetSpec, WorkspaceDirs, dry_run, integrate,
-    staging_branch,
+    Accepted, ChangeState, CombinationGate, CombinationGates, GateJob, GateRuling, GateRunError,
+    HeldBack, HeldReason, IntegrateError, Integrated, IntegrationNotice, IntegrationRequest,
+    IntegrationTally, Land, LandError, Light, NextAction, ObjectId, QueueContext, QueueSettings,
+    QueueWorkspace, Sealed, Staging, Store, TargetBranch, TargetBranches, TargetSpec,
+    WorkspaceDirs, dry_run, integrate, staging_branch,
 };
 use pdca_journal::{Effects, Liveness, Moment, Point, When};
 use pdca_process::Cancel;
@@ -32,7 +32,12 @@ struct TableGate<'t> {
 }
 
 impl CombinationGate for TableGate<'_> {
-    fn gate(&self, _: &TargetBranch, job: &GateJob, _: &Cancel) -> Result<Ruling, GateRunError> {
+    fn gate(
+        &self,
+        _: &TargetBranch,
+        job: &GateJob,
+        _: &Cancel,
+    ) -> Result<GateRuling, GateRunError> {
         let mut asked = self.asked.lock().unwrap();
         if asked.len() >= self.stops_after {
             return Err(GateRunError::Interrupted);
@@ -44,7 +49,7 @@ impl CombinationGate for TableGate<'_> {
         let files = names.lines().map(|name| (name.to_owned(), text(name))).collect();
         let rows: Vec<String> = (self.table)(&files).into_iter().map(str::to_owned).collect();
         let light = if rows.is_empty() { Light::Green } else { Light::Red };
-        Ok(Ruling { light: Some(light), rows, ..Ruling::default() })
+        Ok(GateRuling { light: Some(light), rows, ..GateRuling::default() })
     }
 }
 
@@ -66,7 +71,7 @@ struct Queue<'s> {
     workspace: QueueWorkspace,
     settings: QueueSettings,
     effects: Recorder,
-    notices: Mutex<Vec<Notice>>,
+    notices: Mutex<Vec<IntegrationNotice>>,
 }
 
 impl<'s> Queue<'s> {
@@ -236,7 +241,7 @@ fn of_two_that_are_red_together_the_later_is_held_with_its_partner_and_row() {
     let sealed = two.record().head.to_string();
     let known = HeldBack::load(&queue.workspace);
     assert_eq!(known.of(two.id(), Some(&sealed)), Some(held));
-    let [tally] = Tally::all(&queue.workspace).try_into().unwrap();
+    let [tally] = IntegrationTally::all(&queue.workspace).try_into().unwrap();
     assert_eq!((tally.landed, tally.held.len(), tally.ended.is_some()), (1, 1, true));
 }
 
@@ -319,7 +324,7 @@ fn an_intent_is_durable_before_the_ref_moves_and_its_outcome_after_the_certifica
         order.into_iter().chain(["certificate", "land-outcome", "journal-end", "held.json"]);
     let places: Vec<usize> = order.map(|effect| queue.position(effect)).collect();
     assert!(places.is_sorted(), "{:?}", queue.effects.0.lock().unwrap());
-    let begun = matches!(queue.notices.lock().unwrap()[0], Notice::Begun { .. });
+    let begun = matches!(queue.notices.lock().unwrap()[0], IntegrationNotice::Begun { .. });
     assert!(begun, "the name is told before anything else");
 }
 

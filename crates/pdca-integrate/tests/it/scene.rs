@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Drivers, Engine, Entry, Fence, Folded, GateSetId, Gated, Light, Log, ObjectId,
-    Plan, Recorded, RefNamespace, Sealed, Step, Store, Strategy, Verdict, fold, seal,
+    Acceptance, Drivers, Engine, Entry, Fence, FoldStep, Folded, GateSetId, Gated, Light, Log,
+    ObjectId, Plan, Recorded, RefNamespace, Sealed, Store, Strategy, Verdict, fold, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
@@ -121,7 +121,7 @@ impl Scene {
     }
 
     /// Folds with the steps of an earlier fold, and returns the new steps.
-    pub(crate) fn fold_known(&self, plan: &Plan, known: &Recorded) -> (Folded, Vec<Step>) {
+    pub(crate) fn fold_known(&self, plan: &Plan, known: &Recorded) -> (Folded, Vec<FoldStep>) {
         let mut told = Vec::new();
         let mut engine = Engine::new(&self.store, Drivers::default());
         let folded = fold(&mut engine, plan, known, &mut |step| {

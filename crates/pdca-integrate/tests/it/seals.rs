@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use pdca_integrate::{
-    Acceptance, Drift, Effect, Fence, ObjectId, RefError, SealError, Sealed, Store, StoreError,
+    Acceptance, Drift, Fence, ObjectId, RefError, SealError, Sealed, StepEffect, Store, StoreError,
     seal,
 };
 use pdca_state::{BundleId, sha256_hex};
@@ -20,7 +20,7 @@ fn sealed_with(
     scene: &Scene,
     head: ObjectId,
     change: impl FnOnce(&mut Acceptance<'_>),
-) -> Result<(Sealed, Effect), SealError> {
+) -> Result<(Sealed, StepEffect), SealError> {
     let (patch, bundle) = (scene.patch(scene.base, head), one());
     let digest = sha256_hex(&patch);
     let mut accepted = Acceptance {
@@ -58,7 +58,7 @@ fn a15_sealing_without_a_ref_left_behind_gives_the_same_seal() {
     // As after a crash between the intent and the ref.
     scene.repo.git(&["update-ref", "-d", "refs/pdca/run1/seal/1"]);
     let (second, outcome) = sealed_with(&scene, head, |_| {}).unwrap();
-    assert_eq!((second, outcome), (first, Effect::Made));
+    assert_eq!((second, outcome), (first, StepEffect::Made));
     assert_eq!(scene.repo.git(&["rev-parse", "refs/pdca/run1/seal/1"]), tag);
 }
 
@@ -67,7 +67,7 @@ fn a16_a_seal_that_is_there_is_recognised() {
     let (scene, head) = scene_and_head();
     let (first, _) = sealed_with(&scene, head, |_| {}).unwrap();
     let (second, outcome) = sealed_with(&scene, head, |_| {}).unwrap();
-    assert_eq!((&second, outcome), (&first, Effect::Recognised));
+    assert_eq!((&second, outcome), (&first, StepEffect::Recognised));
     assert_eq!(Sealed::load(&scene.store, &scene.run, &one()).unwrap(), first);
 }
 

@@ -1,6 +1,8 @@
 //! From two accepted patches to a certificate that holds elsewhere.
 
-use pdca_integrate::{Certificate, Drivers, Effect, Engine, Onto, Store, Strategy, land, verify};
+use pdca_integrate::{
+    Certificate, Drivers, Engine, Onto, StepEffect, Store, Strategy, land, verify,
+};
 use pdca_testkit::Repo;
 
 use crate::scene::{LOG, Scene, passed};
@@ -14,7 +16,7 @@ fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     let folded = scene.fold(&scene.plan(&[&second, &first], Strategy::RebaseFf));
     let gated = passed(&folded);
     let landed = land(&scene.store, &scene.fence, &gated, Onto::Target("main"), LOG).unwrap();
-    assert_eq!(landed.effect(), Effect::Made);
+    assert_eq!(landed.effect(), StepEffect::Made);
     assert_eq!(scene.main(), landed.commit());
     assert_eq!(scene.file(landed.commit(), "a.txt"), "one\n2\n3\n4\nfive\n");
     let log = scene.repo.git(&["log", "--format=%s|%(trailers:key=Pdca-Sealed,valueonly)", "main"]);

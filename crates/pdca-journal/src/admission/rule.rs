@@ -32,7 +32,7 @@ impl From<&RunEntry> for RunFact {
 
 /// The decision of [`rule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ruling {
+pub enum AdmissionRuling {
     /// A new run may start.
     Admit,
     /// This interrupted run has to be resumed; its driver is dead.
@@ -60,29 +60,29 @@ pub enum AdmissionRefusal {
 /// Decides if a run may start on targets with these locks, given all runs on them.
 ///
 /// The order of the runs does not matter. Of several interrupted runs, the newest is resumed first.
-pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> Ruling {
+pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> AdmissionRuling {
     if locks.contains(&LockFact::CannotLock) {
-        return Ruling::Refuse(AdmissionRefusal::CannotLock);
+        return AdmissionRuling::Refuse(AdmissionRefusal::CannotLock);
     }
     let held = locks.iter().find_map(|lock| match lock {
         LockFact::Held { by } => Some(by.clone()),
         LockFact::Free | LockFact::CannotLock => None,
     });
     if let Some(by) = held {
-        return Ruling::Refuse(AdmissionRefusal::Held { by });
+        return AdmissionRuling::Refuse(AdmissionRefusal::Held { by });
     }
     let mut runs: Vec<&RunFact> = runs.iter().collect();
     runs.sort_unstable_by(|one, other| other.run.cmp(&one.run));
     if let Some(unread) = runs.iter().find(|fact| fact.phase.is_none()) {
-        return Ruling::Refuse(AdmissionRefusal::Unreadable { run: unread.run.clone() });
+        return AdmissionRuling::Refuse(AdmissionRefusal::Unreadable { run: unread.run.clone() });
     }
     let known = || runs.iter().filter_map(|fact| Some((&fact.run, fact.phase?)));
     if let Some((run, phase)) = known().find(|(_, phase)| phase.is_blocked()) {
-        return Ruling::Refuse(AdmissionRefusal::Blocked { run: run.clone(), phase });
+        return AdmissionRuling::Refuse(AdmissionRefusal::Blocked { run: run.clone(), phase });
     }
     match known().find(|(_, phase)| phase.is_active()) {
-        Some((run, _)) => Ruling::Resume(run.clone()),
-        None => Ruling::Admit,
+        Some((run, _)) => AdmissionRuling::Resume(run.clone()),
+        None => AdmissionRuling::Admit,
     }
 }
 
@@ -101,15 +101,15 @@ mod tests {
     fn a_run_that_is_over_bars_nobody() {
         let over = [RunPhase::Completed, RunPhase::Aborted, RunPhase::Failed];
         let runs = over.map(|phase| fact(1, phase));
-        assert_eq!(rule(FREE, &runs), Ruling::Admit);
-        assert_eq!(rule(FREE, &[]), Ruling::Admit);
+        assert_eq!(rule(FREE, &runs), AdmissionRuling::Admit);
+        assert_eq!(rule(FREE, &[]), AdmissionRuling::Admit);
     }
 
     #[test]
     fn a_run_whose_driver_died_goes_on_and_the_newest_does_first() {
         for phase in RunPhase::ALL.into_iter().filter(|it| it.is_active() && !it.is_blocked()) {
             let runs = [fact(1, phase), fact(2, phase), fact(3, RunPhase::Completed)];
-            assert_eq!(rule(FREE, &runs), Ruling::Resume(runs[1].run.clone()));
+            assert_eq!(rule(FREE, &runs), AdmissionRuling::Resume(runs[1].run.clone()));
         }
     }
 
@@ -119,7 +119,10 @@ mod tests {
         for phase in RunPhase::ALL.into_iter().filter(|phase| phase.is_blocked()) {
             let runs = [fact(1, phase), fact(2, RunPhase::Running)];
             let run = runs[0].run.clone();
-            assert_eq!(rule(FREE, &runs), Ruling::Refuse(AdmissionRefusal::Blocked { run, phase }));
+            assert_eq!(
+                rule(FREE, &runs),
+                AdmissionRuling::Refuse(AdmissionRefusal::Blocked { run, phase })
+            );
         }
     }
 
@@ -127,7 +130,10 @@ mod tests {
     fn a_run_of_which_nothing_is_known_bars_every_other() {
         let runs = [fact(1, None), fact(2, RunPhase::BlockedConflict)];
         let run = runs[0].run.clone();
-        assert_eq!(rule(FREE, &runs), Ruling::Refuse(AdmissionRefusal::Unreadable { run }));
+        assert_eq!(
+            rule(FREE, &runs),
+            AdmissionRuling::Refuse(AdmissionRefusal::Unreadable { run })
+        );
     }
 
     #[test]
@@ -137,11 +143,11 @@ mod tests {
         let by = "process 12".to_owned();
         assert_eq!(
             rule(&[LockFact::Free, held.clone()], &runs),
-            Ruling::Refuse(AdmissionRefusal::Held { by })
+            AdmissionRuling::Refuse(AdmissionRefusal::Held { by })
         );
         assert_eq!(
             rule(&[held, LockFact::CannotLock], &runs),
-            Ruling::Refuse(AdmissionRefusal::CannotLock)
+            AdmissionRuling::Refuse(AdmissionRefusal::CannotLock)
         );
     }
 }

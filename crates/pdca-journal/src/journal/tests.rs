@@ -98,7 +98,7 @@ fn a_run_is_made_once() {
     drop(scene.create());
     let admission = scene.admission();
     let again = Journal::create(&scene.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted());
-    assert!(matches!(again, Err(CreateError::Exists { .. })));
+    assert!(matches!(again, Err(JournalCreateError::Exists { .. })));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::object_id::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Activity, BeatEnding, Cause, Entry, Phase, Reason, Record, Seq};
-use crate::retry::Tally;
+use crate::retry::RetryTally;
 
 use require::is;
 
@@ -49,7 +49,7 @@ impl RunState {
             epoch: entry.epoch,
             intents: BTreeMap::new(),
             integrations: BTreeMap::new(),
-            tally: Tally::default(),
+            tally: RetryTally::default(),
             leaf_calls: 0,
             worked: Duration::ZERO,
             reconciled: None,

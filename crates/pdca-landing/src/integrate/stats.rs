@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::{Stats, Tally};
+use pdca_driver::integrate::{IntegrationTally, Stats};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -19,7 +19,7 @@ const SHOWN: usize = 20;
 pub struct StatsReport {
     stats: Stats,
     /// The record of each integration, oldest first.
-    records: Vec<Tally>,
+    records: Vec<IntegrationTally>,
 }
 
 /// Shows the statistics of everything, or of one target or branch.
@@ -28,9 +28,9 @@ pub struct StatsReport {
 /// # Errors
 /// When the records cannot be read, or the target does not exist.
 pub fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
-    let mut records = Tally::all(&session::driver_config(cx)?.queue());
+    let mut records = IntegrationTally::all(&session::driver_config(cx)?.queue());
     if let Some(wanted) = target {
-        let is_it = |record: &Tally| {
+        let is_it = |record: &IntegrationTally| {
             record.target == wanted || format!("{}@{}", record.target, record.branch) == wanted
         };
         records.retain(is_it);

@@ -8,7 +8,7 @@ use crate::conflict::Conflict;
 
 /// The state of one commit of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct FoldStep {
     pub bundle: BundleId,
     /// The sealed commit; with merge commits, the head of the change.
     #[serde(with = "pdca_journal::object_id")]
@@ -57,5 +57,5 @@ pub enum Skip {
 pub struct Recorded {
     /// The version of git that was used. Steps of another version are repeated.
     pub git_version: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<FoldStep>,
 }

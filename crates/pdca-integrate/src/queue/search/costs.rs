@@ -18,7 +18,7 @@
 
 use std::collections::BTreeSet;
 
-use super::decision::{Answer, Purpose};
+use super::decision::{Answer, TestPurpose};
 
 /// Gate runs by use; the module describes each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,13 +39,13 @@ impl Costs {
 /// The runs of a search, in the order in which they were answered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    runs: Vec<(Vec<usize>, Purpose, bool)>,
+    runs: Vec<(Vec<usize>, TestPurpose, bool)>,
     /// Sets that landed, and sets that were the last word on a culprit.
     deciding: BTreeSet<Vec<usize>>,
 }
 
 impl Log {
-    pub(super) fn ran(&mut self, places: &[usize], purpose: Purpose, answer: &Answer) {
+    pub(super) fn ran(&mut self, places: &[usize], purpose: TestPurpose, answer: &Answer) {
         let is_green = match answer {
             Answer::Green => true,
             Answer::Red { .. } | Answer::Undecidable { .. } => false,
@@ -66,9 +66,9 @@ impl Log {
                 _ if !seen.insert(places) => &mut costs.confirm,
                 _ if places == base => &mut costs.base,
                 _ if self.deciding.contains(places) => &mut costs.decide,
-                Purpose::Explain => &mut costs.explain,
-                Purpose::Decide if *is_green => &mut costs.spare,
-                Purpose::Decide | Purpose::Confirm => &mut costs.confirm,
+                TestPurpose::Explain => &mut costs.explain,
+                TestPurpose::Decide if *is_green => &mut costs.spare,
+                TestPurpose::Decide | TestPurpose::Confirm => &mut costs.confirm,
             };
             *count += 1;
         }

@@ -14,14 +14,14 @@ pub struct Test {
     /// The places of the changes, sorted. A set that contains every place that
     /// [landed before](super::Setup::landed_before) is a candidate for landing; any other set only serves to explain.
     pub places: Vec<usize>,
-    pub purpose: Purpose,
+    pub purpose: TestPurpose,
     /// Requires a gate run even if the tree has a verdict, because that verdict is in doubt.
     pub fresh: bool,
 }
 
 /// The purpose of a test when it is asked. [`Costs`](super::Costs) tells afterwards what it was good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum TestPurpose {
     /// Decides what lands: the base, or a prefix of the line.
     Decide,
     /// Repeats a red.
@@ -57,7 +57,7 @@ impl Answer {
 /// The effect of a culprit on the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum CulpritEffect {
     Red,
     /// The gates come to no verdict.
     Undecidable,
@@ -98,7 +98,7 @@ pub enum Decision {
     BaseRed,
     /// The gates repeatedly could not be run, or came to no verdict about the base.
     Stuck {
-        purpose: Purpose,
+        purpose: TestPurpose,
         /// The rows without a verdict.
         rows: Vec<String>,
     },
@@ -108,7 +108,7 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// With it the gates are red or come to no verdict.
-    Culprit(Fault),
+    Culprit(CulpritEffect),
     /// It needs the held change at this place.
     Needs(usize),
     /// It cannot be folded onto the rest.

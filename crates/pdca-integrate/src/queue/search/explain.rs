@@ -11,7 +11,7 @@
 
 use super::{
     closure,
-    decision::Purpose,
+    decision::TestPurpose,
     flake::FlakeRules,
     knowledge::{Finding, Knowledge},
     line::between,
@@ -37,7 +37,7 @@ pub(super) struct Suspect {
 pub(super) struct Want {
     pub(super) places: Vec<usize>,
     pub(super) times: u32,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: TestPurpose,
 }
 
 /// The progress of an explanation.
@@ -226,14 +226,14 @@ impl Progress {
 
 impl Want {
     pub(super) fn explain(places: Vec<usize>) -> Self {
-        Self { places, times: 1, purpose: Purpose::Explain }
+        Self { places, times: 1, purpose: TestPurpose::Explain }
     }
 
     pub(super) fn decide(places: Vec<usize>) -> Self {
-        Self { places, times: 1, purpose: Purpose::Decide }
+        Self { places, times: 1, purpose: TestPurpose::Decide }
     }
 
     pub(super) fn again(places: Vec<usize>, times: u32) -> Self {
-        Self { places, times, purpose: Purpose::Confirm }
+        Self { places, times, purpose: TestPurpose::Confirm }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::decision::{Answer, Fault};
+use super::decision::{Answer, CulpritEffect};
 
 /// The number of runs without a verdict from which that counts as a property of the changes.
 const TRIES: u32 = 3;
@@ -89,10 +89,10 @@ impl Knowledge {
         rows.unwrap_or_default()
     }
 
-    pub(super) fn fault(&self, places: &[usize]) -> Fault {
+    pub(super) fn fault(&self, places: &[usize]) -> CulpritEffect {
         match self.sets.get(places) {
-            Some(evidence) if evidence.reds == 0 => Fault::Undecidable,
-            Some(_) | None => Fault::Red,
+            Some(evidence) if evidence.reds == 0 => CulpritEffect::Undecidable,
+            Some(_) | None => CulpritEffect::Red,
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
         }
         known.learn(&[1], &missing);
         assert_eq!(known.finding(&[0]), Finding::Bad, "whichever set it was missing for");
-        assert_eq!((known.fault(&[0]), known.bads(&[0])), (Fault::Undecidable, 2));
+        assert_eq!((known.fault(&[0]), known.bads(&[0])), (CulpritEffect::Undecidable, 2));
     }
 
     #[test]

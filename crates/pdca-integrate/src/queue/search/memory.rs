@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::Fault;
+use super::decision::CulpritEffect;
 
 /// A culprit and the smallest set with which it is red, by place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Culprit {
     pub place: usize,
     /// The places of its partners, sorted.
     pub partners: Vec<usize>,
-    pub fault: Fault,
+    pub fault: CulpritEffect,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
 }
@@ -28,7 +28,7 @@ pub struct Known {
     /// The name of the culprit.
     pub held: String,
     pub partners: Vec<String>,
-    pub fault: Fault,
+    pub fault: CulpritEffect,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
     /// The tree of the smallest set, which reproduces the fault.
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_pair_is_recalled_wherever_its_members_are_now() {
-        let culprit = Culprit { place: 2, partners: vec![0], fault: Fault::Red, rows: names("T1") };
+        let culprit =
+            Culprit { place: 2, partners: vec![0], fault: CulpritEffect::Red, rows: names("T1") };
         let mut memory = Memory::default();
         memory.learn(Known::new(&culprit, &names("a b c"), "g", None));
         let found = memory.recall(&names("x a y c"), "g");
@@ -115,7 +116,8 @@ mod tests {
 
     #[test]
     fn nothing_is_recalled_once_a_member_or_the_gates_changed() {
-        let culprit = Culprit { place: 1, partners: vec![0], fault: Fault::Red, rows: Vec::new() };
+        let culprit =
+            Culprit { place: 1, partners: vec![0], fault: CulpritEffect::Red, rows: Vec::new() };
         let mut memory = Memory::default();
         memory.learn(Known::new(&culprit, &names("a b"), "g", None));
         for (now, gates) in [("a B", "g"), ("A b", "g"), ("b", "g"), ("a b", "other")] {

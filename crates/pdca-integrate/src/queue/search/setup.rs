@@ -8,14 +8,14 @@ use super::{flake::FlakeRules, memory::Culprit};
 /// then those of the batch, in the order of the plan.
 ///
 /// ```
-/// use pdca_integrate::{Search, Setup};
+/// use pdca_integrate::{Search, SearchSetup};
 /// // Two changes landed in an earlier batch; of three new ones the last needs the first.
 /// let needs = vec![vec![], vec![], vec![], vec![], vec![2]];
-/// let mut search = Search::new(Setup::new(needs).landed_before(2).with_green_base(true));
+/// let mut search = Search::new(SearchSetup::new(needs).landed_before(2).with_green_base(true));
 /// assert_eq!(search.next_tests(1)[0].places, [0, 1, 2, 3, 4]);
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Setup {
+pub struct SearchSetup {
     pub(super) needs: Vec<Vec<usize>>,
     pub(super) landed_before: usize,
     pub(super) base_is_green: bool,
@@ -25,7 +25,7 @@ pub struct Setup {
     pub(super) gates_each: bool,
 }
 
-impl Setup {
+impl SearchSetup {
     /// Takes, for each place, the earlier places that it needs.
     pub fn new(needs: Vec<Vec<usize>>) -> Self {
         Self { needs, ..Self::default() }
@@ -82,7 +82,7 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
-    use super::Setup;
+    use super::SearchSetup;
     use crate::queue::search::{Answer, Search};
     use crate::testing::simulation::{Lanes, Scenario, carry_out};
 
@@ -113,7 +113,8 @@ mod tests {
         // The first is red without the second; both together are green.
         let gate = |places: &[usize]| !places.contains(&0) || places.contains(&1);
         let land = |each: bool| {
-            let setup = Setup::new(vec![Vec::new(); 2]).with_green_base(true).gating_each(each);
+            let setup =
+                SearchSetup::new(vec![Vec::new(); 2]).with_green_base(true).gating_each(each);
             let report = carry_out(Search::new(setup), Lanes::InStep(1), |test| {
                 if gate(&test.places) { Answer::Green } else { Answer::red() }
             });

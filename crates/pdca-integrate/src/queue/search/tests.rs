@@ -1,13 +1,14 @@
 //! Tests of the search, one fact each.
 
 use super::{
-    Answer, Culprit, Decision, Fault, FlakeLedger, FlakeRules, Purpose, Search, Setup, Test, Why,
+    Answer, Culprit, CulpritEffect, Decision, FlakeLedger, FlakeRules, Search, SearchSetup, Test,
+    TestPurpose, Why,
 };
 use crate::testing::laws;
 use crate::testing::simulation::{Dice, Lanes, Report, Scenario, carry_out};
 
 fn new(count: usize) -> Search {
-    Search::new(Setup::new(vec![Vec::new(); count]).with_green_base(true))
+    Search::new(SearchSetup::new(vec![Vec::new(); count]).with_green_base(true))
 }
 
 fn searched(scenario: &Scenario, lanes: usize) -> Report {
@@ -28,7 +29,7 @@ fn rows(text: &str) -> Vec<String> {
 fn ten_thousand_random_batches_keep_every_law() {
     // One thread per seed keeps the test short.
     let check = |seed| move || laws::check(seed, 2500);
-    let tallies: Vec<laws::Tally> = std::thread::scope(|scope| {
+    let tallies: Vec<laws::IntegrationTally> = std::thread::scope(|scope| {
         let threads = [17, 18, 19, 20].map(|seed| scope.spawn(check(seed)));
         threads.map(|thread| thread.join().expect("because a law is told, not panicked")).into()
     });
@@ -44,7 +45,7 @@ fn ten_thousand_random_batches_keep_every_law() {
 #[test]
 fn sixteen_green_ones_take_one_run_and_one_more_for_an_ungated_base() {
     assert_eq!(searched(&Scenario::of(16, &[]), 1).runs, 1);
-    let search = Search::new(Setup::new(vec![Vec::new(); 16]));
+    let search = Search::new(SearchSetup::new(vec![Vec::new(); 16]));
     let report = carry_out(search, Lanes::InStep(1), |_| Answer::Green);
     assert_eq!((report.runs, report.landed.len()), (2, 16));
 }
@@ -92,11 +93,11 @@ fn g2_one_that_is_red_on_this_base_is_out_and_the_rest_lands() {
 #[test]
 fn g3_with_a_red_base_nobody_is_blamed() {
     for lanes in [1, 2, 4] {
-        let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+        let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
         let report = carry_out(search, Lanes::InStep(lanes), |_| Answer::red());
         assert_eq!(report.decisions, [Decision::BaseRed], "{lanes}");
     }
-    let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+    let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
     assert_eq!(carry_out(search, Lanes::InStep(1), |_| Answer::red()).runs, 2);
 }
 
@@ -123,7 +124,7 @@ fn g4_a_red_that_is_green_the_next_time_holds_nobody() {
 #[test]
 fn g5_all_three_of_a_three_way_interaction_are_named() {
     let report = searched(&Scenario::of(8, &[&[1, 3, 6]]), 1);
-    assert_eq!(report.held.get(&6), Some(&Why::Culprit(Fault::Red)));
+    assert_eq!(report.held.get(&6), Some(&Why::Culprit(CulpritEffect::Red)));
     assert_eq!(report.explained[&6], [1, 3]);
 }
 
@@ -147,7 +148,7 @@ fn g7_what_needs_a_culprit_is_held_and_not_blamed() {
     scenario.needs[4] = vec![3];
     let report = searched(&scenario, 1);
     assert_eq!(report.landed, [0, 2]);
-    assert_eq!(report.held.get(&1), Some(&Why::Culprit(Fault::Red)));
+    assert_eq!(report.held.get(&1), Some(&Why::Culprit(CulpritEffect::Red)));
     assert_eq!(report.held.get(&3), Some(&Why::Needs(1)));
     assert_eq!(report.held.get(&4), Some(&Why::Needs(3)));
 }
@@ -190,7 +191,7 @@ fn one_written_upon_a_suspect_waits_for_it_and_lands_with_it() {
 #[test]
 fn gates_that_cannot_be_run_hold_nobody() {
     let report = with_gate(4, |_| Answer::Void);
-    let stuck = Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() };
+    let stuck = Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() };
     assert_eq!(report.decisions, [stuck]);
     let mut voids = 2;
     let report = with_gate(4, |_| {
@@ -210,7 +211,7 @@ fn after_three_runs_without_a_verdict_the_change_that_causes_it_is_held_and_the_
             let is_in = test.places.contains(&culprit);
             if is_in { Answer::Undecidable { rows: rows("T1") } } else { Answer::Green }
         });
-        assert_eq!(report.held[&culprit], Why::Culprit(Fault::Undecidable));
+        assert_eq!(report.held[&culprit], Why::Culprit(CulpritEffect::Undecidable));
         assert_eq!(report.landed.len(), 4);
         assert_eq!(report.culprits[0].rows, rows("T1"));
     }
@@ -228,11 +229,11 @@ fn a_verdict_that_comes_the_second_time_holds_nobody() {
 
 #[test]
 fn a_base_without_a_verdict_blames_nobody() {
-    let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+    let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
     let gate = |_: &Test| Answer::Undecidable { rows: rows("T1") };
     let report = carry_out(search, Lanes::InStep(1), gate);
     assert_eq!(report.runs, 3);
-    let stuck = Decision::Stuck { purpose: Purpose::Decide, rows: rows("T1") };
+    let stuck = Decision::Stuck { purpose: TestPurpose::Decide, rows: rows("T1") };
     assert_eq!(report.decisions, [stuck]);
 }
 
@@ -243,8 +244,8 @@ fn a_red_and_an_undecidable_culprit_are_told_apart() {
         () if test.places.contains(&2) => Answer::Undecidable { rows: rows("T1") },
         () => Answer::Green,
     });
-    assert_eq!(report.held[&2], Why::Culprit(Fault::Undecidable));
-    assert_eq!(report.held[&6], Why::Culprit(Fault::Red));
+    assert_eq!(report.held[&2], Why::Culprit(CulpritEffect::Undecidable));
+    assert_eq!(report.held[&6], Why::Culprit(CulpritEffect::Red));
     assert_eq!(report.landed.len(), 6);
 }
 
@@ -260,13 +261,13 @@ fn a_partner_that_landed_in_an_earlier_batch_is_named() {
 }
 
 fn known(place: usize, partners: &[usize]) -> Culprit {
-    Culprit { place, partners: partners.to_vec(), fault: Fault::Red, rows: rows("T1") }
+    Culprit { place, partners: partners.to_vec(), fault: CulpritEffect::Red, rows: rows("T1") }
 }
 
 #[test]
 fn a_known_culprit_is_held_again_without_a_run_and_so_is_what_needs_it() {
     let needs = vec![Vec::new(), Vec::new(), vec![1]];
-    let setup = Setup::new(needs).landed_before(1).with_known(vec![known(1, &[0])]);
+    let setup = SearchSetup::new(needs).landed_before(1).with_known(vec![known(1, &[0])]);
     let report = carry_out(Search::new(setup), Lanes::InStep(4), |_| Answer::Green);
     assert_eq!((report.runs, &report.explained[&1][..]), (0, &[0][..]));
     assert_eq!(report.held[&2], Why::Needs(1));
@@ -338,12 +339,12 @@ fn a_confirmation_is_never_taken_from_the_cache() {
     let whole = search.next_tests(1).remove(0);
     search.report(whole.id, &Answer::red()).unwrap();
     let again = search.next_tests(1).remove(0);
-    assert_eq!((again.purpose, again.fresh), (Purpose::Confirm, true));
+    assert_eq!((again.purpose, again.fresh), (TestPurpose::Confirm, true));
     assert_eq!(again.places, whole.places);
 }
 
 /// Returns the tests that a search asks for, in order, with one lane.
-fn asked(scenario: &Scenario) -> Vec<(Purpose, usize)> {
+fn asked(scenario: &Scenario) -> Vec<(TestPurpose, usize)> {
     let mut asked = Vec::new();
     with_gate(scenario.needs.len(), |test| {
         asked.push((test.purpose, test.places.len()));
@@ -354,7 +355,7 @@ fn asked(scenario: &Scenario) -> Vec<(Purpose, usize)> {
 
 #[test]
 fn one_that_is_red_by_itself_is_confirmed_by_the_run_that_explains_it() {
-    use Purpose::{Decide, Explain};
+    use TestPurpose::{Decide, Explain};
     let asked = asked(&Scenario::of(8, &[&[2]]));
     assert_eq!(asked.iter().filter(|(purpose, _)| *purpose == Decide).count(), 5, "{asked:?}");
     assert_eq!(asked.last(), Some(&(Explain, 1)));
@@ -362,7 +363,7 @@ fn one_that_is_red_by_itself_is_confirmed_by_the_run_that_explains_it() {
 
 #[test]
 fn a_pair_that_is_all_there_is_runs_twice_together_and_once_apart() {
-    use Purpose::{Confirm, Decide, Explain};
+    use TestPurpose::{Confirm, Decide, Explain};
     let asked = asked(&Scenario::of(2, &[&[0, 1]]));
     assert_eq!(asked, [(Decide, 2), (Decide, 1), (Explain, 1), (Confirm, 2)]);
 }
@@ -377,7 +378,7 @@ fn flaky(runs: u32, flakes: u32) -> FlakeRules {
 #[test]
 fn a_row_that_is_known_to_flake_must_be_red_more_often() {
     let runs = |rules| {
-        let setup = Setup::new(vec![Vec::new()]).with_green_base(true).with_flakes(rules);
+        let setup = SearchSetup::new(vec![Vec::new()]).with_green_base(true).with_flakes(rules);
         carry_out(Search::new(setup), Lanes::InStep(1), |_| Answer::Red { rows: rows("T1") }).runs
     };
     assert_eq!((runs(flaky(100, 0)), runs(flaky(100, 4)), runs(flaky(100, 20))), (2, 3, 4));
