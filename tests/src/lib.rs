@@ -19,8 +19,10 @@ use pdca_testkit::{Pty, Reply, Repo, Workspace, assert_follows_schema, pdca_bin}
 
 mod namespace;
 mod oracle;
+mod terminal;
 
 pub use oracle::{Before, cast};
+pub use terminal::Terminal;
 
 /// The longest time for something that must end. It bounds a test that hangs, and says nothing
 /// about speed: a busy disk takes many seconds for one sync.

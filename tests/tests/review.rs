@@ -1,6 +1,6 @@
 //! Sign-off at a terminal: the real binary in a pseudo-terminal, with a person who types.
 
-use pdca_e2e::{Ran, Scene};
+use pdca_e2e::{Ran, Scene, terminal};
 use pdca_state::sha256_hex;
 
 const STANDING: &str = "Validation — fitness-to-purpose — does it serve the people who use it?";
@@ -143,6 +143,53 @@ fn the_terminal_is_put_back_however_the_sitting_ends() {
         assert_eq!(modes.len(), 2, "{}", ran.out);
         assert_eq!(modes[0], modes[1], "the person {ending}");
     }
+}
+
+#[test]
+fn a_signal_a_stop_and_a_panic_at_the_prompt_give_the_terminal_back() {
+    let scene = cheap(2);
+    let before = summary(&scene, "1");
+    let terminal = terminal!(&scene, &[("PDCA_PANIC_KEY", "!")]);
+    let review = "clear; pdca-with-faults review";
+    // Ctrl-C while a decision could still be undone: it is not recorded, and its command is named.
+    terminal.line(review);
+    terminal.wait_for("? keys");
+    terminal.tmux(&["send-keys", "ay"]);
+    terminal.wait_for("`u` undoes it");
+    terminal.key("C-c");
+    let screen = terminal.wait_for("not recorded");
+    assert!(screen.contains("pdca signoff 1 accept"), "{screen}");
+    terminal.is_usual();
+    // Ctrl-Z, something else, and back.
+    terminal.line(review);
+    terminal.wait_for("? keys");
+    terminal.key("C-z");
+    terminal.wait_for("Stopped");
+    terminal.is_usual();
+    terminal.line("clear; fg");
+    terminal.wait_for("? keys");
+    terminal.key("!");
+    let screen = terminal.wait_for("asked for by PDCA_PANIC_KEY");
+    assert!(screen.contains("panicked"), "{screen}");
+    terminal.is_usual();
+    assert_eq!(summary(&scene, "1"), before);
+}
+
+#[test]
+fn a_new_bundle_opens_the_editor_at_a_terminal_only() {
+    let scene = Scene::new("");
+    let brief = "- **Slug:** from-the-editor\n- **Defect:** wrong\n- **Success criterion:** right\n- **Repo + branch target:** team/app @ main\n- **Disposition hint:** fix\n";
+    scene.workspace.write("filled.md", brief);
+    let editor = [("EDITOR", "cp filled.md")];
+    let ran =
+        scene.with_keys_and(&editor, &["new", "7", "--title", "From the editor"], "").expect(0);
+    assert!(ran.out.contains("pdca run 7"), "{}", ran.out);
+    assert_eq!(scene.workspace.read("results/issue_7/brief.md"), brief);
+    // Without a terminal, and with a failing editor, the template is left with the command that edits it.
+    scene.pdca_with(&editor, &["new", "8", "--title", "From a script"]).expect(0);
+    assert!(scene.workspace.read("results/issue_8/brief.md").contains("From a script"));
+    let ran = scene.with_keys_and(&[("EDITOR", "false")], &["new", "9", "--title", "Failed"], "");
+    assert!(ran.expect(0).out.contains("results/issue_9/brief.md"));
 }
 
 #[test]

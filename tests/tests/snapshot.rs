@@ -187,3 +187,91 @@ fn what_is_kept_is_what_would_be_derived_whatever_changes_in_between() {
         assert_eq!(status(), derived, "step {step}: {name}, kept");
     }
 }
+
+/// Returns the states of accepted changes by plain git: a change is where a commit names its seal, and it is reverted if a
+/// later commit there says so.
+fn told_by_git(scene: &Scene, ids: &[&str]) -> Vec<String> {
+    let names = |reference: &str| {
+        let log = scene.repo.git(&["log", "--format=%x00%H%n%B", reference, "--"]);
+        log.split('\0').map(str::to_owned).filter(|one| !one.is_empty()).collect::<Vec<_>>()
+    };
+    let main = names("main");
+    let staging = scene.repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/pdca/"]);
+    let staged: Vec<String> = staging.lines().flat_map(names).collect();
+    let state = |id: &&str| {
+        let seal =
+            fs_err::read(scene.workspace.bundle(id).join("seal.json")).expect("it is sealed");
+        let line = format!("Pdca-Sealed: {id} {}", pdca_state::sha256_hex(&seal));
+        let with = |log: &[String]| {
+            let commit = log.iter().find(|one| one.lines().any(|said| said == line));
+            commit.and_then(|one| one.lines().next()).map(str::to_owned)
+        };
+        let is_reverted = |commit: &String| {
+            main.iter().any(|one| one.contains(&format!("This reverts commit {commit}.")))
+        };
+        let held = fs_err::read_to_string(scene.workspace.path().join(".pdca/held.json"));
+        let is_held = held.is_ok_and(|text| {
+            let held: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+            held.get(id).is_some()
+        });
+        match (with(&main), with(&staged)) {
+            (Some(commit), _) if is_reverted(&commit) => "reverted",
+            (Some(_), _) => "landed",
+            (None, Some(_)) => "staged",
+            (None, None) if is_held => "held",
+            (None, None) => "sealed",
+        }
+        .to_owned()
+    };
+    ids.iter().map(state).collect()
+}
+
+#[test]
+fn every_state_of_a_change_is_what_git_says_whatever_happens_to_the_branches() {
+    const STEPS: usize = 14;
+    const IDS: [&str; 8] = ["1", "2", "3", "4", "5", "6", "7", "8"];
+    let scene = with_accepted_changes();
+    // 6 and 8 write the same file: one of them is held. 7 is accepted after that.
+    scene.accept("8");
+    scene.pdca(&["integrate"]);
+    scene.accept("7");
+    let commit = |reference: &str| scene.repo.git(&["rev-parse", reference]).trim().to_owned();
+    let staging = scene.repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/pdca/"]);
+    let staging = staging.trim().to_owned();
+    let (landed, staged) = (commit("main"), commit(&staging));
+    scene.repo.git(&["switch", "--quiet", "--detach", "main"]);
+    scene.repo.git(&["revert", "--no-edit", "HEAD"]);
+    let reverted = commit("HEAD");
+    scene.repo.git(&["switch", "--quiet", "own-work"]);
+    let before = format!("{landed}~1");
+    let moves: [(&str, &[&str]); 8] = [
+        ("landed", &["update-ref", "refs/heads/main", &landed]),
+        ("one less", &["update-ref", "refs/heads/main", &before]),
+        ("all of it", &["update-ref", "refs/heads/main", &staged]),
+        ("reverted", &["update-ref", "refs/heads/main", &reverted]),
+        ("nothing staged", &["update-ref", "-d", &staging]),
+        ("staged", &["update-ref", &staging, &staged]),
+        ("on another branch", &["update-ref", "refs/heads/other", &staged]),
+        ("packed", &["pack-refs", "--all"]),
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    let mut seed: u64 = 11;
+    for step in 0..STEPS {
+        let status = scene.pdca(&["status", "--json"]).expect(0).json();
+        let rows = status["bundles"].as_array().expect("status lists bundles");
+        let found: Vec<String> = IDS
+            .iter()
+            .map(|id| {
+                let row = rows.iter().find(|row| row["id"] == **id).expect("the bundle is listed");
+                row["integration"].as_str().unwrap_or("none").to_owned()
+            })
+            .collect();
+        assert_eq!(found, told_by_git(&scene, &IDS), "step {step}: {status:#}");
+        seen.extend(found);
+        // Each once, in order, and then at random.
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let random = usize::try_from(seed >> 33).expect("it is small") % moves.len();
+        scene.repo.git(moves[if step < moves.len() { step } else { random }].1);
+    }
+    assert_eq!(Vec::from_iter(seen), ["held", "landed", "reverted", "sealed", "staged"]);
+}

@@ -1,18 +1,18 @@
 //! What the board shows, read from one snapshot of the workspace.
 
-use std::collections::BTreeMap;
+mod integration;
+mod records;
+
 use std::time::Duration;
 
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::WorkspaceConfig;
-use pdca_events::{
-    Combination, EventKind, IntegrationStep, Line, Reader, Scope, combinations, set,
-};
-use pdca_integrate::{IntegrationTally, Stats};
 use pdca_snapshot::{Entry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
 use pdca_state::text::one_line;
 use pdca_state::{BundleId, Overall, State};
+
+use records::Records;
 
 /// One reading of a workspace.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,8 @@ pub struct LaneRow {
     pub doing: String,
     /// The time since the step began.
     pub elapsed: Option<Duration>,
+    /// The median time of such a step.
+    pub usual: Option<Duration>,
     /// The time that its last event is old.
     pub silent: Option<Duration>,
     /// The last thing that its record says.
@@ -90,7 +92,7 @@ pub struct WorkRow {
 pub struct Combined {
     /// The depth in the tree of combinations.
     pub depth: usize,
-    /// `green`, `red`, `held`, `landed` and so on.
+    /// `base`, `green`, `red`, `held`, `landed` and so on.
     pub word: &'static str,
     pub text: String,
 }
@@ -115,15 +117,15 @@ impl BoardData {
         now: Timestamp,
     ) -> Self {
         let next = next_of_workspace(snapshot, cwd);
-        let signs = config.map(signs).unwrap_or_default();
-        let (combined, usual_landing) = config.map(integration).unwrap_or_default();
+        let records = config.map(Records::load).unwrap_or_default();
+        let (combined, usual_landing) = config.map(integration::load).unwrap_or_default();
         Self {
             project: one_line(project, 40),
             waiting: pdca_review::waiting(snapshot)
                 .into_iter()
                 .map(|entry| waiting(snapshot, entry))
                 .collect(),
-            lanes: lanes(snapshot, &signs, now),
+            lanes: lanes(snapshot, &records, now),
             rest: rest(snapshot, cwd),
             combined,
             integration: snapshot.work.integration.as_deref().map(|name| one_line(name, 60)),
@@ -149,68 +151,14 @@ fn waiting(snapshot: &WorkspaceSnapshot, entry: &Entry) -> Waiting {
     Waiting { id: entry.id.clone(), title: title(entry), open, gates, warning }
 }
 
-/// The last event of a bundle.
-type Signs = BTreeMap<BundleId, (Timestamp, String)>;
-
-/// Reads the last event of each bundle in the runs that have a driver.
-fn signs(config: &WorkspaceConfig) -> Signs {
-    let mut signs = Signs::new();
-    for run in pdca_driver::run_statuses(config).unwrap_or_default() {
-        let Ok(Some(mut reader)) = Reader::open(&config.dirs.runs().dir(&run.id)) else { continue };
-        if reader.skip_to_tail().is_err() {
-            continue;
-        }
-        for line in reader.read().unwrap_or_default() {
-            let Line::Event(event, _) = line else { continue };
-            if let (Scope::Bundle(id), Some(said)) = (&event.scope, said(&event.kind)) {
-                signs.insert(id.clone(), (event.at, said));
-            }
-        }
-    }
-    signs
-}
-
-/// Returns an event in a few words, if it says more than the beginning of a step.
-fn said(kind: &EventKind) -> Option<String> {
-    Some(match kind {
-        EventKind::GateEnded { rule_id, result, evidence, .. } => {
-            format!("{rule_id} {result} {evidence}")
-        }
-        EventKind::LeafEnded { role, ending, .. } => format!("{role}: {ending}"),
-        EventKind::LeafThrottled { role, .. } => format!("{role} is throttled"),
-        EventKind::Warning { text, .. } | EventKind::Notice { text, .. } => text.clone(),
-        EventKind::Finished { step, .. } => format!("{} done", step.word()),
-        EventKind::Failed { error } => format!("failed: {error}"),
-        EventKind::Drifted { outside } => format!("writes {} undeclared paths", outside.len()),
-        EventKind::Checkout { .. } => "checkout ready".to_owned(),
-        EventKind::Dispatched { .. } => "started".to_owned(),
-        EventKind::OnHost { host, .. } => format!("runs on {host}"),
-        EventKind::GateBegan { rule_id, .. } => format!("{rule_id} runs"),
-        EventKind::LeafBegan { role, .. } => format!("{role} runs"),
-        EventKind::Recovered { .. }
-        | EventKind::Held { .. }
-        | EventKind::Freed { .. }
-        | EventKind::Reopened
-        | EventKind::Began { .. }
-        | EventKind::Hydrated { .. }
-        | EventKind::Rescued { .. }
-        | EventKind::LeafRecorded { .. }
-        | EventKind::Alive { .. }
-        | EventKind::Integration { .. }
-        | EventKind::FlowBegan { .. }
-        | EventKind::FlowEnded { .. }
-        | EventKind::Halted { .. } => return None,
-    })
-}
-
-fn lanes(snapshot: &WorkspaceSnapshot, signs: &Signs, now: Timestamp) -> Vec<LaneRow> {
+fn lanes(snapshot: &WorkspaceSnapshot, records: &Records, now: Timestamp) -> Vec<LaneRow> {
     let passed = |since: Timestamp| {
         Duration::from_secs(u64::try_from(now.as_second() - since.as_second()).unwrap_or(0))
     };
     let row = |entry: &Entry| {
         let at = snapshot.work.on(&entry.id)?;
         let doing = snapshot.work.doing(&entry.id);
-        let sign = signs.get(&entry.id);
+        let sign = records.sign(&entry.id);
         Some(LaneRow {
             id: entry.id.clone(),
             title: title(entry),
@@ -218,6 +166,7 @@ fn lanes(snapshot: &WorkspaceSnapshot, signs: &Signs, now: Timestamp) -> Vec<Lan
             holder: one_line(&at.holder, 60),
             doing: doing.map_or_else(|| "starts".to_owned(), |doing| one_line(&doing.what, 60)),
             elapsed: doing.map(|doing| passed(doing.since)),
+            usual: records.usual(&entry.id),
             silent: sign.map(|(at, _)| passed(*at)),
             last: sign.map(|(_, said)| one_line(said, 200)).unwrap_or_default(),
         })
@@ -299,63 +248,4 @@ fn changes(snapshot: &WorkspaceSnapshot) -> Vec<ChangeRow> {
     };
     rows.sort_by(|a, b| (rank(a.word), &a.id).cmp(&(rank(b.word), &b.id)));
     rows
-}
-
-/// Reads the newest integration, and how long integrations usually take.
-fn integration(config: &WorkspaceConfig) -> (Vec<Combined>, Option<Duration>) {
-    let tallies = IntegrationTally::all(&config.queue());
-    let usual = Stats::of(&tallies).median_secs_to_green;
-    let usual = usual.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-    let runs = config.dirs.integrations();
-    let newest = runs.list().unwrap_or_default().into_iter().max();
-    let lines = newest.and_then(|id| Reader::open(&runs.dir(&id)).ok().flatten());
-    let lines = lines.and_then(|mut reader| reader.read().ok()).unwrap_or_default();
-    let steps: Vec<(String, IntegrationStep)> = lines
-        .into_iter()
-        .filter_map(|line| {
-            let Line::Event(event, _) = line else { return None };
-            let EventKind::Integration { text, step: Some(step) } = event.kind else { return None };
-            Some((text, step))
-        })
-        .collect();
-    (combined(&steps), usual)
-}
-
-/// Renders the steps of an integration: the tree of combinations, then what became of each change.
-fn combined(steps: &[(String, IntegrationStep)]) -> Vec<Combined> {
-    let mut rows = Vec::new();
-    for one in &combinations(steps.iter().map(|(_, step)| step)) {
-        add(&mut rows, one, 0);
-    }
-    for (text, step) in steps {
-        let (word, text) = match step {
-            IntegrationStep::Landed { bundle, onto, commit } => {
-                ("landed", format!("{bundle} on {onto} as {}", commit.get(..12).unwrap_or(commit)))
-            }
-            IntegrationStep::Held { .. } => ("held", text.clone()),
-            IntegrationStep::Flaky { .. } => ("flaky", text.clone()),
-            IntegrationStep::BaseMoved { .. } | IntegrationStep::Mended { .. } => {
-                ("note", text.clone())
-            }
-            IntegrationStep::Gating { .. }
-            | IntegrationStep::Green { .. }
-            | IntegrationStep::Red { .. }
-            | IntegrationStep::NoVerdict { .. } => continue,
-        };
-        rows.push(Combined { depth: 0, word, text: one_line(&text, 300) });
-    }
-    rows
-}
-
-fn add(rows: &mut Vec<Combined>, one: &Combination, depth: usize) {
-    use pdca_events::CombinationVerdict as Verdict;
-    let rows_of = match &one.verdict {
-        Verdict::Red { rows, .. } | Verdict::Undecided { rows } => format!(": {}", rows.join(", ")),
-        Verdict::Green | Verdict::Open => String::new(),
-    };
-    let text = one_line(&format!("{}{rows_of}", set(&one.bundles)), 300);
-    rows.push(Combined { depth, word: one.verdict.as_str(), text });
-    for part in &one.parts {
-        add(rows, part, depth + 1);
-    }
 }

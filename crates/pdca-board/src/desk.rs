@@ -1,30 +1,38 @@
-//! The workspace behind a board.
+//! The workspace behind a board, and the person's programs beside it.
 
-use std::ffi::OsString;
-use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use camino::Utf8PathBuf;
 use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_front::context::Context;
+use pdca_front::exit::Exit;
 use pdca_front::failure::Failure;
 use pdca_front::{ProcessEnv, faults, process_env, session};
 use pdca_review::{Card, CardSource, Decision, Outcome, Signing, decide};
+use pdca_sitting::PageKind;
 use pdca_snapshot::{Source, WorkspaceSnapshot};
-use pdca_state::text::printable;
-use pdca_state::{Artifact, Awaits, Bundle, BundleId, BundleRoot, chain, files};
+use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
 
 use crate::data::BoardData;
 use crate::input::Key;
-use crate::run::Desk;
+use crate::run::{Desk, Ended, Tools, run};
+use crate::view::Theme;
 
-/// The largest log that is shown, in bytes.
-const LARGEST_LOG: u64 = 16 << 20;
-
-/// The pager of those who have set none.
-const PAGER: &str = "less";
+/// Shows the board of the workspace until the person leaves; `by` is the person who signs.
+pub fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
+    let desk = WorkspaceDesk::open(cx, by)?;
+    let tools = PersonalTools { cx, desk: &desk };
+    let theme = Theme { colours: cx.out.has_colours() };
+    match run(&desk, &tools, theme)
+        .map_err(|error| Failure::from_error(Exit::Unexpected, &error))?
+    {
+        Ended::Left => Ok(()),
+        Ended::Interrupted(pending) => Err(pdca_sitting::interrupted(cx, &pending, "pdca board")),
+    }
+}
 
 /// A workspace with a person who signs. It holds values only, so that the worker's thread can use it.
-pub struct WorkspaceDesk {
+struct WorkspaceDesk {
     project: String,
     config: WorkspaceConfig,
     bundles: BundleRoot,
@@ -33,17 +41,15 @@ pub struct WorkspaceDesk {
     /// The name that §9 records.
     by: String,
     effects: Box<dyn Effects + Send>,
-    /// The key that makes the tests' binary panic.
-    panic_key: Option<char>,
+    /// The last reading. A card that is looked at a moment later needs no other one.
+    last: Mutex<Option<Arc<WorkspaceSnapshot>>>,
 }
 
 impl WorkspaceDesk {
     /// Reads the configuration; `by` is the person who signs.
-    pub fn open(cx: &Context<'_>, by: String) -> Result<Self, Failure> {
+    fn open(cx: &Context<'_>, by: String) -> Result<Self, Failure> {
         let workspace = cx.workspace()?;
         let name = workspace.config.project.name.as_deref();
-        let is_tested = cfg!(feature = "fault-injection");
-        let panic_key = cx.env.var_text("PDCA_PANIC_KEY").filter(|_| is_tested);
         Ok(Self {
             project: name.or(workspace.root.file_name()).unwrap_or("pdca").to_owned(),
             config: session::driver_config(cx)?,
@@ -52,24 +58,17 @@ impl WorkspaceDesk {
             env: cx.env.clone(),
             by,
             effects: faults::effects(cx)?,
-            panic_key: panic_key.and_then(|text| text.chars().next()),
+            last: Mutex::new(None),
         })
     }
 
-    fn snapshot(&self) -> Result<WorkspaceSnapshot, String> {
+    fn snapshot(&self) -> Result<Arc<WorkspaceSnapshot>, String> {
         let (bundles, awaits) = (&self.bundles, self.awaits);
         let source = Source { bundles, awaits, config: Some(&self.config) };
-        WorkspaceSnapshot::load_at_work(source).map_err(|error| chain(&error))
-    }
-
-    fn page(&self, text: &str) -> Result<(), String> {
-        let pager = self.env.var("PAGER").filter(|pager| !pager.is_empty());
-        let pager: OsString = pager.map_or_else(|| PAGER.into(), ToOwned::to_owned);
-        match pdca_process::page(&pager, text.as_bytes()) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(format!("the pager `{}` failed; set PAGER", pager.to_string_lossy())),
-            Err(error) => Err(format!("no pager: {error}")),
-        }
+        let read = WorkspaceSnapshot::load_at_work(source).map_err(|error| chain(&error))?;
+        let read = Arc::new(read);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&read));
+        Ok(read)
     }
 
     fn bundle(&self, id: &BundleId) -> Bundle {
@@ -85,7 +84,8 @@ impl Desk for WorkspaceDesk {
     }
 
     fn card(&self, id: &BundleId) -> Result<Card, String> {
-        let snapshot = self.snapshot()?;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = last.map_or_else(|| self.snapshot(), Ok)?;
         let source = CardSource { snapshot: &snapshot, config: Some(&self.config) };
         Card::load(source, &self.bundle(id)).map_err(|error| chain(&error))
     }
@@ -106,51 +106,56 @@ impl Desk for WorkspaceDesk {
             Err(error) => Err(format!("{} was not recorded: {}", decision.id, chain(&error))),
         }
     }
+}
 
+/// The programs of the person at the terminal, as in `pdca review`.
+struct PersonalTools<'a> {
+    cx: &'a Context<'a>,
+    desk: &'a WorkspaceDesk,
+}
+
+impl PersonalTools<'_> {
+    fn page(&self, kind: PageKind, text: &str) -> Result<(), String> {
+        pdca_sitting::page_and_wait(self.cx, kind, text, &mut io::stdout())
+            .map_err(|error| chain(&error))
+    }
+}
+
+impl Tools for PersonalTools<'_> {
     fn diff(&self, id: &BundleId) -> Result<(), String> {
-        match self.bundle(id).read(Artifact::Patch) {
-            Ok(Some(patch)) => self.page(&printable(&String::from_utf8_lossy(&patch))),
-            Ok(None) => Err(format!("{id} has no change")),
-            Err(error) => Err(chain(&error)),
-        }
+        let text = pdca_sitting::change_text(self.cx, &self.desk.bundle(id)).map_err(said)?;
+        self.page(PageKind::Diff, &text)
     }
 
     fn log(&self, id: &BundleId) -> Result<(), String> {
-        let bundle = self.bundle(id);
-        let card = self.card(id)?;
-        let mut text = String::new();
-        for gate in &card.gates {
-            let Some(log) = &gate.log else { continue };
-            let path: Utf8PathBuf = bundle.dir().join(log);
-            let bytes = files::read_bounded(&path, LARGEST_LOG).ok().flatten().unwrap_or_default();
-            let shown = String::from_utf8_lossy(&bytes);
-            writeln!(text, "== {} {} ({log})\n{}", gate.rule, gate.result, printable(&shown))
-                .expect("because a string takes any text");
-        }
-        if text.is_empty() { Err(format!("{id} has no logs of gates")) } else { self.page(&text) }
+        let text = pdca_sitting::log_text(&self.desk.card(id)?).map_err(said)?;
+        self.page(PageKind::Plain, &text)
     }
 
     fn whole(&self, id: &BundleId) -> Result<(), String> {
-        let card = self.card(id)?;
-        let mut text = format!("{} {}\n", card.id, printable(&card.title));
-        for section in card.sections() {
-            writeln!(text, "\n{}", section.title).expect("because a string takes any text");
-            for line in section.lines {
-                writeln!(text, "  {}", line.text).expect("because a string takes any text");
-            }
-        }
-        self.page(&text)
+        let width = ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| columns);
+        let card = self.desk.card(id)?;
+        self.page(PageKind::Plain, &pdca_sitting::card_text(self.cx, &card, width.into()))
     }
 
     fn shell(&self, id: &BundleId) -> Result<(), String> {
-        Err(format!("`pdca review {id}` opens a shell with its change"))
+        let (config, bundle) = (&self.desk.config, self.desk.bundle(id));
+        pdca_sitting::open_shell(self.cx, config, &bundle, &mut io::stdout()).map_err(said)
     }
 
-    fn edit_note(&self, id: &BundleId, _note: &str) -> Result<String, String> {
-        Err(format!("type the note after `i`, `p` or `x`; `pdca review {id}` opens your editor"))
+    fn edit_note(&self, id: &BundleId, note: &str) -> Result<String, String> {
+        pdca_sitting::edit_note(self.cx, id, note).map_err(said)
     }
 
     fn key(&self, key: Key) {
-        assert!(self.panic_key.is_none_or(|fatal| key != Key::Char(fatal)), "a key for tests");
+        if let Key::Char(key) = key {
+            faults::panic_at_key(self.cx.env, key);
+        }
     }
+}
+
+/// Returns a failure in the one line that the board has for it.
+fn said(failure: Failure) -> String {
+    let fault = failure.fault();
+    std::iter::once(fault.message).chain(fault.hints).collect::<Vec<_>>().join("; ")
 }

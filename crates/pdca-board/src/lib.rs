@@ -2,14 +2,15 @@
 //!
 //! A [`Board`] is a state machine: [`Board::update`] takes an [`Input`] and returns what the caller has to do as
 //! [`Effect`]s, [`draw`] paints it onto a frame. [`BoardData::load`] reads the workspace, and [`run`] is the loop around
-//! them on a real terminal, over a [`Desk`] that has the workspace.
+//! them on a real terminal, over a [`Desk`] that has the workspace and the [`Tools`] of the person. [`show_board`] is all
+//! of it for a workspace.
 //!
 //! ```
 //! use pdca_board::{Board, Effect, Input, Key, View};
 //!
 //! let mut board = Board::new();
 //! board.update(Input::Key(Key::Char('2')));
-//! assert_eq!(board.view(), View::Work);
+//! assert_eq!(board.navigation().view(), View::Work);
 //! assert_eq!(board.update(Input::Key(Key::Char('q'))), [Effect::Quit]);
 //! ```
 //!
@@ -19,15 +20,19 @@
 //! - Nothing is said by colour alone, and every row fits into the width that it has.
 
 mod data;
+mod deciding;
 mod desk;
 mod input;
+mod navigation;
 mod run;
 mod state;
 mod view;
 
 pub use data::{BoardData, ChangeRow, Combined, LaneRow, Waiting, WorkRow};
-pub use desk::WorkspaceDesk;
+pub use deciding::Deciding;
+pub use desk::show_board;
 pub use input::{Effect, Input, Key};
-pub use run::{Desk, run};
-pub use state::{Board, Focus, Overlay, View, WorkItem};
+pub use navigation::{Focus, Navigation, View};
+pub use run::{Desk, Ended, Tools, run};
+pub use state::{Board, Overlay, WorkItem};
 pub use view::{Theme, draw};

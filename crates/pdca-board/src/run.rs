@@ -5,9 +5,11 @@
 //!
 //! 1. The hook for panics is set before the terminal is changed, so that no panic leaves it raw.
 //! 2. A child gets the terminal as it was; afterwards everything is drawn anew.
-//! 3. The end of the worker ends the board: a board that shows the past must not look alive.
+//! 3. TERM, HUP and INT only set a flag, so that a board that is asked to end puts the terminal back first.
+//! 4. The end of the worker ends the board: a board that shows the past must not look alive.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -20,6 +22,8 @@ use ratatui::crossterm::event::{
     KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use ratatui::crossterm::execute;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::data::BoardData;
 use crate::input::{Effect, Input, Key};
@@ -31,7 +35,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// The longest time that a message of the worker waits to be shown.
 const POLL: Duration = Duration::from_millis(40);
 
-/// The workspace of a board. Everything but the four that take the terminal is called on a thread of its own.
+/// The workspace of a board, called on a thread of its own.
 pub trait Desk: Sync {
     /// Reads the workspace.
     fn data(&self) -> Result<BoardData, String>;
@@ -39,11 +43,15 @@ pub trait Desk: Sync {
     fn card(&self, id: &BundleId) -> Result<Card, String>;
     /// Records a decision, and says what became of it.
     fn record(&self, decision: &Decision) -> Result<String, String>;
-    /// Shows the change of a bundle on the terminal.
+}
+
+/// The programs that a person uses beside the board. Each has the terminal until the person leaves it.
+pub trait Tools {
+    /// Shows the change of a bundle.
     fn diff(&self, id: &BundleId) -> Result<(), String>;
-    /// Shows the logs of a bundle on the terminal.
+    /// Shows the logs of a bundle.
     fn log(&self, id: &BundleId) -> Result<(), String>;
-    /// Shows the whole card on the terminal.
+    /// Shows the whole card.
     fn whole(&self, id: &BundleId) -> Result<(), String>;
     /// Opens a shell in a throwaway checkout.
     fn shell(&self, id: &BundleId) -> Result<(), String>;
@@ -53,6 +61,15 @@ pub trait Desk: Sync {
     fn key(&self, _key: Key) {}
 }
 
+/// The end of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The person left, and what was confirmed is recorded.
+    Left,
+    /// A signal asked to end. These decisions could still be undone, and are not recorded.
+    Interrupted(Vec<Decision>),
+}
+
 /// What the worker is asked.
 enum Ask {
     Card(BundleId),
@@ -60,14 +77,15 @@ enum Ask {
 }
 
 /// Shows a board until the person leaves.
-pub fn run(desk: &dyn Desk, theme: Theme) -> io::Result<()> {
+pub fn run(desk: &dyn Desk, tools: &dyn Tools, theme: Theme) -> io::Result<Ended> {
     restore_after_panic();
+    let signals = Signals::watch()?;
     let (ask, asked) = channel();
     let (tell, told) = channel();
     std::thread::scope(|scope| {
         scope.spawn(move || work(desk, &asked, &tell));
         let mut screen = Screen::open()?;
-        let shown = Shown { desk, theme, ask, told, begun: Instant::now() };
+        let shown = Shown { tools, theme, ask, told, signals, begun: Instant::now() };
         let ended = shown.run(&mut screen);
         screen.close();
         // What was confirmed is recorded before the process ends: the worker drains its questions first.
@@ -79,31 +97,43 @@ pub fn run(desk: &dyn Desk, theme: Theme) -> io::Result<()> {
 /// Reads and records for the board, until it is gone.
 fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
     // Whether anybody still listens does not matter here: the board ends by closing the channel of questions.
-    let mut refresh = true;
+    let mut due = Instant::now();
     loop {
-        if std::mem::take(&mut refresh) {
+        if due <= Instant::now() {
             tell_data(desk, tell);
+            due = Instant::now() + REFRESH;
         }
-        match asked.recv_timeout(REFRESH) {
-            Ok(Ask::Card(id)) => {
-                let card = desk.card(&id).map(Arc::new);
-                drop(tell.send(Input::Card(id, card)));
-            }
-            Ok(Ask::Record(decisions)) => {
-                for decision in decisions {
-                    let id = decision.id.clone();
-                    let said = match desk.record(&decision) {
-                        Ok(said) => Input::Recorded(id, said),
-                        Err(why) => Input::Refused(id, why),
-                    };
-                    // A board that is gone is no reason to leave confirmed decisions out.
-                    drop(tell.send(said));
-                }
-                refresh = true;
-            }
-            Err(RecvTimeoutError::Timeout) => refresh = true,
+        let first = match asked.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(ask) => ask,
+            Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
+        };
+        // A person who runs down a list asks for many cards and looks at the last one.
+        let mut card = None;
+        for ask in std::iter::once(first).chain(asked.try_iter()) {
+            match ask {
+                Ask::Card(id) => card = Some(id),
+                Ask::Record(decisions) => {
+                    record(desk, decisions, tell);
+                    due = Instant::now();
+                }
+            }
         }
+        if let Some(id) = card {
+            let card = desk.card(&id).map(Arc::new);
+            drop(tell.send(Input::Card(id, card)));
+        }
+    }
+}
+
+fn record(desk: &dyn Desk, decisions: Vec<Decision>, tell: &Sender<Input>) {
+    for decision in decisions {
+        let said = match desk.record(&decision) {
+            Ok(said) => Input::Recorded(decision.id, said),
+            Err(why) => Input::Refused(decision.id, why),
+        };
+        // A board that is gone is no reason to leave confirmed decisions out.
+        drop(tell.send(said));
     }
 }
 
@@ -115,19 +145,57 @@ fn tell_data(desk: &dyn Desk, tell: &Sender<Input>) {
     drop(tell.send(input));
 }
 
+/// The signals that ask a process to end, as flags.
+struct Signals {
+    asked_to_end: Arc<AtomicBool>,
+    /// Set by INT. While the board has the terminal, Ctrl-C is a key; while a child has it, the signal is the child's.
+    interrupted: Arc<AtomicBool>,
+    handlers: Vec<SigId>,
+}
+
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        let [asked_to_end, interrupted]: [Arc<AtomicBool>; 2] = Default::default();
+        let mut handlers = Vec::new();
+        for (signal, flag) in
+            [(SIGTERM, &asked_to_end), (SIGHUP, &asked_to_end), (SIGINT, &interrupted)]
+        {
+            handlers.push(signal_hook::flag::register(signal, Arc::clone(flag))?);
+        }
+        Ok(Self { asked_to_end, interrupted, handlers })
+    }
+
+    fn ask_to_end(&self) -> bool {
+        self.asked_to_end.load(Ordering::SeqCst) || self.interrupted.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            signal_hook::low_level::unregister(handler);
+        }
+    }
+}
+
 struct Shown<'d> {
-    desk: &'d dyn Desk,
+    tools: &'d dyn Tools,
     theme: Theme,
     ask: Sender<Ask>,
     told: Receiver<Input>,
+    signals: Signals,
     begun: Instant,
 }
 
 impl Shown<'_> {
-    fn run(&self, screen: &mut Screen) -> io::Result<()> {
+    fn run(&self, screen: &mut Screen) -> io::Result<Ended> {
         let mut board = Board::new();
         let mut is_new = true;
         loop {
+            if self.signals.ask_to_end() {
+                let pending = board.deciding().session().pending().cloned().collect();
+                return Ok(Ended::Interrupted(pending));
+            }
             if is_new {
                 screen.terminal.draw(|frame| draw(frame, &mut board, self.theme))?;
             }
@@ -136,15 +204,15 @@ impl Shown<'_> {
                 inputs.extend(read(&event::read()?));
             }
             // The countdown of the undo window is drawn too.
-            is_new = !inputs.is_empty() || board.undo_left().is_some();
+            is_new = !inputs.is_empty() || board.deciding().undo_left().is_some();
             inputs.push(Input::Tick(self.begun.elapsed()));
             for input in inputs {
                 if let Input::Key(key) = &input {
-                    self.desk.key(*key);
+                    self.tools.key(*key);
                 }
                 for effect in board.update(input) {
                     if self.carry_out(effect, &mut board, screen)? {
-                        return Ok(());
+                        return Ok(Ended::Left);
                     }
                     is_new = true;
                 }
@@ -173,7 +241,7 @@ impl Shown<'_> {
         board: &mut Board,
         screen: &mut Screen,
     ) -> io::Result<bool> {
-        let desk = self.desk;
+        let tools = self.tools;
         let said = match effect {
             Effect::LoadCard(id) => {
                 // The worker is gone only if it panicked, which `pending` reports.
@@ -190,14 +258,14 @@ impl Shown<'_> {
                     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
                 stopped.map_err(|error| error.to_string())
             })?,
-            Effect::Diff(id) => screen.lend(|| desk.diff(&id))?,
-            Effect::Log(id) => screen.lend(|| desk.log(&id))?,
-            Effect::Whole(id) => screen.lend(|| desk.whole(&id))?,
-            Effect::Shell(id) => screen.lend(|| desk.shell(&id))?,
+            Effect::Diff(id) => screen.lend(|| tools.diff(&id))?,
+            Effect::Log(id) => screen.lend(|| tools.log(&id))?,
+            Effect::Whole(id) => screen.lend(|| tools.whole(&id))?,
+            Effect::Shell(id) => screen.lend(|| tools.shell(&id))?,
             Effect::EditNote(id, note) => {
                 let mut edited = None;
                 let said =
-                    screen.lend(|| desk.edit_note(&id, &note).map(|note| edited = Some(note)))?;
+                    screen.lend(|| tools.edit_note(&id, &note).map(|note| edited = Some(note)))?;
                 for effect in edited.map(|note| board.update(Input::Note(note))).unwrap_or_default()
                 {
                     self.carry_out(effect, board, screen)?;
@@ -205,6 +273,8 @@ impl Shown<'_> {
                 said
             }
         };
+        // Ctrl-C was typed at the child.
+        self.signals.interrupted.store(false, Ordering::SeqCst);
         if let Err(why) = said {
             board.update(Input::Say(why));
         }

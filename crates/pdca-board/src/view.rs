@@ -5,19 +5,19 @@
 
 mod decide;
 mod overlay;
-mod text;
 mod together;
 mod work;
 
-use pdca_review::{Mode, Tone};
+use pdca_front::columns::{cut, width};
+use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use crate::state::{Areas, Board, Focus, View, tab_width};
-use text::{cut, width};
+use crate::navigation::{Areas, Focus, View, tab_width};
+use crate::state::Board;
 
 /// The smallest terminal that is drawn on.
 const SMALLEST: (u16, u16) = (40, 10);
@@ -68,14 +68,14 @@ pub fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme) {
     ])
     .areas(area);
     tabs(frame, board, theme, head);
-    let mut areas = match board.view() {
+    let mut areas = match board.navigation().view() {
         View::Decide => decide::draw(frame, board, theme, body),
         View::Work => work::draw(frame, board, theme, body),
         View::Together => together::draw(frame, board, theme, body),
     };
     areas.tabs = head;
-    board.set_areas(areas);
-    frame.render_widget(message(board, theme, say.width), say);
+    board.navigation_mut().set_areas(areas);
+    frame.render_widget(message(board, say.width), say);
     frame.render_widget(footer(board, foot.width), foot);
     overlay::draw(frame, board, theme, area);
 }
@@ -83,13 +83,14 @@ pub fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme) {
 fn tabs(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
     let mut spans = Vec::new();
     for (number, view) in (1..).zip(View::ALL) {
-        let style = if view == board.view() { Theme::selected() } else { Style::new() };
+        let style =
+            if view == board.navigation().view() { Theme::selected() } else { Style::new() };
         spans.push(Span::styled(format!(" {number} {} ", view.title()), style));
     }
     let used: u16 = View::ALL.into_iter().map(tab_width).sum();
     let data = board.data();
     let counts = format!(
-        "{} · {} to decide · {} at work · {} not",
+        "{} · {} to decide · {} at work · {} waiting",
         data.project,
         board.waiting().len(),
         data.lanes.len(),
@@ -104,55 +105,57 @@ fn tabs(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
 }
 
 /// Returns the line above the footer: the filter, what was decided last, or the next command.
-fn message<'a>(board: &Board, theme: Theme, room: u16) -> Paragraph<'a> {
+fn message<'a>(board: &Board, room: u16) -> Paragraph<'a> {
     let room = usize::from(room);
-    let (filter, is_filtering) = board.filter();
-    if is_filtering {
+    let filter = board.navigation().filter();
+    if board.navigation().is_filtering() {
         return Paragraph::new(cut(
             &format!("filter: {filter}▏  Enter keeps it, Esc clears it"),
             room,
         ));
     }
-    if let Mode::Ticking { left, .. } = board.session().mode() {
-        let item = left.first().copied().unwrap_or_default();
-        let card = board.card().and_then(|card| card.as_ref().ok());
-        let text = card.and_then(|card| card.items.iter().find(|one| one.number == item));
-        let text = text.map_or_else(String::new, |one| one.text.clone());
-        let line = cut(&format!("tick {item}? y yes, any other key no: {text}"), room);
-        return Paragraph::new(line).style(theme.heading());
-    }
     let mut parts = Vec::new();
-    let pending = board.session().pending().count();
-    if let (1.., Some(left)) = (pending, board.undo_left()) {
+    let pending = board.deciding().session().pending().count();
+    if let (1.., Some(left)) = (pending, board.deciding().undo_left()) {
         parts.push(format!("{pending} not recorded yet ({} s, u undoes)", left.as_secs() + 1));
     }
     if !filter.is_empty() {
         parts.push(format!("filter: {filter} (Esc clears)"));
     }
-    if board.message().is_empty() {
-        let (command, why) = &board.data().next;
-        if pending == 0 && !command.is_empty() {
-            parts.push(format!("next: {command}   # {why}"));
-        }
-    } else {
+    if !board.message().is_empty() {
         parts.push(board.message().to_owned());
+    } else if pending == 0 {
+        parts.extend(next(board));
     }
     Paragraph::new(cut(&pdca_state::text::printable(&parts.join(" · ")), room))
 }
 
+/// Returns what to do next: what waits for the person is decided here, the rest is a command.
+fn next(board: &Board) -> Option<String> {
+    let (command, why) = &board.data().next;
+    match (board.data().waiting.len(), board.navigation().view()) {
+        (0, _) => (!command.is_empty()).then(|| format!("next: {command}   # {why}")),
+        (_, View::Decide) => None,
+        (1, View::Work | View::Together) => Some("1 bundle waits for you: key 1".to_owned()),
+        (count, View::Work | View::Together) => {
+            Some(format!("{count} bundles wait for you: key 1"))
+        }
+    }
+}
+
 /// Returns the keys of the focused pane.
 fn footer<'a>(board: &Board, room: u16) -> Paragraph<'a> {
-    let keys = match (board.view(), board.focus()) {
+    let keys = match (board.navigation().view(), board.navigation().focus()) {
         (View::Decide, Focus::List) => {
-            "a accept  i again  p plan  x drop  u undo  d diff  l log  v card  / filter  ?  q"
+            "a accept  i again  p plan  x drop  u undo  d diff  l log  t try  / find  ? keys"
         }
         (View::Decide, Focus::Detail) => {
-            "↑↓ scroll  a accept  i again  d diff  ← Esc back  ? help  q"
+            "↑↓ scroll  ← Esc back  a accept  i again  d diff  t try  ? keys  q quit"
         }
         (View::Work | View::Together, Focus::List) => {
-            "↑↓ select  Enter details  Tab view  / filter  ? help  q quit"
+            "↑↓ select  Enter details  Tab view  / filter  ? keys  q quit"
         }
-        (View::Work | View::Together, Focus::Detail) => "↑↓ scroll  ← Esc back  ? help  q quit",
+        (View::Work | View::Together, Focus::Detail) => "↑↓ scroll  ← Esc back  ? keys  q quit",
     };
     Paragraph::new(cut(keys, usize::from(room)))
         .style(Style::new().add_modifier(Modifier::REVERSED))
@@ -187,8 +190,8 @@ fn list(frame: &mut Frame<'_>, rows: Vec<Line<'_>>, selected: usize, area: Rect)
 /// Draws the details beside a list, scrolled, with a mark where they go on.
 fn details(frame: &mut Frame<'_>, board: &mut Board, lines: Vec<Line<'_>>, area: Rect) {
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
-    board.limit_scroll(most);
-    let scroll = board.scroll();
+    board.navigation_mut().limit_scroll(most);
+    let scroll = board.navigation().scroll();
     frame.render_widget(Paragraph::new(lines).scroll((scroll, 0)), area);
     if scroll < most {
         let below = format!("↓ {} more ", most - scroll);

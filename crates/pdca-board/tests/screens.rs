@@ -141,6 +141,7 @@ fn with_work(data: BoardData) -> BoardData {
         holder: "pdca batch (pid 4242 on build-1)".to_owned(),
         doing: doing.to_owned(),
         elapsed: Some(Duration::from_secs(seconds)),
+        usual: Some(Duration::from_secs(30)),
         silent: Some(Duration::from_secs(2)),
         last: "T1-syntax pass".to_owned(),
     };
@@ -165,6 +166,7 @@ fn with_work(data: BoardData) -> BoardData {
             next: None,
         }],
         combined: vec![
+            row(0, "base", "app at 4f2a8c11d9e0, with 12 + 15 + 20"),
             row(0, "red", "12 + 15 + 20: T3-tests"),
             row(1, "green", "12 + 20"),
             row(1, "red", "15: T3-tests"),
@@ -197,6 +199,9 @@ fn every_view_fits_every_size_and_needs_no_colour() {
         ] {
             scene.keys(&key.to_string());
             let shown = scene.shown((width, height));
+            let view = scene.board.navigation().view().title().to_lowercase();
+            let name = if key == '?' { "help".to_owned() } else { view };
+            insta::assert_snapshot!(format!("{name}-{width}x{height}"), shown);
             assert!(shown.contains(words), "{shown}");
             assert!(shown.lines().count() <= usize::from(height), "{shown}");
         }
@@ -228,7 +233,7 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
                     recorded.extend(scene.feed(Input::Key(Key::Enter)));
                     break;
                 }
-                if *scene.board.session().mode() == pdca_review::Mode::Card {
+                if *scene.board.deciding().session().mode() == pdca_review::Mode::Card {
                     break;
                 }
             }
@@ -280,7 +285,7 @@ fn a_filter_narrows_the_list_and_escape_widens_it() {
     scene.feed(Input::Key(Key::Enter));
     // Keys are commands again.
     scene.keys("j");
-    assert_eq!(scene.board.selected(), 1);
+    assert_eq!(scene.board.navigation().selected(), 1);
     scene.feed(Input::Key(Key::Escape));
     assert_eq!(scene.board.waiting().len(), 9);
 }
@@ -290,14 +295,14 @@ fn the_mouse_selects_rows_and_views_and_scrolls() {
     let mut scene = Scene::new(9);
     scene.shown((80, 24));
     scene.feed(Input::Click(5, 4));
-    assert_eq!(scene.board.selected(), 2);
+    assert_eq!(scene.board.navigation().selected(), 2);
     scene.feed(Input::Scroll(5, 4, 1));
-    assert_eq!(scene.board.selected(), 5);
+    assert_eq!(scene.board.navigation().selected(), 5);
     scene.feed(Input::Scroll(60, 10, 1));
     scene.shown((80, 24));
-    assert!(scene.board.scroll() > 0);
+    assert!(scene.board.navigation().scroll() > 0);
     scene.feed(Input::Click(13, 0));
-    assert_eq!(scene.board.view(), View::Work);
+    assert_eq!(scene.board.navigation().view(), View::Work);
 }
 
 #[test]

@@ -91,6 +91,15 @@ impl Attempts {
         }
     }
 
+    /// Lists the bundles that have a record.
+    pub(crate) fn list(&self) -> Vec<BundleId> {
+        let entries = self.root.read_dir_utf8().into_iter().flatten().flatten();
+        let id = |entry: camino::Utf8DirEntry| {
+            BundleId::from_dir_name(entry.file_name().strip_suffix(".json")?)
+        };
+        entries.filter_map(id).collect()
+    }
+
     pub(crate) fn is_under_way(&self, id: &BundleId) -> bool {
         self.path(id).exists()
     }

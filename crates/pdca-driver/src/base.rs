@@ -167,7 +167,10 @@ pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> 
     }
     let one = |support: &Support| match &support.seal {
         Some(seal) => format!("{} (sealed {:.12})", support.id, seal),
-        None => format!("{} (checked, not accepted, {:.12})", support.id, support.head),
+        None => {
+            let head = support.head.to_hex_with_len(12);
+            format!("{} (checked, not accepted, {head})", support.id)
+        }
     };
     Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
 }

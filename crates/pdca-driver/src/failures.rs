@@ -9,6 +9,7 @@
 //! unchanged. So it becomes void when the beat succeeds, the bundle is sent back
 //! or the brief is edited. Losing it loses the count; the log still shows the failure.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use camino::Utf8PathBuf;
@@ -54,12 +55,22 @@ struct Record {
 pub struct BeatFailures {
     root: Utf8PathBuf,
     max_attempts: u32,
+    /// The names of all records, if they were listed.
+    listed: Option<BTreeSet<String>>,
 }
 
 impl BeatFailures {
     pub fn of(config: &WorkspaceConfig) -> Self {
         let root = config.dirs.private().join("failures");
-        Self { root, max_attempts: config.limits.max_attempts }
+        Self { root, max_attempts: config.limits.max_attempts, listed: None }
+    }
+
+    /// Like [`Self::of`], for a reader that asks about many bundles: the records are listed once.
+    pub fn listed(config: &WorkspaceConfig) -> Self {
+        let failures = Self::of(config);
+        let entries = failures.root.read_dir_utf8().into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_owned()).collect();
+        Self { listed: Some(names), ..failures }
     }
 
     fn path(&self, id: &BundleId) -> Utf8PathBuf {
@@ -88,7 +99,13 @@ impl BeatFailures {
     }
 
     fn record(&self, id: &BundleId) -> Option<Record> {
-        let bytes = fs_err::read(self.path(id)).ok()?;
+        let path = self.path(id);
+        let is_listed =
+            |names: &BTreeSet<String>| path.file_name().is_some_and(|name| names.contains(name));
+        if self.listed.as_ref().is_some_and(|names| !is_listed(names)) {
+            return None;
+        }
+        let bytes = fs_err::read(path).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
@@ -143,10 +160,12 @@ fn brief_digest(bundle: &Bundle) -> Option<String> {
 
 /// Derives a failure from the builder's log, if the record is missing.
 fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
-    let log = bundle.dir().join(Artifact::error_log("builder"));
-    if glance.state != State::Planned || !log.is_file() {
+    let name = Artifact::error_log("builder");
+    if glance.state != State::Planned || !glance.leftovers.iter().any(|left| left == name.as_str())
+    {
         return None;
     }
+    let log = bundle.dir().join(name);
     Some(BeatFailure {
         beat: "builder".to_owned(),
         times: 1,

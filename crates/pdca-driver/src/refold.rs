@@ -243,11 +243,11 @@ pub struct Staleness {
 /// are run.
 pub fn stale_results(config: &WorkspaceConfig) -> BTreeMap<BundleId, Staleness> {
     let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
-    for bundle in config.dirs.bundles.list().unwrap_or_default() {
-        let Ok(Some(known)) = config.attempts().load(bundle.id()) else { continue };
-        if !known.stands_on.is_empty() {
-            let place = (known.target, known.branch);
-            fronts.entry(place).or_default().push(bundle.id().clone());
+    for id in config.attempts().list() {
+        let Ok(Some(known)) = config.attempts().load(&id) else { continue };
+        // The record of a bundle that was put away says nothing any more.
+        if !known.stands_on.is_empty() && config.dirs.bundles.bundle(&id).dir().is_dir() {
+            fronts.entry((known.target, known.branch)).or_default().push(id);
         }
     }
     let mut found = BTreeMap::new();

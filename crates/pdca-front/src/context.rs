@@ -3,12 +3,13 @@
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_state::{Bundle, BundleId};
 
+use crate::columns;
 use crate::failure::Failure;
 use crate::process_env::{ProcessEnv, Stream};
 use crate::report::Format;
@@ -158,6 +159,22 @@ impl<'a> Context<'a> {
     /// Returns the width of the terminal, or 100 without one.
     pub fn width(&self) -> usize {
         self.env.terminal.width.map_or(100, |width| usize::from(width).max(40))
+    }
+
+    /// Writes a text with an indent, wrapped to the terminal. A script gets it on one line.
+    pub fn write_wrapped(&self, text: &str, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+        let room = self.env.terminal.width.map_or(usize::MAX, |width| usize::from(width).max(40));
+        for line in columns::wrap(text, room.saturating_sub(indent.len()), "  ") {
+            writeln!(out, "{indent}{line}")?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a person is at a terminal that a program can draw on.
+    pub fn can_draw(&self) -> bool {
+        let is_dumb =
+            self.env.var_text("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        self.env.terminal.stdin && self.env.terminal.stdout && !is_dumb
     }
 
     /// Returns whether a person can be asked on the terminal.

@@ -6,6 +6,7 @@ use pdca_driver::{Effects, Point, Unwatched, When};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
 
 /// At which effect something befalls the process.
 enum At {
@@ -60,6 +61,14 @@ const FAULTS: [(&str, fn()); 3] =
 #[expect(clippy::panic, reason = "this is the fault")]
 fn panic() {
     panic!("asked for by PDCA_PANIC_AT");
+}
+
+/// Panics at the key that `PDCA_PANIC_KEY` names, in the tests' binary alone: the terminal must be usable afterwards.
+pub fn panic_at_key(env: &ProcessEnv, key: char) {
+    let is_tested = cfg!(feature = "fault-injection");
+    let fatal = env.var_text("PDCA_PANIC_KEY").filter(|_| is_tested);
+    let is_fatal = fatal.is_some_and(|fatal| fatal.starts_with(key));
+    assert!(!is_fatal, "asked for by PDCA_PANIC_KEY");
 }
 
 fn kill() {

@@ -20,6 +20,7 @@
 //! - It prints nothing: text goes to the writers of its caller.
 //! - A JSON document has one envelope, [`json`]; a format is a variant of [`report::Format`].
 
+pub mod columns;
 pub mod context;
 pub mod cost;
 pub mod editor;

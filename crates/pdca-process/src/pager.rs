@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 
-/// Gives `text` to the pager, as a shell starts it, and waits until the person leaves it. `Ok(false)` means that it could
-/// not be started or failed, and nothing may have been shown.
-pub fn page(pager: &OsStr, text: &[u8]) -> io::Result<bool> {
-    // As git does: `$PAGER` may have arguments, and `less` then ends by itself if all fits the screen.
+/// Gives `text` to the pager, as a shell starts it, and waits until the person leaves it; `less` are the options of
+/// `less`, should it be that. `Ok(false)` means that it could not be started or failed, and nothing may have been shown.
+pub fn page(pager: &OsStr, less: &str, text: &[u8]) -> io::Result<bool> {
+    // As git does: `$PAGER` may have arguments, and `less` has its options in the environment.
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
     let mut command = Command::new("sh");
-    command.arg("-c").arg(pager).env("LESS", "FRX").stdin(Stdio::piped());
+    command.arg("-c").arg(pager).env("LESS", less).stdin(Stdio::piped());
     let mut child = command.spawn()?;
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text));
     let status = child.wait()?;
@@ -43,7 +43,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("shown");
         let pager = format!("cat > '{}'", file.display());
-        assert!(page(OsStr::new(&pager), b"words").unwrap());
+        assert!(page(OsStr::new(&pager), "FRX", b"words").unwrap());
         assert_eq!(std::fs::read(file).unwrap(), b"words");
     }
 
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_pager_that_is_left_early_is_no_error_and_one_that_fails_is_told() {
         let long = vec![b'x'; 1 << 20];
-        assert!(page(OsStr::new("true"), &long).unwrap());
-        assert!(!page(OsStr::new("exit 3"), b"words").unwrap());
+        assert!(page(OsStr::new("true"), "FRX", &long).unwrap());
+        assert!(!page(OsStr::new("exit 3"), "FRX", b"words").unwrap());
     }
 }

@@ -1,14 +1,15 @@
 //! Reads one bundle for a report.
 
 use camino::Utf8Path;
+use pdca_review::{Card, CardSource, Tone};
 use pdca_snapshot::{Entry, next_of_bundle};
 use pdca_state::{
-    Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Review, Snapshot, State, Summary,
-    chain, files, named_paths,
+    Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Snapshot, State, Summary, chain,
+    files, named_paths,
 };
 
 use crate::load::Source;
-use crate::model::{BundlePage, DiffView, EvidenceView, GateView, Group, ReviewView};
+use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, Group};
 use crate::text::{Budget, Text};
 
 /// The longest line of evidence, in characters.
@@ -33,6 +34,7 @@ pub(crate) fn page(source: Source<'_>, entry: &Entry, mut budget: Budget) -> Bun
             return page;
         }
     };
+    page.card = card(source, &bundle, &mut budget);
     fill(&mut page, &bundle, &snapshot, &mut budget);
     page
 }
@@ -50,7 +52,9 @@ fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
         state: entry.state(),
         group,
         why: Text::line(&why, LINE),
-        next: next_of_bundle(snapshot, entry, source.cwd),
+        next: (!is_put_away(source, entry))
+            .then(|| next_of_bundle(snapshot, entry, source.cwd))
+            .flatten(),
         landing: mark
             .map(|mark| (mark.word, Text::line(mark.text.as_deref().unwrap_or_default(), LINE))),
         depends_on: glance.map(|glance| glance.depends_on.ids()).unwrap_or_default(),
@@ -58,7 +62,7 @@ fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
         overall: glance.and_then(|glance| glance.overall),
         gates: Vec::new(),
         report: None,
-        review: Vec::new(),
+        card: Vec::new(),
         open_items: Vec::new(),
         signoff: None,
         diff: None,
@@ -91,10 +95,18 @@ fn group(source: Source<'_>, entry: &Entry) -> (Group, String) {
         State::Planned | State::Built | State::Checked | State::Iterate(_) => {
             (Group::Waiting, waits_for(source, entry))
         }
+        State::Complete if is_put_away(source, entry) => {
+            (Group::Accepted, "accepted, and put away in completed/".to_owned())
+        }
         State::Complete => landed(source, entry),
         State::Resolved => (Group::Closed, "resolved in the tracker".to_owned()),
         State::Discontinued => (Group::Closed, "discontinued".to_owned()),
     }
+}
+
+/// Returns whether a bundle is in `completed/`.
+fn is_put_away(source: Source<'_>, entry: &Entry) -> bool {
+    entry.dir.starts_with(source.config.dirs.bundles.completed().path())
 }
 
 fn waits_for(source: Source<'_>, entry: &Entry) -> String {
@@ -122,6 +134,29 @@ fn landed(source: Source<'_>, entry: &Entry) -> (Group, String) {
     }
 }
 
+/// Returns the decision card, as `show`, `review` and the board have it. Lines that it has no room for are counted.
+fn card(source: Source<'_>, bundle: &Bundle, budget: &mut Budget) -> Vec<CardPart> {
+    let from = CardSource { snapshot: source.snapshot, config: Some(source.config) };
+    // The error was told already: the same files make the page.
+    let Ok(card) = Card::load(from, bundle) else { return Vec::new() };
+    let mut half = budget.half();
+    let parts = card.sections().into_iter().map(|section| {
+        let all = section.lines.len();
+        let lines: Vec<(Tone, Text)> = section
+            .lines
+            .into_iter()
+            .map(|line| {
+                (line.tone, Text::within(&Text::line(&line.text, LINE).to_string(), &mut half))
+            })
+            .take_while(|(_, text)| text.left_out == 0)
+            .collect();
+        CardPart { title: section.title, left_out: all - lines.len(), lines }
+    });
+    let parts = parts.collect();
+    budget.give_back(half);
+    parts
+}
+
 /// Adds what the files of the bundle say. Evidence of failures is paid for first, the diff with what is left.
 fn fill(page: &mut BundlePage, bundle: &Bundle, snapshot: &Snapshot, budget: &mut Budget) {
     page.attempts = snapshot.iterations;
@@ -145,9 +180,6 @@ fn fill(page: &mut BundlePage, bundle: &Bundle, snapshot: &Snapshot, budget: &mu
         page.gates.iter().filter(|gate| gate.is_red()).map(|gate| gate.rule_id.as_str()).collect();
     if page.group == Group::NeedsYou && !red.is_empty() {
         page.why = Text::line(&format!("{}; red: {}", page.why, red.join(", ")), LINE);
-    }
-    if let Some(review) = &snapshot.review {
-        page.review = rows(review, budget);
     }
     page.diff = diff(bundle, budget);
 }
@@ -202,21 +234,6 @@ fn log_tail(path: &Utf8Path, budget: &mut Budget) -> Option<Text> {
     let text = Text::tail_within(&String::from_utf8_lossy(&bytes), &mut part);
     budget.give_back(part);
     Some(text).filter(|text| !text.is_empty() || text.left_out > 0)
-}
-
-/// Returns the rows of a review, failures first.
-fn rows(review: &Review, budget: &mut Budget) -> Vec<ReviewView> {
-    let mut part = budget.half();
-    let mut rows: Vec<_> = review.rows.iter().collect();
-    rows.sort_by_key(|row| !row.verdict.trim().eq_ignore_ascii_case("fail"));
-    let view = |row: &pdca_state::ReviewRow| ReviewView {
-        item: Text::line(&row.item, 80),
-        verdict: Text::line(&row.verdict, 40),
-        basis: line_within(&row.basis, &mut part),
-    };
-    let views = rows.into_iter().map(view).collect();
-    budget.give_back(part);
-    views
 }
 
 fn diff(bundle: &Bundle, budget: &mut Budget) -> Option<DiffView> {

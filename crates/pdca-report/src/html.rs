@@ -41,11 +41,11 @@ pub fn html(report: &Report) -> String {
                 (head(report))
                 main {
                     (needs(report))
+                    (graph::section(report))
+                    (chart::section(report))
                     (bundles::section(report))
                     (together::section(report))
                     (certificates(&report.certificates))
-                    (graph::section(report))
-                    (chart::section(report))
                     (unread(report))
                 }
                 footer { "Written by pdca " (report.made.strftime("%Y-%m-%d %H:%M UTC").to_string()) ". Nothing in this file asks anything of a network." }
@@ -80,11 +80,11 @@ fn head(report: &Report) -> Markup {
             }
             nav aria-label="Sections" {
                 a href="#needs" { "Needs you" }
+                a href="#graph" { "Plan" }
+                a href="#timeline" { "Timeline" }
                 a href="#bundles" { "Bundles" }
                 a href="#together" { "Together" }
                 a href="#certificates" { "Certificates" }
-                a href="#graph" { "Plan" }
-                a href="#timeline" { "Timeline" }
                 button #theme type="button" hidden { "Dark or light" }
             }
         }

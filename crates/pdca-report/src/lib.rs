@@ -35,8 +35,8 @@ pub use junit::junit;
 pub use load::{ReportError, Source};
 pub use markdown::{annotations, summary};
 pub use model::{
-    BundlePage, CertificateView, DiffView, EvidenceView, GateView, Group, PlanView, Report,
-    ReviewView,
+    BundlePage, CardPart, CertificateView, DiffView, EvidenceView, GateView, Group, PlanView,
+    Report,
 };
 pub use text::{Budget, Text};
 pub use trace::trace;

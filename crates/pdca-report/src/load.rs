@@ -67,9 +67,17 @@ impl Report {
             }
         }
         let limited = source.run.is_some();
-        let entries: Vec<&Entry> = source.snapshot.entries.iter().collect();
+        let put_away = put_away(source.config, &mut unread);
+        let is_wanted = |entry: &&Entry| !limited || named.contains(&entry.id);
+        let active: BTreeSet<BundleId> = source
+            .snapshot
+            .entries
+            .iter()
+            .filter(is_wanted)
+            .map(|entry| entry.id.clone())
+            .collect();
         let entries: Vec<&Entry> =
-            entries.into_iter().filter(|entry| !limited || named.contains(&entry.id)).collect();
+            source.snapshot.entries.iter().chain(&put_away).filter(is_wanted).collect();
         let share = (TEXTS / entries.len().max(1)).clamp(PER_BUNDLE.0, PER_BUNDLE.1);
         let mut bundles: Vec<BundlePage> = entries
             .iter()
@@ -86,7 +94,7 @@ impl Report {
             project: Text::line(source.project, 80),
             made: source.now,
             run: source.run.and_then(|_| runs.first().map(|run| run.id.clone())),
-            plan: plan(source.config, &shown),
+            plan: plan(source.config, &active),
             bundles,
             runs,
             certificates,
@@ -99,6 +107,24 @@ impl Report {
     pub fn needs_a_person(&self) -> bool {
         self.count(Group::Failed) + self.count(Group::NeedsYou) > 0
     }
+}
+
+/// Lists the bundles in `completed/`, which the snapshot leaves out.
+fn put_away(config: &WorkspaceConfig, unread: &mut Vec<Text>) -> Vec<Entry> {
+    let bundles = config.dirs.bundles.list_completed().unwrap_or_else(|error| {
+        unread.push(Text::line(&chain(&error), 400));
+        Vec::new()
+    });
+    let entry = |bundle: &pdca_state::Bundle| Entry {
+        id: bundle.id().clone(),
+        dir: bundle.dir().to_owned(),
+        glance: bundle.glance(),
+        blocked_by: Vec::new(),
+        conflicts_with: Vec::new(),
+        warnings: Vec::new(),
+        failed: None,
+    };
+    bundles.iter().map(entry).collect()
 }
 
 type Recorded = Vec<(RunKind, Runs, RunId)>;

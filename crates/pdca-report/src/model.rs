@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use pdca_review::Tone;
 use pdca_state::{BundleId, CostTotal, GateResult, Overall, State};
 
 use crate::history::RunHistory;
@@ -61,7 +62,8 @@ pub struct BundlePage {
     pub gates: Vec<GateView>,
     /// The report of the gates as it is on disk, for programs.
     pub report: Option<pdca_state::GateReport>,
-    pub review: Vec<ReviewView>,
+    /// The decision card, as far as there is room for it.
+    pub card: Vec<CardPart>,
     pub open_items: Vec<Text>,
     /// The decision of a person: outcome, name and date, note.
     pub signoff: Option<(Text, Text, Text)>,
@@ -149,12 +151,13 @@ impl GateView {
     }
 }
 
-/// A row of the review.
+/// A section of the decision card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReviewView {
-    pub item: Text,
-    pub verdict: Text,
-    pub basis: Text,
+pub struct CardPart {
+    pub title: &'static str,
+    pub lines: Vec<(Tone, Text)>,
+    /// The number of lines that there is no room for.
+    pub left_out: usize,
 }
 
 /// A change.

@@ -9,6 +9,7 @@
 //!   nothing of what was pending, and says so with the commands that would.
 //! - The checkout behind `t` is a private one below a temporary directory; nothing in it reaches the bundle.
 
+mod aside;
 mod checkout;
 mod diff;
 mod explain;
@@ -18,8 +19,10 @@ mod review;
 mod show;
 mod signing;
 
+pub use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
 pub use diff::{DiffReport, DiffRequest, diff};
 pub use explain::{explain, not_awaiting};
+pub use pager::{PageKind, page_and_wait};
 pub use review::{ReviewRequest, Reviewed, review};
 pub use show::{CardReport, show};
 pub use signing::{Signature, signer, with_signing};

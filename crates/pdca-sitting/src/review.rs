@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Duration;
 
-use camino::Utf8Path;
 use pdca_review::{
     Card, CardSource, Decision, KEYS, Outcome, Prompt, Session, Signing, Step, decide, waiting,
 };
@@ -11,17 +10,15 @@ use pdca_snapshot::WorkspaceSnapshot;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
-use crate::checkout::Throwaway;
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::explain::explain;
 use crate::failure::Failure;
 use crate::keyboard::{self, Keyboard, Pressed};
 use crate::report::{Format, Nothing, Report, Response};
-use crate::show::{lines, short_lines};
+use crate::show::short_lines;
 use crate::signing::{Signature, with_signing};
 use crate::style::printable;
-use crate::{diff, editor, pager, session};
+use crate::{aside, diff, faults, pager, session};
 
 /// The time in which a decision can be undone.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -155,6 +152,7 @@ impl Sitting<'_> {
     }
 
     fn press(&mut self, key: char) -> Result<(), Failure> {
+        faults::panic_at_key(self.cx.env, key);
         let now = self.keyboard.now();
         let step = self.session.press(key, self.card.as_ref(), now);
         self.carry_out(step)
@@ -280,30 +278,17 @@ impl Sitting<'_> {
         Ok(self.out.flush()?)
     }
 
-    /// Shows the logs of the gates, failed ones first.
     fn log(&mut self) -> Result<(), Failure> {
         let Some(card) = &self.card else { return Ok(()) };
-        let mut text = String::new();
-        for gate in &card.gates {
-            let Some(log) = &gate.log else { continue };
-            let bytes = fs_err::read(card.dir.join(log)).unwrap_or_default();
-            text.push_str(&["── gate ", &gate.rule, " ", gate.result.as_str(), "\n"].concat());
-            for line in String::from_utf8_lossy(&bytes).lines() {
-                text.push_str(&printable(line));
-                text.push('\n');
-            }
+        match aside::log_text(card) {
+            Ok(text) => self.page(&text),
+            Err(failure) => self.complain(&failure),
         }
-        if text.is_empty() {
-            let id = card.id.clone();
-            return self
-                .say(&format!("no gate of it left a log; `pdca log {id}` shows the leaves"));
-        }
-        self.page(&text)
     }
 
     fn whole(&mut self) -> Result<(), Failure> {
         let Some(card) = &self.card else { return Ok(()) };
-        let text = lines(card, self.cx.out, self.width()).join("\n") + "\n";
+        let text = aside::card_text(self.cx, card, self.width());
         self.page(&text)
     }
 
@@ -315,44 +300,26 @@ impl Sitting<'_> {
         Ok(self.out.flush()?)
     }
 
-    /// Opens a shell in a throwaway checkout with the change.
     fn shell(&mut self) -> Result<(), Failure> {
         let Some(bundle) = self.shown() else { return Ok(()) };
-        let checkout = match Throwaway::make(self.signing.config, &bundle) {
-            Ok(checkout) => checkout,
-            Err(failure) => return self.complain(&failure),
-        };
-        let id = bundle.id();
-        self.say(&format!("a throwaway checkout with the change of {id}; `exit` brings you back"))?;
-        let shell = self.cx.env.var("SHELL").filter(|shell| !shell.is_empty());
-        let shell = shell.map_or_else(|| "sh".into(), std::ffi::OsStr::to_owned);
-        // How the person's last command there ended says nothing about the change.
-        let left = self.keyboard.lend(|| pdca_process::attend(&shell, &[], checkout.path()));
-        drop(checkout);
-        left?;
-        self.show()
+        let (cx, config, out) = (self.cx, self.signing.config, &mut *self.out);
+        match self.keyboard.lend(|| Ok(aside::open_shell(cx, config, &bundle, out)))? {
+            Ok(()) => self.show(),
+            Err(failure) => self.complain(&failure),
+        }
     }
 
     fn edit_note(&mut self) -> Result<(), Failure> {
-        let Some(card) = &self.card else { return Ok(()) };
-        let note = self.session.note().unwrap_or_default();
-        let text = format!("{note}\n\n# The note for {}. Lines with `#` are left out.\n", card.id);
-        let file = tempfile::Builder::new().prefix("pdca-note-").suffix(".md").tempfile()?;
-        fs_err::write(file.path(), text)?;
-        let Some(path) = Utf8Path::from_path(file.path()) else {
-            return self.say("the temporary directory is not UTF-8");
-        };
-        if editor::editor(self.cx).is_none() {
-            return self.say("no editor: set $EDITOR, or type the note after `i`, `p` or `x`");
-        }
+        let Some(id) = self.card.as_ref().map(|card| card.id.clone()) else { return Ok(()) };
+        let note = self.session.note().unwrap_or_default().to_owned();
         let cx = self.cx;
-        if !self.keyboard.lend(|| Ok(editor::edit(cx, path)))? {
-            return self.say("the editor failed; the note is as it was");
+        match self.keyboard.lend(|| Ok(aside::edit_note(cx, &id, &note)))? {
+            Ok(note) => {
+                self.session.set_note(&note);
+                self.show()
+            }
+            Err(failure) => self.complain(&failure),
         }
-        let written = fs_err::read_to_string(path)?;
-        let kept: Vec<&str> = written.lines().filter(|line| !line.starts_with('#')).collect();
-        self.session.set_note(&kept.join("\n"));
-        self.show()
     }
 
     fn help(&mut self) -> Result<(), Failure> {
@@ -390,19 +357,8 @@ impl Sitting<'_> {
         }
     }
 
-    /// Returns the failure of a sitting that is cut short, with the commands of what was not recorded.
     fn interrupted(&self) -> Failure {
-        let pending: Vec<String> =
-            self.session.pending().map(|one| self.cx.typed(&one.command_line())).collect();
-        let failure = match pending.len() {
-            0 => Failure::new(Exit::Interrupted, "interrupted; nothing was pending"),
-            count => Failure::new(
-                Exit::Interrupted,
-                format!("interrupted; not recorded, because it could still be undone: {count}"),
-            ),
-        };
-        let failure = pending.iter().fold(failure, |failure, one| failure.detail(one.clone()));
-        failure.hint("`pdca review` goes on")
+        aside::interrupted(self.cx, self.session.pending(), "pdca review")
     }
 
     fn end(self) -> Result<Response, Failure> {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use pdca_front::columns::wrap;
 use pdca_review::{Card, CardLine, CardSource, Tone};
 use pdca_state::Bundle;
 use serde::Serialize;
@@ -69,11 +70,10 @@ pub(crate) fn lines(card: &Card, palette: Palette, width: usize) -> Vec<String> 
         lines.push(palette.strong(section.title).to_string());
         for CardLine { tone, text } in section.lines {
             let indent = text.len() - text.trim_start().len();
-            let wrapped = wrap(text.trim_start(), width.saturating_sub(4 + indent).max(20));
-            for (index, part) in wrapped.into_iter().enumerate() {
-                let deeper = if index == 0 { "" } else { "  " };
-                let space = " ".repeat(2 + indent);
-                lines.push(format!("{space}{deeper}{}", toned(palette, tone, printable(&part))));
+            let space = " ".repeat(2 + indent);
+            let room = width.saturating_sub(2 + indent).max(20);
+            for part in wrap(&printable(text.trim_start()), room, "  ") {
+                lines.push(format!("{space}{}", toned(palette, tone, part)));
             }
         }
     }
@@ -107,46 +107,5 @@ fn toned(palette: Palette, tone: Tone, text: impl std::fmt::Display) -> String {
         Tone::Bad => palette.bad(text).to_string(),
         Tone::Warn => palette.warn(text).to_string(),
         Tone::Faint => palette.faint(text).to_string(),
-    }
-}
-
-/// Wraps a line at spaces; a word that is too long is cut in the middle.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    // Without a column nothing of a word would ever fit.
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
-        while let Some(last) = lines.last_mut() {
-            let used = last.chars().count();
-            let space = usize::from(used > 0);
-            if used + space + word.len() <= width {
-                if space > 0 {
-                    last.push(' ');
-                }
-                last.extend(word);
-                break;
-            }
-            if used == 0 {
-                let rest = word.split_off(width.min(word.len()));
-                last.extend(word);
-                word = rest;
-            }
-            lines.push(String::new());
-        }
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_wrapped_at_words_and_nothing_is_lost() {
-        assert_eq!(wrap("one two three four", 9), ["one two", "three", "four"]);
-        assert_eq!(wrap("abcdefghijkl mn", 5), ["abcde", "fghij", "kl mn"]);
-        assert_eq!(wrap("", 5), Vec::<String>::new());
     }
 }

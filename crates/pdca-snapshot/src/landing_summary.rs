@@ -86,9 +86,9 @@ impl LandingSummary {
             return found;
         }
         found.stale = pdca_driver::stale_results(site);
-        let is_sealed = |entry: &&Entry| {
-            let bundle = Bundle::at(&*entry.dir);
-            bundle.is_ok_and(|bundle| bundle.path(Artifact::Seal).exists())
+        let is_sealed = |entry: &&Entry| match &entry.glance {
+            Ok(glance) => glance.artifacts.contains(Artifact::Seal),
+            Err(_) => entry.dir.join(Artifact::Seal.file_name()).exists(),
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let accepted = accepted.or_else(|| AcceptedChanges::load(site, entries));

@@ -250,11 +250,12 @@ impl WorkspaceSnapshot {
             .collect();
         if let Some(config) = source.config {
             take_out_landed(config, &mut entries, accepted);
+            let failures = pdca_driver::BeatFailures::listed(config);
             for entry in &mut entries {
                 let (Ok(glance), Ok(bundle)) = (&entry.glance, Bundle::at(&*entry.dir)) else {
                     continue;
                 };
-                entry.failed = pdca_driver::BeatFailures::of(config).find(&bundle, glance);
+                entry.failed = failures.find(&bundle, glance);
             }
         }
         entries.sort_by_key(|entry| rank(entry.state()));

@@ -8,7 +8,7 @@ use std::num::NonZero;
 
 use camino::Utf8PathBuf;
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, Artifacts};
 use crate::brief::Brief;
 use crate::bundle::Bundle;
 use crate::contents::{self, Contents, LoadError};
@@ -65,6 +65,10 @@ pub struct Glance {
     pub coverage: Coverage,
     /// The number of the newest archived attempt; 0 if there is none.
     pub iterations: u32,
+    /// The artifacts that lie in the directory, so that no caller has to look for one again.
+    pub artifacts: Artifacts,
+    /// The names of failed leaves' logs and of files that were set aside, sorted.
+    pub leftovers: Vec<String>,
 }
 
 /// Surveys every active bundle of a root. One bad bundle is one bad row.
@@ -141,11 +145,13 @@ impl Glance {
             standing_items: summary.as_ref().map_or(0, Summary::open_standing),
             overall: gates.map(|gates| gates.overall),
             iterations: contents.iterations.last().copied().unwrap_or(0),
+            artifacts: contents.artifacts,
             missing: brief
                 .as_ref()
                 .filter(|brief| state == State::Unplanned && brief.has_triage())
                 .map(Brief::missing)
                 .unwrap_or_default(),
+            leftovers: contents.leftovers,
             ..Glance::of_brief(brief.as_ref().filter(|_| facts.brief == BriefFact::Authored), state)
         })
     }
@@ -168,6 +174,8 @@ impl Glance {
             overall: None,
             coverage: Coverage::Unknown,
             iterations: 0,
+            artifacts: Artifacts::default(),
+            leftovers: Vec::new(),
         }
     }
 }

@@ -56,7 +56,7 @@ pub fn show(
         let mut page = Vec::new();
         report.text(cx, &mut page)?;
         // A pager that does not work must not hide the log.
-        if pdca_process::page(pager, &page).unwrap_or(false) {
+        if pdca_process::page(pager, "FRX", &page).unwrap_or(false) {
             return Ok(Response::done(LogReport { is_shown: true, ..report }));
         }
     }

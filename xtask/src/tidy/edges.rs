@@ -78,9 +78,9 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-driver" => Place::Level(5),
         "pdca-config" | "pdca-snapshot" => Place::Level(6),
         "pdca-front" | "pdca-review" => Place::Level(7),
-        "pdca-act-log" | "pdca-board" | "pdca-doctor" | "pdca-draft" | "pdca-planning"
-        | "pdca-report" | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(8),
-        "pdca-landing" => Place::Level(9),
+        "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-report"
+        | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(8),
+        "pdca-board" | "pdca-landing" => Place::Level(9),
         "pdca-cli" => Place::Level(10),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,

@@ -1,5 +1,6 @@
 //! What waits for a decision: the list on the left, the card on the right.
 
+use pdca_front::columns::{cut, fit, width, wrap};
 use pdca_review::{Card, Tone};
 use pdca_state::Overall;
 use ratatui::Frame;
@@ -7,14 +8,14 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::text::{cut, fit, width, wrap};
 use super::{Theme, areas, details, halves, list, pane};
 use crate::data::Waiting;
-use crate::state::{Areas, Board, Focus};
+use crate::navigation::{Areas, Focus};
+use crate::state::Board;
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);
-    let focus = board.focus();
+    let focus = board.navigation().focus();
     let waiting = board.waiting();
     let title = format!("waits for you {}", waiting.len());
     let block = pane(&title, focus == Focus::List);
@@ -22,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area:
     frame.render_widget(block, left);
     let ids = waiting.iter().map(|row| width(row.id.as_ref())).max().unwrap_or(0).min(12);
     let room = usize::from(inner.width);
-    let selected = board.selected();
+    let selected = board.navigation().selected();
     let rows: Vec<Line<'static>> = waiting
         .iter()
         .enumerate()
@@ -42,7 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area:
 }
 
 fn nothing(board: &Board) -> &'static str {
-    match (board.filter().0.is_empty(), board.data().waiting.is_empty()) {
+    match (board.navigation().filter().is_empty(), board.data().waiting.is_empty()) {
         (false, false) => "nothing fits the filter",
         _ => "nothing waits for you",
     }
@@ -87,7 +88,7 @@ fn card_lines(board: &Board, theme: Theme, room: usize) -> Vec<Line<'static>> {
 
 /// Says what was decided at this sitting, where nothing is left.
 fn recorded(board: &Board) -> Vec<Line<'static>> {
-    let words = board.recorded().iter().map(|(word, count)| format!("{count} {word}"));
+    let words = board.deciding().recorded().iter().map(|(word, count)| format!("{count} {word}"));
     let words: Vec<String> = words.collect();
     if words.is_empty() {
         Vec::new()
@@ -98,7 +99,7 @@ fn recorded(board: &Board) -> Vec<Line<'static>> {
 
 fn sections(card: &Card, board: &Board, theme: Theme, room: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    if let Some(note) = board.session().note() {
+    if let Some(note) = board.deciding().session().note() {
         for line in wrap(&format!("your note: {}", pdca_state::text::printable(note)), room, "  ") {
             lines.push(Line::styled(line, theme.heading()));
         }
@@ -110,10 +111,12 @@ fn sections(card: &Card, board: &Board, theme: Theme, room: usize) -> Vec<Line<'
         lines.push(Line::styled(section.title, theme.heading()));
         for one in section.lines {
             let style = theme.tone(one.tone);
-            let text = format!("{} {}", sign(one.tone), one.text);
-            lines.extend(
-                wrap(&text, room, "    ").into_iter().map(|line| Line::styled(line, style)),
-            );
+            // The sign has a column of its own, so that what it is about stays readable as a block.
+            let wrapped = wrap(&one.text, room.saturating_sub(2), "  ");
+            for (place, line) in wrapped.into_iter().enumerate() {
+                let sign = if place == 0 { sign(one.tone) } else { ' ' };
+                lines.push(Line::styled(format!("{sign} {line}"), style));
+            }
         }
     }
     lines.push(Line::default());

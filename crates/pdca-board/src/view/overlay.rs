@@ -1,12 +1,12 @@
 //! What lies over a view: help, a line to type, the question before leaving.
 
-use pdca_review::{KEYS, Prompt};
+use pdca_front::columns::{cut, wrap};
+use pdca_review::{KEYS, Mode, Prompt};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::text::{cut, wrap};
 use super::{Theme, pane};
 use crate::state::{Board, Overlay};
 
@@ -23,7 +23,7 @@ const EVERYWHERE: [(&str, &str); 7] = [
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
     match board.overlay() {
-        None => {}
+        None => tick(frame, board, theme, area),
         Some(Overlay::Help) => page(frame, "keys", help(theme, area), area),
         Some(Overlay::Prompt(prompt, text)) => {
             let room = usize::from(area.width.min(76)).saturating_sub(2);
@@ -41,13 +41,30 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rec
         Some(Overlay::Leaving) => {
             let mut lines: Vec<Line<'static>> = vec![Line::from("Not recorded yet:")];
             let room = usize::from(area.width.min(76)).saturating_sub(2);
-            let pending = board.session().pending();
+            let pending = board.deciding().session().pending();
             lines.extend(pending.map(|one| Line::from(cut(&one.command_line(), room))));
             lines.push(Line::default());
             lines.push(Line::from("Enter records and quits, u undoes the last, Esc stays"));
             page(frame, "leave?", lines, area);
         }
     }
+}
+
+/// Asks about the next open item of an acceptance, with its whole text.
+fn tick(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
+    let Mode::Ticking { left, ticked } = board.deciding().session().mode() else { return };
+    let Some(Ok(card)) = board.card() else { return };
+    let number = left.first().copied().unwrap_or_default();
+    let item = card.items.iter().find(|item| item.number == number);
+    let text = item.map_or_else(String::new, |item| item.text.clone());
+    let room = usize::from(area.width.min(76)).saturating_sub(2);
+    let wrapped = wrap(&pdca_state::text::printable(&text), room, "  ");
+    let mut lines: Vec<Line<'static>> =
+        wrapped.into_iter().map(|line| Line::styled(line, theme.heading())).collect();
+    lines.push(Line::default());
+    let (at, of) = (ticked.len() + 1, ticked.len() + left.len());
+    lines.push(Line::from(format!("tick {number}? ({at} of {of})  y yes, any other key no")));
+    page(frame, &format!("accept {}", card.id), lines, area);
 }
 
 fn question(prompt: &Prompt) -> String {
@@ -68,9 +85,8 @@ fn help(theme: Theme, area: Rect) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("Everywhere", theme.heading())];
     lines.extend(EVERYWHERE.iter().map(row));
     lines.push(Line::styled("Decide", theme.heading()));
-    // `n`, `b`, Enter, `q` and `?` are about a sitting without a list; `t` and `e` are there only.
-    let is_here =
-        |(key, _): &&(&str, &str)| !matches!(*key, "n" | "b" | "Enter" | "q" | "?" | "t" | "e");
+    // `n`, `b`, Enter, `q` and `?` are about a sitting without a list.
+    let is_here = |(key, _): &&(&str, &str)| !matches!(*key, "n" | "b" | "Enter" | "q" | "?");
     lines.extend(KEYS.iter().filter(is_here).map(row));
     lines
 }

@@ -1,24 +1,25 @@
 //! The integration: accepted changes on the left, what was gated together on the right.
 
+use pdca_front::columns::{fit, width, wrap};
 use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::text::{fit, width, wrap};
 use super::{Theme, areas, details, halves, list, pane, work};
 use crate::data::{ChangeRow, Combined};
-use crate::state::{Areas, Board, Focus};
+use crate::navigation::{Areas, Focus};
+use crate::state::Board;
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);
-    let focus = board.focus();
+    let focus = board.navigation().focus();
     let block = pane(&format!("accepted {}", board.data().changes.len()), focus == Focus::List);
     let inner = block.inner(left);
     frame.render_widget(block, left);
     let room = usize::from(inner.width);
-    let selected = board.selected();
+    let selected = board.navigation().selected();
     let rows: Vec<Line<'static>> = board
         .change_rows()
         .enumerate()
@@ -51,6 +52,7 @@ fn tone(word: &str) -> (Tone, char) {
         "landed" | "green" => (Tone::Good, '✓'),
         "staged" | "sealed" => (Tone::Plain, '○'),
         "red" | "held" => (Tone::Bad, '✗'),
+        "base" => (Tone::Plain, '┌'),
         "note" => (Tone::Faint, ' '),
         _ => (Tone::Warn, '?'),
     }
@@ -70,7 +72,7 @@ fn line(row: &ChangeRow, room: usize, is_selected: bool, theme: Theme) -> Line<'
 
 fn describe(board: &Board, theme: Theme, room: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    let chosen = board.change_rows().nth(board.selected());
+    let chosen = board.change_rows().nth(board.navigation().selected());
     if let Some(row) = chosen {
         lines.extend(change(row, theme, room));
         lines.push(Line::default());

@@ -2,26 +2,28 @@
 
 use std::time::Duration;
 
+use pdca_front::columns::{fit, wrap};
 use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::text::{fit, wrap};
 use super::{Theme, areas, details, halves, list, pane};
 use crate::data::{LaneRow, WorkRow};
-use crate::state::{Areas, Board, Focus, WorkItem};
+use crate::navigation::{Areas, Focus};
+use crate::state::{Board, WorkItem};
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);
-    let focus = board.focus();
-    let title = format!("{} at work, {} not", board.data().lanes.len(), board.data().rest.len());
+    let focus = board.navigation().focus();
+    let title =
+        format!("{} at work, {} waiting", board.data().lanes.len(), board.data().rest.len());
     let block = pane(&title, focus == Focus::List);
     let inner = block.inner(left);
     frame.render_widget(block, left);
     let room = usize::from(inner.width);
-    let selected = board.selected();
+    let selected = board.navigation().selected();
     let rows: Vec<Line<'static>> = board
         .work_rows()
         .enumerate()
@@ -33,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area:
         frame.render_widget(Paragraph::new("nothing is at work, and nothing waits"), inner);
     }
     let chosen = board.work_rows().nth(selected);
-    let title = chosen.map_or_else(|| "details".to_owned(), |row| row_id(row).to_owned());
+    let title = chosen.map_or_else(|| "details".to_owned(), |row| row.id().to_string());
     let block = pane(&title, focus == Focus::Detail);
     let detail = block.inner(right);
     let lines =
@@ -43,20 +45,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area:
     areas(inner, detail, first)
 }
 
-fn row_id(row: WorkItem<'_>) -> &str {
-    match row {
-        WorkItem::Lane(row) => row.id.as_ref(),
-        WorkItem::Rest(row) => row.id.as_ref(),
-    }
-}
-
 fn line(row: WorkItem<'_>, room: usize, is_selected: bool, theme: Theme) -> Line<'static> {
     let mark = if is_selected { ">" } else { " " };
     let (head, tone, text) = match row {
         WorkItem::Lane(row) => {
             let lane = row.lane.map_or_else(|| "▶".to_owned(), |lane| format!("▶{lane}"));
-            let time = row.elapsed.map_or_else(String::new, |time| format!(" {}", span(time)));
-            (format!("{lane} {}", row.id), Tone::Good, format!("{}{time}", row.doing))
+            // The time first: on a narrow screen the name of a gate is cut before it.
+            let time = row.elapsed.map_or_else(String::new, |time| format!("{} ", span(time)));
+            let tone = if is_slow(row) { Tone::Warn } else { Tone::Good };
+            let slow = if is_slow(row) { "slow " } else { "" };
+            (format!("{lane} {}", row.id), tone, format!("{time}{slow}{}", row.doing))
         }
         WorkItem::Rest(row) => {
             let tone = if row.why == "may start" { Tone::Plain } else { Tone::Faint };
@@ -93,7 +91,7 @@ fn lane_facts(row: &LaneRow) -> Vec<(&'static str, String)> {
     facts.extend(row.lane.map(|lane| ("lane", lane.to_string())));
     facts.push(("by", row.holder.clone()));
     facts.push(("does", row.doing.clone()));
-    facts.extend(row.elapsed.map(|time| ("for", span(time))));
+    facts.extend(row.elapsed.map(|time| ("for", against(time, row.usual))));
     facts.extend(row.silent.map(|time| ("last sign", format!("{} ago", span(time)))));
     if !row.last.is_empty() {
         facts.push(("said", row.last.clone()));
@@ -110,6 +108,19 @@ fn rest_facts(row: &WorkRow) -> Vec<(&'static str, String)> {
     ];
     facts.extend(row.next.clone().map(|next| ("next", next)));
     facts
+}
+
+/// Returns whether a step takes more than twice its usual time.
+fn is_slow(row: &LaneRow) -> bool {
+    matches!((row.elapsed, row.usual), (Some(time), Some(usual)) if time > usual * 2)
+}
+
+/// Formats the time of a step against the usual one.
+fn against(time: Duration, usual: Option<Duration>) -> String {
+    match usual {
+        Some(usual) => format!("{}, usually {}", span(time), span(usual)),
+        None => span(time),
+    }
 }
 
 /// Formats a duration in a few columns.

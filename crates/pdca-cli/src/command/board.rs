@@ -2,11 +2,8 @@
 
 use std::io::Write;
 
-use pdca_board::{Theme, WorkspaceDesk};
-
 use super::{signoff, status};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Format, Page, Response};
 
@@ -14,8 +11,8 @@ use crate::report::{Format, Page, Response};
 ///
 /// Three views. Decide: what waits for sign-off, cheapest first, with the evidence beside it; a key decides, and is recorded
 /// five seconds later, until when `u` undoes it. Work: what each lane does, and why the rest waits. Together: what
-/// was gated together, what landed, what was held. It only reads: kill it at any time. Without a terminal it is `pdca
-/// status --watch`.
+/// was gated together, what landed, what was held. It only reads: kill it at any time. Without a
+/// terminal, or on a dumb one, it is `pdca status --watch`.
 ///
 /// Exit codes: 0 left, 1 the terminal failed.
 #[derive(clap::Args, Debug)]
@@ -29,7 +26,8 @@ Keys:
   ↑ ↓, j k      select or scroll       i build it again, p plan it again, x discontinue
   Enter, Esc    to the card and back   u undo, for five seconds
   /             filter                 d diff, l logs, v whole card
-  ?             all keys               q quit, Ctrl-Z suspend
+  ?             all keys               t a shell with the change, e the note in $EDITOR
+  q             quit, Ctrl-Z suspend
 
 80 columns and 24 rows are enough. NO_COLOR and `--color never` are respected: nothing is said by colour alone.")]
 pub(crate) struct Args {
@@ -48,12 +46,10 @@ pub(crate) fn run(
         return Err(Failure::usage("a board is no document")
             .hint("`pdca status --json` has the same facts"));
     }
-    if !(cx.env.terminal.stdin && cx.env.terminal.stdout) {
+    if !cx.can_draw() {
         return status::run(&status::Args::watching(), cx, out, err);
     }
-    let desk = WorkspaceDesk::open(cx, signoff::signer(args.by.as_deref(), cx)?)?;
     out.flush()?;
-    pdca_board::run(&desk, Theme { colours: cx.out.has_colours() })
-        .map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
+    pdca_board::show_board(cx, signoff::signer(args.by.as_deref(), cx)?)?;
     Ok(Response::done(Page { text: String::new() }))
 }

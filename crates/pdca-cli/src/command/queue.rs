@@ -125,13 +125,11 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
         writeln!(out, "nothing waits for sign-off")?;
         return Ok(());
     }
-    let cheap = items.iter().filter(|item| item.cheap).count();
-    writeln!(
-        out,
-        "{} wait for sign-off: {cheap} to confirm, {} to decide",
-        items.len(),
-        items.len() - cheap
-    )?;
+    let has_finding =
+        |item: &&Item| item.needs_human > item.standing || item.overall == Some(Overall::Fail);
+    let findings = items.iter().filter(has_finding).count();
+    let (all, confirm) = (items.len(), items.len() - findings);
+    writeln!(out, "{all} wait for sign-off: {confirm} to confirm, {findings} to decide")?;
     let ids = items.iter().map(|item| item.id.as_ref().len()).max().unwrap_or(0).min(24);
     let width = cx.env.terminal.width.map(|width| usize::from(width).max(40));
     for item in items {

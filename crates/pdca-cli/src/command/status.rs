@@ -15,7 +15,7 @@ use pdca_snapshot::{
     BranchSummary, DoingRow, Entry, Next, RunRow, UNREADABLE, WorkspaceSnapshot, timestamp,
 };
 use pdca_state::{
-    Artifact, Bundle, BundleId, CostTotal, Coverage, LoadError, Overall, State, chain,
+    Artifact, Bundle, BundleId, CostTotal, Coverage, Glance, LoadError, Overall, State, chain,
 };
 use serde::Serialize;
 
@@ -352,9 +352,10 @@ impl Report for StatusReport {
 
 /// Returns the cost of a bundle; `None` if it has no record of calls.
 fn overview_cost(entry: &Entry) -> Option<CostTotal> {
-    // Most bundles have none, and asking costs one look.
-    let is_archived = entry.glance.as_ref().is_ok_and(|glance| glance.iterations > 0);
-    if !is_archived && !entry.dir.join(Artifact::Logs.file_name()).is_dir() {
+    // Most bundles have none.
+    let has_calls =
+        |glance: &Glance| glance.iterations > 0 || glance.artifacts.contains(Artifact::Logs);
+    if entry.glance.as_ref().is_ok_and(|glance| !has_calls(glance)) {
         return None;
     }
     Bundle::at(&entry.dir).ok()?.calls().cost().ok()

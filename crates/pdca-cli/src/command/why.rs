@@ -88,7 +88,7 @@ impl Report for Explanation {
         let state = super::status::paint(cx.out, Some(self.painted_as), self.state);
         writeln!(out, "{} is {state}", cx.out.strong(&self.id))?;
         for reason in &self.reasons {
-            writeln!(out, "  {}", printable(reason))?;
+            cx.write_wrapped(&printable(reason), "  ", out)?;
         }
         if let Some(next) = &self.next {
             writeln!(out, "next: {}", cx.out.accent(next))?;

@@ -1,10 +1,11 @@
 //! The list of bundles, each with its evidence to unfold.
 
 use maud::{Markup, html};
-use pdca_state::{GateResult, Overall};
+use pdca_review::Tone;
+use pdca_state::Overall;
 
 use super::badge;
-use crate::model::{BundlePage, DiffView, EvidenceView, GateView, Group, Report, ReviewView, span};
+use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, Group, Report, span};
 use crate::text::Text;
 
 pub(super) fn section(report: &Report) -> Markup {
@@ -71,17 +72,12 @@ fn body(bundle: &BundlePage) -> Markup {
             }
         }
         @if let Some(next) = &bundle.next { p { "next: " code.cmd { (next) } } }
-        @if !bundle.open_items.is_empty() {
-            h3 { "Open for a person" }
-            ul { @for item in &bundle.open_items { li { (item) } } }
-        }
         @if let Some((outcome, by, note)) = &bundle.signoff {
             p { "signed off: " strong { (outcome) } " by " (by) @if !note.is_empty() { " – " (note) } }
         }
         (held(&bundle.held))
-        (gates(&bundle.gates))
-        (review(&bundle.review))
-        @if let Some(cost) = bundle.cost.words() { p { "cost: " (cost) } }
+        @for part in &bundle.card { (card_part(bundle, part)) }
+        (logs(&bundle.gates))
         @if let Some(diff) = &bundle.diff { (change(diff)) }
     }
 }
@@ -100,42 +96,34 @@ fn held(rows: &[EvidenceView]) -> Markup {
     }
 }
 
-fn gates(rows: &[GateView]) -> Markup {
+/// A section of the decision card, in the words of `pdca show`.
+fn card_part(bundle: &BundlePage, part: &CardPart) -> Markup {
     html! {
-        @if !rows.is_empty() {
-            h3 { "Gates" }
-            table {
-                thead { tr { th scope="col" { "gate" } th scope="col" { "result" } th scope="col" { "evidence" } th scope="col" { "time" } } }
-                tbody { @for row in rows { (gate(row)) } }
-            }
+        h3 { (part.title) }
+        ul.card {
+            @for (tone, line) in &part.lines { (card_line(*tone, line)) }
+            @if part.left_out > 0 { li.faint { "… " (part.left_out) " more: " code.cmd { "pdca show " (bundle.id) } } }
         }
     }
 }
 
-fn gate(row: &GateView) -> Markup {
-    html! {
-        tr {
-            th scope="row" { (row.check) @if !row.rule_id.is_empty() { br; small { (row.rule_id) } } }
-            td { (result(row)) @if row.flaky { br; small { "flaky" } } }
-            td {
-                (row.evidence)
-                (tests(&row.failing, row.failing_more))
-                @if let Some(note) = &row.note { p { (note) } }
-                @if let Some(how) = &row.reproduce { p { "again: " code.cmd { (how) } } }
-                (log(row.log.as_ref()))
-            }
-            td.num { @if let Some(took) = row.duration_ms { (span(took)) } }
-        }
+fn card_line(tone: Tone, line: &Text) -> Markup {
+    match tone {
+        Tone::Plain => html! { li { (line) } },
+        Tone::Faint => html! { li.faint { (line) } },
+        Tone::Good => html! { li.pass { "✓ " (line) } },
+        Tone::Warn => html! { li.warn { "! " (line) } },
+        Tone::Bad => html! { li.fail { "✗ " (line) } },
     }
 }
 
-fn result(row: &GateView) -> Markup {
-    match (row.result, row.gating) {
-        (GateResult::Pass, _) => html! { span.pass { "✓ pass" } },
-        (GateResult::Fail, true) => html! { span.fail { "✗ fail" } },
-        (GateResult::Fail, false) => html! { span.warn { "✗ fail (advisory)" } },
-        (GateResult::Unverifiable | GateResult::Deferred | GateResult::None, _) => {
-            html! { span.warn { "? " (row.result) } }
+/// The logs of red rows.
+fn logs(rows: &[GateView]) -> Markup {
+    html! {
+        @for row in rows.iter().filter(|row| row.log.is_some()) {
+            h3 { "Log of " (row.rule_id) @if let Some(took) = row.duration_ms { ", " (span(took)) } }
+            (tests(&row.failing, row.failing_more))
+            (log(row.log.as_ref()))
         }
     }
 }
@@ -160,37 +148,9 @@ fn log(text: Option<&Text>) -> Markup {
     }
 }
 
-fn review(rows: &[ReviewView]) -> Markup {
-    html! {
-        @if !rows.is_empty() {
-            h3 { "Review" }
-            table {
-                thead { tr { th scope="col" { "row" } th scope="col" { "verdict" } th scope="col" { "basis" } } }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            th scope="row" { (row.item) }
-                            td { (verdict(row.verdict.as_str())) }
-                            td { (row.basis) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn verdict(word: &str) -> Markup {
-    match word.trim().to_ascii_lowercase().as_str() {
-        "pass" => html! { span.pass { "✓ " (word) } },
-        "fail" => html! { span.fail { "✗ " (word) } },
-        _ => html! { span.warn { "? " (word) } },
-    }
-}
-
 fn change(diff: &DiffView) -> Markup {
     html! {
-        h3 { "Change" }
+        h3 { "Diff" }
         p {
             "+" (diff.added) " −" (diff.removed) " in "
             @for (place, file) in diff.files.iter().enumerate() {

@@ -291,11 +291,12 @@ fn needs_human(cx: &Context<'_>, summary: &Summary, out: &mut dyn Write) -> Resu
     writeln!(out, "{} {open} open, {cleared} cleared", cx.out.strong("§6 NEEDS-HUMAN"))?;
     let open = || summary.items().iter().filter(|item| item.open);
     for item in open().filter(|item| !item.standing) {
-        writeln!(out, "  {:>2} [ ] {}", item.number, printable(&item.text))?;
+        let text = format!("{:>2} [ ] {}", item.number, printable(&item.text));
+        cx.write_wrapped(&text, "  ", out)?;
     }
     for item in open().filter(|item| item.standing) {
-        let asked = cx.out.faint("(asked every time)");
-        writeln!(out, "  {:>2} [ ] {asked} {}", item.number, printable(&item.text))?;
+        let (number, text) = (item.number, printable(&item.text));
+        cx.write_wrapped(&format!("{number:>2} [ ] (asked every time) {text}"), "  ", out)?;
     }
     Ok(())
 }

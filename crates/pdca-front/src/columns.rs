@@ -1,14 +1,14 @@
-//! Text in columns of a terminal.
+//! Text in columns of a terminal: cut, filled, wrapped. A letter may take two columns or none.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Returns the number of columns.
-pub(super) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// Cuts a text to so many columns, with an ellipsis.
-pub(super) fn cut(text: &str, room: usize) -> String {
+pub fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
@@ -28,14 +28,25 @@ pub(super) fn cut(text: &str, room: usize) -> String {
 }
 
 /// Cuts or fills a text to exactly so many columns.
-pub(super) fn fit(text: &str, room: usize) -> String {
+pub fn fit(text: &str, room: usize) -> String {
     let mut text = cut(text, room);
     text.push_str(&" ".repeat(room.saturating_sub(width(&text))));
     text
 }
 
-/// Breaks a text into lines of at most so many columns, at blanks where there are any. Further lines get `indent`.
-pub(super) fn wrap(text: &str, room: usize, indent: &str) -> Vec<String> {
+/// Breaks a text into lines of at most so many columns, at blanks where there are any. The blanks that the text begins
+/// with stay; further lines get `indent`.
+pub fn wrap(text: &str, room: usize, indent: &str) -> Vec<String> {
+    let words = text.trim_start_matches(' ');
+    let lead = &text[..text.len() - words.len()];
+    let mut lines = wrap_words(words, room.saturating_sub(lead.len()), indent);
+    if let Some(first) = lines.first_mut().filter(|_| lead.len() + 8 <= room) {
+        first.insert_str(0, lead);
+    }
+    lines
+}
+
+fn wrap_words(text: &str, room: usize, indent: &str) -> Vec<String> {
     let room = room.max(8);
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -92,6 +103,7 @@ mod tests {
         assert_eq!(wrap("short", 20, ""), ["short"]);
         assert_eq!(wrap("abcdefghijkl", 8, ""), ["abcdefgh", "ijkl"]);
         assert_eq!(wrap("", 20, ""), [""]);
+        assert_eq!(wrap("  one two three", 11, "    "), ["  one two", "    three"]);
     }
 
     #[test]
