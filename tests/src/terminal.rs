@@ -32,6 +32,7 @@ impl Terminal {
             ("PATH", &path),
             ("PS1", "ready> "),
             ("SHELL", "/bin/sh"),
+            ("RUST_BACKTRACE", "0"),
         ];
         let env: Vec<String> =
             usual.iter().chain(env).map(|(name, value)| format!("{name}={value}")).collect();
@@ -99,6 +100,17 @@ impl Terminal {
 }
 
 impl Terminal {
+    /// Leaves the board, and confirms what is still pending.
+    #[track_caller]
+    pub fn leave(&self) {
+        self.key("q");
+        self.wait_until("the end of the board", |screen| {
+            screen.contains("leave?") || screen.trim_end().ends_with("ready>")
+        });
+        self.key("Enter");
+        self.wait_until("the prompt", |screen| screen.trim_end().ends_with("ready>"));
+    }
+
     /// The terminal must edit lines, echo, and show the shell's own screen.
     #[track_caller]
     pub fn is_usual(&self) {

@@ -54,12 +54,7 @@ fn twenty_bundles_are_decided_by_keyboard_as_if_typed_and_no_process_is_started(
     }
     terminal.wait_for("waits for you 0 ");
     assert!(!has_children(pid), "a frame started a process");
-    terminal.key("q");
-    terminal.wait_until("the end of the board", |screen| {
-        screen.contains("leave?") || screen.contains("ready>")
-    });
-    terminal.key("Enter");
-    terminal.wait_for("ready>");
+    terminal.leave();
     let status = scene.pdca(&["status", "--json"]).expect(0).json();
     let rows = status["bundles"].as_array().expect("status lists bundles");
     assert!(rows.iter().all(|row| row["state"] == "COMPLETE"), "{status:#}");
@@ -169,10 +164,7 @@ fn the_diff_a_shell_and_an_editor_have_the_terminal_and_give_it_back() {
     terminal.wait_for("your note: mind the gap");
     terminal.key("i");
     terminal.wait_for("pdca signoff 7 iterate-do --note 'mind the gap'");
-    terminal.key("q");
-    terminal.wait_for("leave?");
-    terminal.key("Enter");
-    terminal.wait_for("ready>");
+    terminal.leave();
     let summary = scene.workspace.read("results/issue_7/iteration-v1/SUMMARY.md");
     assert!(summary.contains("mind the gap"), "{summary}");
 }

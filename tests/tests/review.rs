@@ -181,13 +181,12 @@ fn a_new_bundle_opens_the_editor_at_a_terminal_only() {
     let brief = "- **Slug:** from-the-editor\n- **Defect:** wrong\n- **Success criterion:** right\n- **Repo + branch target:** team/app @ main\n- **Disposition hint:** fix\n";
     scene.workspace.write("filled.md", brief);
     let editor = [("EDITOR", "cp filled.md")];
-    let ran =
-        scene.with_keys_and(&editor, &["new", "7", "--title", "From the editor"], "").expect(0);
+    let ran = scene.with_keys_and(&editor, &["new", "7", "--title", "Editor"], "").expect(0);
     assert!(ran.out.contains("pdca run 7"), "{}", ran.out);
     assert_eq!(scene.workspace.read("results/issue_7/brief.md"), brief);
     // Without a terminal, and with a failing editor, the template is left with the command that edits it.
-    scene.pdca_with(&editor, &["new", "8", "--title", "From a script"]).expect(0);
-    assert!(scene.workspace.read("results/issue_8/brief.md").contains("From a script"));
+    scene.pdca_with(&editor, &["new", "8", "--title", "Script"]).expect(0);
+    assert!(scene.workspace.read("results/issue_8/brief.md").contains("Script"));
     let ran = scene.with_keys_and(&[("EDITOR", "false")], &["new", "9", "--title", "Failed"], "");
     assert!(ran.expect(0).out.contains("results/issue_9/brief.md"));
 }

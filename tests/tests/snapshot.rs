@@ -197,7 +197,12 @@ fn told_by_git(scene: &Scene, ids: &[&str]) -> Vec<String> {
     };
     let main = names("main");
     let staging = scene.repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/pdca/"]);
-    let staged: Vec<String> = staging.lines().flat_map(names).collect();
+    // A staging branch that lacks what the branch has cannot be merged as it was gated: it counts for nothing.
+    let main_tip = scene.repo.git(&["rev-parse", "main"]);
+    let has_main = |branch: &&str| {
+        scene.repo.git(&["rev-list", branch, "--"]).lines().any(|commit| commit == main_tip.trim())
+    };
+    let staged: Vec<String> = staging.lines().filter(has_main).flat_map(names).collect();
     let state = |id: &&str| {
         let seal =
             fs_err::read(scene.workspace.bundle(id).join("seal.json")).expect("it is sealed");
