@@ -1,5 +1,7 @@
 //! The report of a workspace: written by the real binary, operated in a real browser, read by other parsers.
 
+#![expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
+
 use pdca_e2e::Scene;
 use pdca_e2e::cast::REVIEWER;
 use pdca_testkit::{Browser, Workspace};
@@ -20,7 +22,8 @@ fn bundle(workspace: &Workspace, number: usize) {
     fields.extend(before.as_deref().map(|before| ("Depends on", before)));
     workspace.brief(&id, &fields);
     let file = |name: &str| format!("results/issue_{id}/{name}");
-    let body: String = (0..4000).map(|line| format!("+line {line} {HOSTILE}\n")).collect();
+    let body: Vec<String> = (0..4000).map(|line| format!("+line {line} {HOSTILE}\n")).collect();
+    let body = body.concat();
     let patch = format!(
         "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -0,0 +1,4000 @@\n{}",
         body.replace('\0', "")
@@ -40,12 +43,12 @@ fn bundle(workspace: &Workspace, number: usize) {
     );
     workspace.write(file("check-gates.json"), gates);
     workspace.write(file("gate-logs/T3-tests.log"), format!("{HOSTILE}\n").repeat(2000));
-    let rows: String = (0..11)
+    let rows: Vec<String> = (0..11)
         .map(|row| format!("| T{row} Item | PASS | {} |\n", HOSTILE.replace('|', " ").repeat(20)))
         .collect();
     workspace.write(
         file("check-review.md"),
-        format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}"),
+        format!("| Item | Verdict | Basis |\n|---|---|---|\n{}", rows.concat()),
     );
     let summary = format!(
         "# Result — issue / a-small-thing\n\n## 6. NEEDS-HUMAN — items the human must clear before sign-off\n\n- [ ] V Is it right? {HOSTILE}\n\n## 9. Check sign-off\n\n- Disposition confirmed / overridden:\n- Outcome:\n- Iteration delta (if iterating):\n- By / date:\n\n## 10. Act candidates\n"
@@ -126,6 +129,9 @@ fn operate(browser: &mut Browser) {
     // The plan is drawn, and nothing sticks out of the page.
     assert_eq!(browser.eval("document.querySelectorAll('svg.graph rect').length"), 50);
     assert_eq!(browser.eval("document.querySelectorAll('svg.graph path').length"), 10);
+    // Each box is drawn: an element that is not closed would hold the next ones, and hide them.
+    let drawn = "[...document.querySelectorAll('svg.graph rect, svg.graph text')].every(one => one.getBoundingClientRect().width > 5)";
+    assert_eq!(browser.eval(drawn), true);
     assert_eq!(browser.eval("document.documentElement.scrollWidth <= innerWidth"), true);
     let print = browser.call("Page.printToPDF", &serde_json::json!({}));
     assert!(print["data"].as_str().is_some_and(|data| data.len() > 10_000));

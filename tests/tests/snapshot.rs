@@ -259,7 +259,7 @@ fn every_state_of_a_change_is_what_git_says_whatever_happens_to_the_branches() {
         ("on another branch", &["update-ref", "refs/heads/other", &staged]),
         ("packed", &["pack-refs", "--all"]),
     ];
-    let mut seen = std::collections::BTreeSet::new();
+    let mut kinds = std::collections::BTreeSet::new();
     let mut seed: u64 = 11;
     for step in 0..STEPS {
         let status = scene.pdca(&["status", "--json"]).expect(0).json();
@@ -272,11 +272,11 @@ fn every_state_of_a_change_is_what_git_says_whatever_happens_to_the_branches() {
             })
             .collect();
         assert_eq!(found, told_by_git(&scene, &IDS), "step {step}: {status:#}");
-        seen.extend(found);
+        kinds.extend(found);
         // Each once, in order, and then at random.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let random = usize::try_from(seed >> 33).expect("it is small") % moves.len();
         scene.repo.git(moves[if step < moves.len() { step } else { random }].1);
     }
-    assert_eq!(Vec::from_iter(seen), ["held", "landed", "reverted", "sealed", "staged"]);
+    assert_eq!(Vec::from_iter(kinds), ["held", "landed", "reverted", "sealed", "staged"]);
 }

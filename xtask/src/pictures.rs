@@ -166,18 +166,24 @@ impl Studio<'_> {
             "TERM=xterm-256color",
             &line,
         ])?;
-        let begun = Instant::now();
-        let screen = loop {
-            let screen = tmux(&["capture-pane", "-e", "-p"])?;
-            let screen = String::from_utf8_lossy(&screen).into_owned();
-            if screen.contains("Claim") {
-                break screen;
+        let wait_for = |text: &str| -> Result<String, Stopped> {
+            let begun = Instant::now();
+            loop {
+                let screen = tmux(&["capture-pane", "-e", "-p"])?;
+                let screen = String::from_utf8_lossy(&screen).into_owned();
+                if screen.contains(text) {
+                    return Ok(screen);
+                }
+                if begun.elapsed() > PATIENCE {
+                    return Err(format!("the board did not show `{text}`:\n{screen}").into());
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
             }
-            if begun.elapsed() > PATIENCE {
-                return Err(format!("the board did not come:\n{screen}").into());
-            }
-            std::thread::park_timeout(Duration::from_millis(50));
         };
+        wait_for("Claim")?;
+        // The first one closes without a change; the second one has more to look at.
+        tmux(&["send-keys", "Down"])?;
+        let screen = wait_for("Proof")?;
         tmux(&["kill-server"])?;
         Ok(screen)
     }

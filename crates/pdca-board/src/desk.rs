@@ -123,12 +123,14 @@ impl PersonalTools<'_> {
 
 impl Tools for PersonalTools<'_> {
     fn diff(&self, id: &BundleId) -> Result<(), String> {
-        let text = pdca_sitting::change_text(self.cx, &self.desk.bundle(id)).map_err(said)?;
+        let text = pdca_sitting::change_text(self.cx, &self.desk.bundle(id))
+            .map_err(|failure| said(&failure))?;
         self.page(PageKind::Diff, &text)
     }
 
     fn log(&self, id: &BundleId) -> Result<(), String> {
-        let text = pdca_sitting::log_text(&self.desk.card(id)?).map_err(said)?;
+        let text =
+            pdca_sitting::log_text(&self.desk.card(id)?).map_err(|failure| said(&failure))?;
         self.page(PageKind::Plain, &text)
     }
 
@@ -140,11 +142,12 @@ impl Tools for PersonalTools<'_> {
 
     fn shell(&self, id: &BundleId) -> Result<(), String> {
         let (config, bundle) = (&self.desk.config, self.desk.bundle(id));
-        pdca_sitting::open_shell(self.cx, config, &bundle, &mut io::stdout()).map_err(said)
+        pdca_sitting::open_shell(self.cx, config, &bundle, &mut io::stdout())
+            .map_err(|failure| said(&failure))
     }
 
     fn edit_note(&self, id: &BundleId, note: &str) -> Result<String, String> {
-        pdca_sitting::edit_note(self.cx, id, note).map_err(said)
+        pdca_sitting::edit_note(self.cx, id, note).map_err(|failure| said(&failure))
     }
 
     fn key(&self, key: Key) {
@@ -155,7 +158,7 @@ impl Tools for PersonalTools<'_> {
 }
 
 /// Returns a failure in the one line that the board has for it.
-fn said(failure: Failure) -> String {
+fn said(failure: &Failure) -> String {
     let fault = failure.fault();
     std::iter::once(fault.message).chain(fault.hints).collect::<Vec<_>>().join("; ")
 }

@@ -165,12 +165,11 @@ pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> 
     if known.iterations != iterations || known.stands_on.is_empty() {
         return None;
     }
-    let one = |support: &Support| match &support.seal {
-        Some(seal) => format!("{} (sealed {:.12})", support.id, seal),
-        None => {
-            let head = support.head.to_hex_with_len(12);
-            format!("{} (checked, not accepted, {head})", support.id)
-        }
+    let one = |support: &Support| {
+        let head = support.head.to_hex_with_len(12);
+        let checked = || format!("{} (checked, not accepted, {head})", support.id);
+        let sealed = |seal| format!("{} (sealed {seal:.12})", support.id);
+        support.seal.as_ref().map_or_else(checked, sealed)
     };
     Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
 }

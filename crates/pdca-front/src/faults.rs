@@ -63,7 +63,10 @@ fn panic() {
     panic!("asked for by PDCA_PANIC_AT");
 }
 
-/// Panics at the key that `PDCA_PANIC_KEY` names, in the tests' binary alone: the terminal must be usable afterwards.
+/// Lets a test see whether the terminal is usable after a panic.
+///
+/// # Panics
+/// At the key that `PDCA_PANIC_KEY` names, in the tests' binary alone.
 pub fn panic_at_key(env: &ProcessEnv, key: char) {
     let is_tested = cfg!(feature = "fault-injection");
     let fatal = env.var_text("PDCA_PANIC_KEY").filter(|_| is_tested);

@@ -36,7 +36,7 @@ pub fn log_text(card: &Card) -> Result<String, Failure> {
     for gate in &card.gates {
         let Some(log) = &gate.log else { continue };
         // A log that cannot be read must not hide the others.
-        let bytes = files::read_bounded(&card.dir.join(log), LARGEST_LOG).ok().flatten();
+        let bytes = files::read_bounded(card.dir.join(log), LARGEST_LOG).ok().flatten();
         writeln!(text, "── gate {} {} ({log})", printable(&gate.rule), gate.result)
             .expect("because a string takes any text");
         for line in String::from_utf8_lossy(&bytes.unwrap_or_default()).lines() {

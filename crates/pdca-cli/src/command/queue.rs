@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_cheapest_comes_first_and_the_standing_question_is_counted_apart() {
         insta::assert_snapshot!(desk().run(&["queue"]), @"
-        5 wait for sign-off: 2 to confirm, 3 to decide
+        5 wait for sign-off: 3 to confirm, 2 to decide
           7   gates pass  confirm the close                     a-small-thing
           9   gates pass  confirm                               a-small-thing
           11  gates pass  1 to confirm: fitness for purpose     a-small-thing

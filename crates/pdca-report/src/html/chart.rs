@@ -57,7 +57,7 @@ fn chart(run: &RunHistory, most: usize, is_open: bool) -> Markup {
                     (axis(&scale, height))
                     @for (row, place) in &rows {
                         text.lane x="0" y=(AXIS + place * ROW + BAR) { (row) }
-                        line.rule x1="0" x2=(NAMES + WIDTH) y1=(AXIS + place * ROW - 3) y2=(AXIS + place * ROW - 3);
+                        line.rule x1="0" x2=(NAMES + WIDTH) y1=(AXIS + place * ROW - 3) y2=(AXIS + place * ROW - 3) {}
                     }
                     @for bar in &bars { (rect(bar, &scale, rows.get(&bar.row).copied().unwrap_or(0))) }
                 }
@@ -126,7 +126,7 @@ fn rect(bar: &Span, scale: &Scale, row: u64) -> Markup {
     html! {
         g {
             title { @if let Some(id) = &bar.bundle { (id) " " } (bar.kind.as_str()) " " (bar.name) ": " (bar.end.as_str()) ", " (took) }
-            rect.bar.(bar.kind.as_str()).(bar.end.as_str()) x=(x) y=(y) width=(width) height=(BAR) rx="2";
+            rect.bar.(bar.kind.as_str()).(bar.end.as_str()) x=(x) y=(y) width=(width) height=(BAR) rx="2" {}
             @if label.chars().count() <= room { text.label x=(x + 4) y=(y + 12) { (label) } }
         }
     }
@@ -138,7 +138,7 @@ fn axis(scale: &Scale, height: u64) -> Markup {
     html! {
         @for at in ticks {
             @let x = NAMES + at * WIDTH / scale.millis;
-            line.tick x1=(x) x2=(x) y1="14" y2=(height);
+            line.tick x1=(x) x2=(x) y1="14" y2=(height) {}
             text.time x=(x + 2) y="11" { (duration(at)) }
         }
     }

@@ -56,7 +56,7 @@ fn svg(plan: &PlanView, report: &Report) -> Markup {
                     text.wave x=(MARGIN + wave * (WIDTH + GAP_X)) y=(MARGIN + 12) { "wave " (wave + 1) }
                 }
                 @for (from, to) in &plan.edges {
-                    @if let (Some(from), Some(to)) = (places.get(from), places.get(to)) { path.edge d=(curve(*from, *to)); }
+                    @if let (Some(from), Some(to)) = (places.get(from), places.get(to)) { path.edge d=(curve(*from, *to)) {} }
                 }
                 @for (id, place) in &places { (node(id, *place, report)) }
             }
@@ -92,7 +92,7 @@ fn node(id: &BundleId, (x, y): (usize, usize), report: &Report) -> Markup {
     html! {
         a href={ "#b-" (id) } {
             title { (id) " " (title) ": " (group.words()) }
-            rect.box.(group.class()) x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="5";
+            rect.box.(group.class()) x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="5" {}
             text.name x=(x + 8) y=(y + 17) { (head) }
             text.small x=(x + 8) y=(y + 32) { (pdca_state::text::one_line(title, 25)) }
         }
