@@ -237,7 +237,7 @@ name = {name}
 
 # The leaves: outside commands that fill one artifact each. Without one a stub stands in, so
 # everything here works with no model; PDCA_LEAVES_MODE=stub forces that.
-# Roles: {roles}, and any number of [[leaves.advisory]].
+# Roles: {roles}, and any number of [[leaves.advisory]] and [[leaves.plan_advisory]].
 {leaves}
 # All a leaf may say, and its defaults.
 #[leaves]
@@ -281,4 +281,9 @@ name = {name}
 #id = "security"
 #role = "find the input that breaks it"     # what it looks for, for its prompt
 #when = { field = "Difficulty", substring = ["high", "hard"] }   # only for such briefs
+#mode = "stub"
+
+# Who judges a brief once it is complete, before anything is built from it; otherwise like an adviser.
+#[[leaves.plan_advisory]]
+#id = "scope"
 #mode = "stub"

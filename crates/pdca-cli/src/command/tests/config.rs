@@ -203,7 +203,7 @@ fn an_older_instance_loads_with_warnings_under_compat() {
     insta::assert_snapshot!(run, @"
     no bundles in results
     --- stderr
-    warning: pdca.toml: keys of an older instance: 6 read as other keys, 5 not used; `pdca config migrate --dry-run` lists them [config_ignored]
+    warning: pdca.toml: keys of an older instance: 7 read as other keys, 4 not used; `pdca config migrate --dry-run` lists them [config_ignored]
     ");
 }
 
