@@ -164,7 +164,7 @@ fn lanes(snapshot: &WorkspaceSnapshot, records: &Records, now: Timestamp) -> Vec
             title: title(entry),
             lane: at.lane,
             holder: one_line(&at.holder, 60),
-            doing: doing.map_or_else(|| "starts".to_owned(), |doing| one_line(&doing.what, 60)),
+            doing: doing.map_or_else(|| "starts".to_owned(), |doing| one_line(&doing.text(), 60)),
             elapsed: doing.map(|doing| passed(doing.since)),
             usual: records.usual(&entry.id),
             silent: sign.map(|(at, _)| passed(*at)),

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use pdca_front::context::{Context, Globals};
 use pdca_front::report::Format;
+use pdca_front::session::fleet::HostChoice;
 use pdca_front::style::ColorWhen;
 
 /// The flags that every command takes.
@@ -128,5 +129,26 @@ impl EventsArg {
     /// Returns the file, relative to the working directory.
     pub(crate) fn path(&self, cx: &Context<'_>) -> Option<Utf8PathBuf> {
         self.events.as_ref().map(|path| cx.env.cwd.join(path))
+    }
+}
+
+/// The hosts of a run or an integration.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct HostArgs {
+    /// Use these hosts beside the local lanes [default: all of [[hosts]] that are fit]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with = "local")]
+    hosts: Vec<String>,
+    /// Use no host
+    #[arg(long)]
+    local: bool,
+}
+
+impl HostArgs {
+    pub(crate) fn choice(&self) -> HostChoice<'_> {
+        match (self.local, self.hosts.as_slice()) {
+            (true, _) => HostChoice::Local,
+            (false, []) => HostChoice::All,
+            (false, named) => HostChoice::Named(named),
+        }
     }
 }

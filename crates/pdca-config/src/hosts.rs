@@ -300,6 +300,7 @@ pub fn host_requirements(
         slot_memory: site.limits.lane_memory,
         sandbox: walls.next().is_some(),
         slurm: host.engine == HostEngine::Slurm,
+        gates: None,
     }
 }
 

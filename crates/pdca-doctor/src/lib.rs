@@ -154,7 +154,9 @@ fn hosts(
             )
         }));
     }
-    for (entry, _, answer) in session::fleet::check_hosts(cx, site, entries)? {
+    for (entry, _, answer) in
+        session::fleet::check_hosts(cx, site, entries, session::fleet::HostWork::Bands)?
+    {
         let what = format!("host {}", entry.name);
         match answer {
             Ok(offer) => {

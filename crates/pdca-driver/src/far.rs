@@ -8,6 +8,7 @@
 //! Killed anywhere, the next driver finds the claim in its journal and the job under its name on the host.
 
 mod apply;
+mod combination;
 mod executor;
 mod fleet;
 mod follow;
@@ -15,6 +16,7 @@ mod runner;
 mod stage;
 
 use camino::Utf8PathBuf;
+use pdca_exec::JobOutcome;
 use pdca_journal::{BeatEnding, Cause};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +27,7 @@ use crate::failures::blamed;
 use crate::run_bundle::BeatError;
 use crate::schedule::Schedule;
 
+pub(crate) use combination::{HostGate, joint_environment};
 pub use executor::HostExecutor;
 pub(crate) use fleet::Place;
 pub use fleet::{Fleet, FleetHost};
@@ -74,8 +77,17 @@ pub(crate) enum FarOutcome {
         steps: u32,
         calls: u64,
     },
+    /// The rows over a combination. Logs are named relative to the workspace of the job.
+    Gated {
+        outcome: JobOutcome,
+    },
     /// The runner was told to end.
     Interrupted,
+}
+
+fn unusable(what: &str) -> BeatError {
+    let said = format!("the result of a host cannot be used: {what}");
+    BeatError::Far(Box::new(FarFailure { said, class: FarClass::Host, beat: None, log: None }))
 }
 
 /// The failure of a job on a host.

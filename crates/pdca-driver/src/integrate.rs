@@ -126,9 +126,15 @@ impl Driver<'_> {
                 driver.tell(&all, EventKind::warning(code, text))
             }
         };
+        let mut gates = self.config.gates().of_combinations();
+        if let Some(fleet) = self.fleet {
+            // A verdict counts for the environments that it may come from.
+            let here = &gates.id.environment_digest;
+            gates.id.environment_digest = crate::far::joint_environment(here, &fleet.hosts);
+        }
         let cx = QueueContext {
             workspace: &workspace,
-            gates: &self.config.gates().of_combinations(),
+            gates: &gates,
             gate: &QueueGate { driver, all: &all, several: request.lanes.get() > 1 },
             effects: self.effects,
             notify: &notify,

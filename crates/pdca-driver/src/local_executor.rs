@@ -54,7 +54,7 @@ impl Executor for LocalExecutor<'_> {
     }
 }
 
-fn unknown_target(name: &str) -> JobError {
+pub(crate) fn unknown_target(name: &str) -> JobError {
     JobError::Failed(format!("no target `{name}` is configured here").into())
 }
 

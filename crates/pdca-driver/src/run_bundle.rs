@@ -300,11 +300,7 @@ impl Driver<'_> {
 
     /// Returns the name of an attempt in this run.
     pub(crate) fn job_name(&self, unit: &str, generation: u32) -> Result<JobName, BeatError> {
-        // Outside a recorded run the name has a hyphen, which separates the parts of a job's name.
-        let run = self.config.run.replace('-', ".");
-        let generation = Generation::new(generation).unwrap_or(Generation::FIRST);
-        let name = JobName::new(&run, unit, generation);
-        name.map_err(|error| BeatError::Executor(JobError::Failed(Box::new(error))))
+        job_name(&self.config.run, unit, generation)
     }
 
     /// Publishes an artifact as one effect, provided that the run still owns the workspace.
@@ -353,6 +349,14 @@ impl Driver<'_> {
 pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
     let said = format!("the executor answered {name} with the outcome of another kind of work");
     BeatError::Executor(JobError::Failed(said.into()))
+}
+
+/// Returns the name of an attempt at a unit of a run.
+pub(crate) fn job_name(run: &str, unit: &str, generation: u32) -> Result<JobName, BeatError> {
+    // Outside a recorded run the name has a hyphen, which separates the parts of a job's name.
+    let generation = Generation::new(generation).unwrap_or(Generation::FIRST);
+    let name = JobName::new(&run.replace('-', "."), unit, generation);
+    name.map_err(|error| BeatError::Executor(JobError::Failed(Box::new(error))))
 }
 
 /// Carries out one step of a bundle.

@@ -6,14 +6,16 @@ pub(crate) mod stats;
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_driver::far::Fleet;
 use pdca_driver::integrate::{
     ChangeState, Hand, Held, HeldReason, IntegrateError, Integrated, IntegrationRequest, Land,
     NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch, TargetBranches, Unplaceable,
 };
-use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
+use pdca_driver::{Driver, LaneCount, WorkspaceConfig, integrations};
 use pdca_events::WarningCode;
 use pdca_integrate::{end_integration, finish_certificates};
 use pdca_process::InstalledGit;
@@ -28,6 +30,7 @@ use crate::process_env;
 use crate::report::Response;
 use crate::resolve::{self, Resolving};
 use crate::session;
+use crate::session::fleet::{HostChoice, HostWork, is_far_only};
 
 use explain::{ending, unsealable};
 use order::{Unlanded, arranged};
@@ -43,6 +46,8 @@ pub struct IntegrateRequest<'a> {
     /// The landing mode, if not that of `[integrate]`.
     pub land: Option<Land>,
     pub lanes: Option<LaneCount>,
+    /// The hosts that gate combinations beside this machine.
+    pub hosts: HostChoice<'a>,
     /// Seals changes that were accepted without a seal, if they are still what was checked.
     pub seal: bool,
     /// Uses no cached verdict, neither of an integration nor of Check.
@@ -177,6 +182,28 @@ impl Asked<'_> {
         Ok(())
     }
 
+    /// Returns the number of combinations that are gated at once, and the hosts that do it beside the local lanes. A dry
+    /// run asks no host.
+    fn places(&self, err: &mut dyn Write) -> Result<(NonZeroU32, Option<Fleet>), Failure> {
+        let Asked { args, cx, site, settings, .. } = self;
+        let configured = ("integrate.lanes", settings.lanes);
+        let asked = args.lanes.unwrap_or(settings.lanes);
+        let (lanes, local) = if is_far_only(cx, asked, args.hosts)? {
+            (NonZeroU32::MIN, 0)
+        } else {
+            let lanes = session::lanes(cx, site, args.lanes, configured, err)?;
+            let lanes = session::told_fit(cx, &pdca_driver::fit_lanes(site, lanes), err)?;
+            (lanes, lanes.get())
+        };
+        if cx.globals.dry_run {
+            return Ok((lanes, None));
+        }
+        let work = HostWork::Combinations;
+        let fleet = session::fleet::fleet(cx, site, args.hosts, local, work, err)?;
+        let slots = fleet.as_ref().and_then(|fleet| NonZeroU32::new(fleet.slots()));
+        Ok((slots.unwrap_or(lanes), fleet))
+    }
+
     /// Integrates branch by branch. A failure of one does not keep the others from landing.
     fn integrate(
         &self,
@@ -189,9 +216,7 @@ impl Asked<'_> {
         if !fronts.iter().any(|front| has_work(front, only)) {
             return Ok(());
         }
-        let configured = ("integrate.lanes", settings.lanes);
-        let lanes = session::lanes(cx, site, args.lanes, configured, err)?;
-        let lanes = session::told_fit(cx, &pdca_driver::fit_lanes(site, lanes), err)?;
+        let (lanes, fleet) = self.places(err)?;
         for front in fronts.iter().filter(|front| has_work(front, only)) {
             let elsewhere = unlanded.elsewhere(front);
             let order = IntegrationRequest {
@@ -220,7 +245,7 @@ impl Asked<'_> {
                 continue;
             }
             let done = session::work(cx, site, args.events, err, |driver| {
-                driver.integrate(front, &order)
+                Driver { fleet: fleet.as_ref(), ..*driver }.integrate(front, &order)
             })?;
             let done = match done {
                 Ok(done) => done,

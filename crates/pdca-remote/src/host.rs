@@ -156,7 +156,8 @@ impl Host {
         repositories: Vec<String>,
     ) -> Result<Offer, Vec<HostRefusal>> {
         let (programs, slurm) = (required.programs.clone(), required.slurm);
-        match self.offer(OfferRequest { programs, repositories, slurm }) {
+        let gates = required.gates.clone();
+        match self.offer(OfferRequest { programs, repositories, slurm, gates }) {
             Ok(offer) => {
                 let refusals = offer.refusals(required);
                 if refusals.is_empty() { Ok(offer) } else { Err(refusals) }

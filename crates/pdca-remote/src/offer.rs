@@ -1,13 +1,14 @@
 //! The facts of a host, and the reasons not to use it.
 
 use camino::Utf8Path;
+use pdca_gates::Checks;
 use pdca_process::{GitVersion, InstalledGit, OLDEST_GIT, SandboxKind};
 use serde::{Deserialize, Serialize};
 
 use crate::host_root::HostRoot;
 use crate::objects;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OfferRequest {
     /// Programs to look for on the host's `PATH`.
     pub programs: Vec<String>,
@@ -15,6 +16,9 @@ pub struct OfferRequest {
     pub repositories: Vec<String>,
     /// True if the programs of Slurm are asked for.
     pub slurm: bool,
+    /// The gates whose environment is asked for.
+    #[serde(default)]
+    pub gates: Option<Checks>,
 }
 
 /// The facts of a host.
@@ -48,10 +52,13 @@ pub struct Offer {
     pub unwritable: Option<String>,
     /// The jobs that are there, of any driver.
     pub jobs: Vec<String>,
+    /// The fingerprint of the gates that were asked about: platform, search path, and the content of their programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<String>,
 }
 
 /// What a driver requires of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Requirements {
     /// The SHA-256 of the driver's own program.
     pub program: String,
@@ -64,6 +71,8 @@ pub struct Requirements {
     /// True if leaves or gates have to be confined.
     pub sandbox: bool,
     pub slurm: bool,
+    /// The gates whose environment has to be known; none for bands.
+    pub gates: Option<Checks>,
 }
 
 /// A reason not to use a host.
@@ -210,7 +219,17 @@ pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: Surroundings
             .iter()
             .map(|job| job.name().to_string())
             .collect(),
+        gates: request.gates.as_ref().map(|gates| environment(gates, root, about)),
     }
+}
+
+/// Returns the environment of gates on this machine. Scripts of the workspace are left out: they are sent.
+fn environment(gates: &Checks, root: &HostRoot, about: Surroundings<'_>) -> String {
+    gates.fingerprint(&pdca_gates::Surroundings {
+        workspace: root.path().to_owned(),
+        search_path: about.search_path.map(ToOwned::to_owned),
+        ..pdca_gates::Surroundings::default()
+    })
 }
 
 /// Returns the number of jobs that processes of this machine run.
@@ -319,6 +338,7 @@ mod tests {
             slot_memory: 1 << 28,
             sandbox: true,
             slurm: true,
+            gates: None,
         };
         (offer, required)
     }

@@ -86,8 +86,11 @@ fn group(source: Source<'_>, entry: &Entry) -> (Group, String) {
         return (Group::Failed, format!("{} failed: {}", failure.beat, failure.why));
     }
     if snapshot.work.on(id).is_some() {
-        let doing = snapshot.work.doing(id).map_or("in a lane", |doing| doing.what.as_str());
-        return (Group::AtWork, doing.to_owned());
+        let doing = snapshot.work.doing(id);
+        return (
+            Group::AtWork,
+            doing.map_or_else(|| "in a lane".to_owned(), pdca_snapshot::Doing::text),
+        );
     }
     match state {
         State::AwaitingSignoff => (Group::NeedsYou, "waits for your sign-off".to_owned()),

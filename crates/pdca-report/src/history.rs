@@ -171,6 +171,7 @@ impl Recorder {
                 self.abandon(&owner);
                 self.begin(event, SpanKind::Bundle, name(&event.scope));
             }
+            EventKind::OnHost { host, .. } => self.on_host(&owner, name(&event.scope), host),
             EventKind::Began { step, .. } => self.begin(event, SpanKind::Step, step.word()),
             EventKind::Finished { step, .. } => {
                 self.end(&owner, SpanKind::Step, step.word(), event.at, SpanEnd::Done);
@@ -198,7 +199,6 @@ impl Recorder {
             | EventKind::Recovered { .. }
             | EventKind::Held { .. }
             | EventKind::Freed { .. }
-            | EventKind::OnHost { .. }
             | EventKind::FlowBegan { .. }
             | EventKind::FlowEnded { .. }
             | EventKind::Reopened
@@ -246,6 +246,14 @@ impl Recorder {
         let name = Text::line(name, LONGEST);
         let span = Span { row, kind, bundle, name, from, to: from, end };
         self.open.entry(Owner::of(&event.scope)).or_default().push(span);
+    }
+
+    /// Adds the host to the name of the bundle that is open.
+    fn on_host(&mut self, owner: &Owner, name: &str, host: &str) {
+        let open = self.open.get_mut(owner).into_iter().flatten();
+        for span in open.filter(|span| span.kind == SpanKind::Bundle) {
+            span.name = Text::line(&format!("{name} on {host}"), LONGEST);
+        }
     }
 
     fn end(&mut self, owner: &Owner, kind: SpanKind, name: &str, at: Timestamp, end: SpanEnd) {

@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::{WorkspaceConfig, run_statuses};
-use pdca_events::{Activity, EventKind, IntegrationStep, Line, Reader, Scope};
+use pdca_events::{Activity, EventKind, IntegrationStep, Line, Reader, Scope, Step};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
 
@@ -15,8 +15,22 @@ use pdca_state::BundleId;
 pub struct Doing {
     /// The step, leaf or gate, in the words of the live line.
     pub what: String,
+    /// The host that it is done on; `None` for this machine.
+    pub host: Option<String>,
     /// The time it began.
     pub since: Timestamp,
+}
+
+impl Doing {
+    /// Returns the activity, and the host that it is on.
+    pub fn text(&self) -> String {
+        match &self.host {
+            // Nothing but its being there is known yet.
+            Some(host) if self.what == format!("on {host}") => self.what.clone(),
+            Some(host) => format!("{} on {host}", self.what),
+            None => self.what.clone(),
+        }
+    }
 }
 
 /// Reads the current activity of each bundle. A log that cannot be read is left out: the locks say which bundles
@@ -42,7 +56,7 @@ pub(super) fn of_integration(dir: &Utf8Path) -> Option<Doing> {
             IntegrationStep::Gating { bundles, .. } => {
                 // The tree in brackets says nothing to a person who asks what is being done.
                 let what = text.split(" (tree ").next().unwrap_or(text).to_owned();
-                open.push((bundles.clone(), Doing { what, since: event.at }));
+                open.push((bundles.clone(), Doing { what, host: None, since: event.at }));
             }
             IntegrationStep::Green { bundles, .. }
             | IntegrationStep::Red { bundles, .. }
@@ -61,14 +75,21 @@ pub(super) fn of_integration(dir: &Utf8Path) -> Option<Doing> {
 
 fn read(dir: &Utf8Path) -> io::Result<BTreeMap<BundleId, Doing>> {
     let mut doing = BTreeMap::new();
+    let mut hosts: BTreeMap<BundleId, String> = BTreeMap::new();
     let Some(mut reader) = Reader::open(dir)? else { return Ok(doing) };
     reader.skip_to_tail()?;
     for line in reader.read()? {
         let Line::Event(event, _) = line else { continue };
         let Scope::Bundle(id) = &event.scope else { continue };
+        if let EventKind::OnHost { host, .. } = &event.kind {
+            hosts.insert(id.clone(), host.clone());
+        } else if is_here(&event.kind) {
+            hosts.remove(id);
+        }
         match Activity::of(&event.kind) {
             Activity::Begins(what) => {
-                doing.insert(id.clone(), Doing { what, since: event.at });
+                let host = hosts.get(id).cloned();
+                doing.insert(id.clone(), Doing { what, host, since: event.at });
             }
             Activity::Ends => {
                 doing.remove(id);
@@ -77,6 +98,14 @@ fn read(dir: &Utf8Path) -> io::Result<BTreeMap<BundleId, Doing>> {
         }
     }
     Ok(doing)
+}
+
+/// Returns whether what follows is done on this machine until a host is named again: a bundle that is dispatched anew,
+/// and the steps that no host carries out.
+fn is_here(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Dispatched { .. })
+        || matches!(kind, EventKind::Began { step, .. }
+            if !matches!(step, Step::Build | Step::Gate | Step::Review))
 }
 
 #[cfg(test)]
@@ -100,12 +129,24 @@ mod tests {
         emit("1", EventKind::LeafBegan { role: "builder".into(), attempt: 2 });
         emit("1", EventKind::integration("only said"));
         emit("2", EventKind::GateBegan { rule_id: "T3".into(), k: 1, n: 3 });
+        let on_host = |id: &str| {
+            let (host, job) = ("far".to_owned(), format!("pdca-r-{id}-g1"));
+            emit(id, EventKind::OnHost { host, job, resumed: false });
+        };
+        emit("4", EventKind::Dispatched { chain: 1, resumed: false });
+        on_host("4");
+        emit("5", EventKind::Dispatched { chain: 1, resumed: false });
+        on_host("5");
+        emit("5", EventKind::GateBegan { rule_id: "T3".into(), k: 1, n: 3 });
         emit("3", EventKind::Dispatched { chain: 1, resumed: false });
         emit("3", EventKind::Halted { halt: Halt::AwaitingSignoff });
         let found = read(dir).unwrap();
         let shown: Vec<String> =
-            found.iter().map(|(id, doing)| format!("{id}: {}", doing.what)).collect();
-        assert_eq!(shown, ["1: builder, attempt 2", "2: gate 1/3 T3"]);
+            found.iter().map(|(id, doing)| format!("{id}: {}", doing.text())).collect();
+        assert_eq!(
+            shown,
+            ["1: builder, attempt 2", "2: gate 1/3 T3", "4: on far", "5: gate 1/3 T3 on far"]
+        );
         assert_eq!(found[&"1".parse().unwrap()].since, Timestamp::UNIX_EPOCH);
     }
 

@@ -45,13 +45,17 @@ pub struct RunRow {
 pub struct DoingRow {
     /// The step, leaf or gate.
     pub what: String,
+    /// The host that it is done on; absent for this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// In UTC.
     pub since: String,
 }
 
 impl DoingRow {
     pub fn of(doing: &Doing) -> Self {
-        Self { what: doing.what.clone(), since: doing.since.to_string() }
+        let (what, host) = (doing.what.clone(), doing.host.clone());
+        Self { what, host, since: doing.since.to_string() }
     }
 
     /// Returns the number of seconds that it takes so far.

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a scene that cannot be set up fails its test")]
 
 mod bands;
+mod combination;
 mod faults;
 mod harness;
 mod link;

@@ -212,3 +212,28 @@ fn h11_a_real_link_that_is_cut_loses_the_host_and_what_lives_on_there_counts_for
     hosts.scene.pdca(&["hosts", "gc"]).expect(0);
     assert_eq!(hosts.jobs(first), Vec::<String>::new());
 }
+
+#[test]
+fn h32_what_the_user_forwards_over_ssh_is_not_there_for_a_far_leaf() {
+    let looks = r#"
+env | cut -d= -f1 | grep -E '^(SSH_|GH_TOKEN)' > "file-$1.txt" || true
+if grep -q ':464F ' /proc/net/tcp; then echo forwarded >> "file-$1.txt"; fi
+echo done >> "file-$1.txt"
+"#;
+    let Some(network) = Network::new(&["a"], looks, "") else { return };
+    let hosts = &network.hosts;
+    let around = hosts.around();
+    let file = around.join("ssh-config");
+    let config = fs_err::read_to_string(&file).unwrap();
+    let forwards = "  ForwardAgent yes\n  RemoteForward 17999 127.0.0.1:9\n";
+    fs_err::write(&file, format!("{config}{forwards}")).unwrap();
+    // Whoever logs in by hand has the port.
+    let by_hand = "grep -q ':464F ' /proc/net/tcp";
+    assert!(ran("ssh", &["-F", file.as_str(), "a", by_hand]));
+    hosts.briefs(&["7"]);
+    let env = [("GH_TOKEN", "secret-of-the-driver")];
+    hosts.scene.pdca_with(&env, &["batch", "--lanes", "0"]).expect(0);
+    let patch = hosts.scene.workspace.read("results/issue_7/patch.diff");
+    let added = |line: &&str| line.starts_with('+') && !line.starts_with("+++");
+    assert_eq!(patch.lines().filter(added).collect::<Vec<_>>(), ["+done"], "{patch}");
+}

@@ -225,4 +225,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("h26", "a node of Slurm dies in Do, the controller is down meanwhile: requeued, and no attempt is charged"),
     row("h27", "a driver of Slurm's jobs is interrupted: no job is left in the queue, no process on a node"),
     row("h28", "Slurm ends a job for a limit: a cap, and no red gate"),
+    row("h29", "a host is lost while it gates a combination: the tree is gated here, and lands as it would have"),
+    row("h30", "the driver is killed while a host gates a combination: the next one finds the job by name"),
+    row("h31", "a result that changes a brief, a summary or a seal: refused"),
+    row("h32", "the user's ssh forwards agent and ports: nothing of it is there for a far leaf"),
 ];

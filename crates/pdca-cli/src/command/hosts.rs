@@ -138,7 +138,9 @@ impl Named {
 fn check(named: &Named, cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
     let mut hosts = Vec::new();
-    for (entry, _, answer) in fleet::check_hosts(cx, &site, named.entries(cx)?)? {
+    for (entry, _, answer) in
+        fleet::check_hosts(cx, &site, named.entries(cx)?, fleet::HostWork::Bands)?
+    {
         hosts.push(HostRow::of(entry).answered(answer));
     }
     let is_fit = hosts.iter().all(|host| host.fit == Some(true));
@@ -185,7 +187,7 @@ fn add(args: &AddArgs, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response
     })?;
     let site = session::driver_config(cx)?;
     let mut rows = Vec::new();
-    for (entry, _, answer) in fleet::check_hosts(cx, &site, vec![&entry])? {
+    for (entry, _, answer) in fleet::check_hosts(cx, &site, vec![&entry], fleet::HostWork::Bands)? {
         rows.push(HostRow::of(entry).answered(answer));
     }
     if known.is_none()
@@ -215,7 +217,9 @@ fn gc(args: &GcArgs, cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
     let mut hosts = Vec::new();
     let mut is_done = true;
-    for (entry, host, answer) in fleet::check_hosts(cx, &site, args.named.entries(cx)?)? {
+    for (entry, host, answer) in
+        fleet::check_hosts(cx, &site, args.named.entries(cx)?, fleet::HostWork::Bands)?
+    {
         let offer = host.offer(pdca_remote::OfferRequest::default());
         let mut row = HostRow::of(entry).answered(answer);
         if let Ok(offer) = offer {

@@ -58,12 +58,15 @@ pub(crate) struct Args {
     fresh: bool,
 
     /// Show statistics about past integrations, and do nothing else
-    #[arg(long, conflicts_with_all = ["ids", "land", "lanes", "seal", "fresh", "no_resolve"])]
+    #[arg(long, conflicts_with_all = ["ids", "land", "lanes", "hosts", "local", "seal", "fresh", "no_resolve"])]
     stats: bool,
 
     /// Leave conflicts to `pdca resolve`, even if a resolver is configured
     #[arg(long)]
     no_resolve: bool,
+
+    #[command(flatten)]
+    hosts: crate::globals::HostArgs,
 
     #[command(flatten)]
     events: crate::globals::EventsArg,
@@ -107,6 +110,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         target: args.target.as_deref(),
         land: args.land.map(Land::from),
         lanes: args.lanes,
+        hosts: args.hosts.choice(),
         seal: args.seal,
         fresh: args.fresh,
         no_resolve: args.no_resolve,

@@ -17,10 +17,10 @@ use crate::exit::Exit;
 use crate::explain::rejection::{explained, rejected};
 use crate::explain::run as explain;
 use crate::failure::Failure;
-use crate::globals::EventsArg;
+use crate::globals::{EventsArg, HostArgs};
 use crate::report::{Report, Response};
 use crate::session;
-use crate::session::fleet::HostChoice;
+use crate::session::fleet::{Places, places, planned_slots};
 use crate::style::printable;
 use crate::words;
 use pdca_planning::Kept;
@@ -58,31 +58,13 @@ pub(crate) struct DriveArgs {
     /// Run this many bundles at once, or `auto` for what the machine allows [default: `lanes` in [driver], 1]
     #[arg(long, short = 'l', value_name = "N|auto", allow_negative_numbers = true)]
     lanes: Option<LaneCount>,
-    /// Use these hosts beside the local lanes [default: all of [[hosts]] that are fit]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with = "local")]
-    hosts: Vec<String>,
-    /// Use no host
-    #[arg(long)]
-    local: bool,
+    #[command(flatten)]
+    hosts: HostArgs,
     #[command(flatten)]
     events: EventsArg,
 }
 
 impl DriveArgs {
-    /// Returns whether nothing is to run on this machine, because hosts do.
-    fn is_far_only(&self, cx: &Context<'_>) -> Result<bool, Failure> {
-        let asked = self.lanes.unwrap_or(cx.workspace()?.config.driver.lanes);
-        Ok(asked == LaneCount::Number(0) && !self.choice().entries(cx)?.is_empty())
-    }
-
-    fn choice(&self) -> HostChoice<'_> {
-        match (self.local, self.hosts.as_slice()) {
-            (true, _) => HostChoice::Local,
-            (false, []) => HostChoice::All,
-            (false, named) => HostChoice::Named(named),
-        }
-    }
-
     /// Returns the file that events are appended to.
     pub(super) fn events(&self, cx: &Context<'_>) -> Option<camino::Utf8PathBuf> {
         self.events.path(cx)
@@ -117,19 +99,12 @@ pub(super) fn drive_all(
     };
     let (batch, plan, _) = load()?;
     tell_oddities(&batch, &plan, cx, err)?;
-    let is_far_only = args.is_far_only(cx)?;
-    let lanes = if is_far_only {
-        NonZeroU32::MIN
-    } else {
-        session::driver_lanes(cx, site, args.lanes, err)?
-    };
-    let local = if is_far_only { 0 } else { lanes.get() };
+    let choice = args.hosts.choice();
     if cx.globals.dry_run {
-        let far: u32 = args.choice().entries(cx)?.iter().map(|host| host.slots).sum();
-        let slots = NonZeroU32::new(local.saturating_add(far)).unwrap_or(lanes);
+        let slots = planned_slots(cx, site, args.lanes, choice, err)?;
         return Ok(Response::done(DryRun::of(&batch, &plan, slots, cx)));
     }
-    let fleet = session::fleet::fleet(cx, site, args.choice(), local, err)?;
+    let Places { lanes, fleet } = places(cx, site, args.lanes, choice, err)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
     // Loaded again under the lock: the driver before this one may have changed what there is to do.
@@ -173,8 +148,9 @@ pub(super) fn drive_unasked(
     };
     let (batch, plan, groups) = planned(batch, site, cx)?;
     tell_oddities(&batch, &plan, cx, err)?;
-    let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
-    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet: None };
+    let Places { lanes, fleet } = places(cx, site, args.lanes, args.hosts.choice(), err)?;
+    let fleet = fleet.as_ref();
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
     session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
 }
 

@@ -14,7 +14,7 @@ use pdca_remote::{Fetched, FileEntry};
 use pdca_state::{Artifact, Bundle, sha256_hex};
 
 use super::stage::Leg;
-use super::{FarClass, FarFailure, FarOutcome};
+use super::{FarClass, FarFailure, FarOutcome, unusable};
 use crate::attempt::Attempt;
 use crate::check::verdict;
 use crate::checkout::CheckoutError;
@@ -23,6 +23,9 @@ use crate::run_bundle::{BeatError, Driver};
 
 /// The artifacts that move the state, in the order in which beats publish them.
 const MOVING: [Artifact; 3] = [Artifact::Patch, Artifact::GatesJson, Artifact::Review];
+
+/// The files of a bundle that no step of a host writes.
+const CLOSED: [&str; 3] = ["brief.md", "SUMMARY.md", "seal.json"];
 
 /// Publishes a result, and returns the number of steps that it stands for.
 pub(super) fn apply(
@@ -40,9 +43,12 @@ pub(super) fn apply(
         FarOutcome::Band { steps, calls } | FarOutcome::Failed { steps, calls, .. } => {
             (*steps, *calls)
         }
+        FarOutcome::Gated { .. } => return Err(unusable("it is of a combination")),
         FarOutcome::Interrupted => return Err(BeatError::Interrupted),
     };
     let result = FarFiles { bundle, leg, files: by_path(published.files)?, contents };
+    let root = Utf8Path::new("results").join(bundle.id().dir_name());
+    require_own(&root, &leg.assignment.files, &result.files)?;
     keep_commits(cx, &result, published.head.as_deref(), pack)?;
     for _ in 0..calls {
         cx.run.map_or(Ok(()), |run| run.leaf_called(bundle.id(), "far"))?;
@@ -54,7 +60,7 @@ pub(super) fn apply(
     }
     match outcome {
         FarOutcome::Failed { failure, .. } => Err(failed(cx, bundle, failure)),
-        FarOutcome::Band { .. } | FarOutcome::Interrupted => Ok(steps),
+        FarOutcome::Band { .. } | FarOutcome::Gated { .. } | FarOutcome::Interrupted => Ok(steps),
     }
 }
 
@@ -74,11 +80,6 @@ fn require_current(
         }
         Some(_) | None => Ok(()),
     }
-}
-
-fn unusable(what: &str) -> BeatError {
-    let said = format!("the result of a host cannot be used: {what}");
-    BeatError::Far(Box::new(FarFailure { said, class: FarClass::Host, beat: None, log: None }))
 }
 
 /// Gives a failure of the host the form that it would have had here.
@@ -105,6 +106,22 @@ fn by_path(files: Vec<FileEntry>) -> Result<BTreeMap<Utf8PathBuf, FileEntry>, Be
         found.insert(entry.path.clone(), entry);
     }
     Ok(found)
+}
+
+/// Refuses a result that changes what only this side writes: a brief, a summary with its sign-off, a seal.
+fn require_own(
+    root: &Utf8Path,
+    sent: &[FileEntry],
+    came: &BTreeMap<Utf8PathBuf, FileEntry>,
+) -> Result<(), BeatError> {
+    for name in CLOSED {
+        let path = root.join(name);
+        let sent = sent.iter().find(|entry| entry.path == path).map(|entry| &entry.digest);
+        if sent != came.get(&path).map(|entry| &entry.digest) {
+            return Err(unusable(&format!("it changes {path}, which no host writes")));
+        }
+    }
+    Ok(())
 }
 
 /// The files of a result.
@@ -225,4 +242,34 @@ fn keep_commits(
     }
     let note = || attempts.store(id, &came);
     Ok(cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, digest: &str) -> FileEntry {
+        let path = Utf8Path::new("results/issue_7").join(name);
+        FileEntry { path, digest: digest.to_owned(), executable: false }
+    }
+
+    #[test]
+    fn h31_a_result_that_changes_a_brief_a_summary_or_a_seal_is_refused() {
+        let sent = [entry("brief.md", "b")];
+        let came = |files: &[FileEntry]| {
+            let files = by_path(files.to_vec()).unwrap();
+            require_own("results/issue_7".into(), &sent, &files)
+        };
+        let patch = entry("patch.diff", "p");
+        assert!(came(&[sent[0].clone(), patch.clone()]).is_ok());
+        for bad in [
+            vec![patch.clone()],
+            vec![entry("brief.md", "another"), patch.clone()],
+            vec![sent[0].clone(), entry("SUMMARY.md", "s")],
+            vec![sent[0].clone(), entry("seal.json", "s")],
+        ] {
+            assert!(matches!(came(&bad), Err(BeatError::Far(_))), "{bad:?}");
+        }
+        assert!(by_path(vec![entry("../issue_8/brief.md", "x")]).is_err());
+    }
 }

@@ -187,12 +187,12 @@ impl Fleet {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use pdca_remote::{Engine, HostSpec, LocalProcess};
 
     use super::*;
 
-    fn host(name: &str, slots: u32, have: &[&str]) -> FleetHost {
+    pub(in crate::far) fn host(name: &str, slots: u32, have: &[&str]) -> FleetHost {
         let spec = HostSpec {
             name: name.to_owned(),
             slots,
@@ -205,6 +205,12 @@ mod tests {
         let have = have.iter().map(|one| ((*one).to_owned(), vec!["c".to_owned()])).collect();
         FleetHost::new(Host::new(spec, Box::new(transport)), Offer { have, ..Offer::default() })
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::host;
+    use super::*;
 
     fn fleet() -> Fleet {
         Fleet::new(1, vec![host("a", 2, &[]), host("b", 3, &["app"])])

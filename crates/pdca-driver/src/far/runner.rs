@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::{Event, Step, Stream};
-use pdca_exec::Work;
+use pdca_exec::{Executor as _, JobContext, JobOutcome, Work};
 use pdca_process::Cancel;
 use pdca_remote::{RunningJob, files_below};
-use pdca_state::Bundle;
+use pdca_state::{Bundle, GateReport};
 
 use super::{CallGrant, FarFailure, FarOutcome, FarSettings};
 use crate::authorship::Dates;
 use crate::config::{LaneSettings, TargetSpec, WorkspaceConfig};
-use crate::integrate::GateBase;
+use crate::integrate::{FIRST_SLOT, GateBase};
 use crate::lane_env::LaneEnv;
-use crate::run_bundle::{BeatError, Driver, carry_here};
+use crate::local_executor::LocalExecutor;
+use crate::run_bundle::{BeatError, Driver, carry_here, unexpected_outcome};
 use crate::step::step;
 
 /// What a host provides, read by its command.
@@ -123,9 +124,34 @@ fn carry_out(cx: &Driver<'_>, job: &RunningJob, grant: &CallGrant) -> FarOutcome
                 }
             }
         }
-        // No driver sends one: they are gated where the integration is.
-        Work::Combination { .. } => FarOutcome::Interrupted,
+        Work::Combination { .. } => match gate(cx, job) {
+            Ok(report) => FarOutcome::Gated { outcome: JobOutcome::Gated { report } },
+            Err(BeatError::Interrupted) => FarOutcome::Interrupted,
+            Err(error) => {
+                let failure = FarFailure::of(&error, &job.dir().workspace());
+                FarOutcome::Failed { failure, steps: 0, calls: 0 }
+            }
+        },
     }
+}
+
+/// Gates a combination, in a checkout that no band uses.
+fn gate(cx: &Driver<'_>, job: &RunningJob) -> Result<GateReport, BeatError> {
+    let workspace = job.dir().workspace();
+    let slot = FIRST_SLOT + job.assignment().slot;
+    let dir = cx.config.jobs().root().join("combination");
+    let place = JobContext { cancel: cx.cancel, slot: Some(slot), dir: Some(&dir) };
+    let outcome = LocalExecutor::new(*cx).execute(&job.assignment().job, &place)?.outcome;
+    let JobOutcome::Gated { mut report } = outcome else {
+        return Err(unexpected_outcome(job.dir().name()));
+    };
+    for row in &mut report.rows {
+        let inside = |log: &String| {
+            Utf8Path::new(log).strip_prefix(&workspace).map(ToString::to_string).ok()
+        };
+        row.log = row.log.as_ref().and_then(inside);
+    }
+    Ok(report)
 }
 
 /// Carries out the steps that are a host's, from wherever the files stand, until one that is not.
@@ -168,10 +194,12 @@ fn result_of(
     job: &RunningJob,
     settings: &FarSettings,
 ) -> io::Result<(Vec<Utf8PathBuf>, Option<String>)> {
-    let Work::Band { bundle: id } = &job.assignment().job.work else {
-        return Ok((Vec::new(), None));
-    };
     let workspace = job.dir().workspace();
+    let Work::Band { bundle: id } = &job.assignment().job.work else {
+        let logs = Utf8Path::new(".pdca/evidence");
+        let below = files_below(&workspace.join(logs))?;
+        return Ok((below.into_iter().map(|path| logs.join(path)).collect(), None));
+    };
     let root = Utf8Path::new("results").join(id.dir_name());
     let mut paths: Vec<Utf8PathBuf> =
         files_below(&workspace.join(&root))?.into_iter().map(|path| root.join(path)).collect();

@@ -106,6 +106,16 @@ pub(super) fn band(
     leg(cx, to, job, sent, wanted, calls)
 }
 
+/// Describes the gating of a combination.
+pub(super) fn combination(
+    cx: &Driver<'_>,
+    to: (&FleetHost, u32),
+    job: Job,
+    wanted: &Wanted<'_>,
+) -> Result<Leg, BeatError> {
+    leg(cx, to, job, Vec::new(), Some(wanted), None)
+}
+
 /// A file here, and its path in the workspace of the job.
 struct Sent {
     from: Utf8PathBuf,

@@ -231,7 +231,8 @@ fn ask_about_base(
         // A directory per round, or the confirming round would find the verdicts of the first.
         let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
         let (commit, tree) = (candidate.commit(), candidate.tree());
-        let asked = GateJob { slot, commit, tree, asked: reds, jobs: rows };
+        let run = cx.config.run.clone();
+        let asked = GateJob { run, slot, commit, tree, asked: reds, jobs: rows };
         let ruling = gate_combination(cx, &told, front, &asked);
         let mut ruling = ruling.map_err(GateRunError::from)?;
         let quarantined = pardon(&mut ruling, &rules);

@@ -20,13 +20,14 @@ use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
+use crate::far::{FarClass, FleetHost, HostGate, Place};
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
-use crate::run_bundle::{BeatError, Driver, unexpected_outcome};
-use pdca_events::EventKind;
+use crate::run_bundle::{BeatError, Driver, job_name, unexpected_outcome};
+use pdca_events::{EventKind, Scope};
 
 use super::reproduce::reproduce;
-use super::{SCOPE, stand_in};
+use super::{FIRST_SLOT, SCOPE, stand_in};
 
 /// A commit to gate, and the checkout and directory for it.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +59,50 @@ impl CombinationGate for QueueGate<'_> {
     ) -> Result<GateRuling, GateRunError> {
         let lane_env = LaneEnv::new(job.slot);
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
+        if let Some(place) = self.host_of(job.slot) {
+            match self.gate_far(&driver, place, branch, job) {
+                Err(error) if is_of_host(&error) => {
+                    let text =
+                        format!("{}; the combination is gated here", pdca_state::chain(&error));
+                    driver.tell(self.all, EventKind::warning(WarningCode::HostLost, text));
+                }
+                ruling => return Ok(ruling?),
+            }
+        }
         Ok(gate_combination(&driver, self.all, branch, job)?)
     }
+}
+
+impl QueueGate<'_> {
+    /// Returns the host of a slot, unless it was lost. The slots are the local ones first, then those of each host.
+    fn host_of(&self, slot: u32) -> Option<(&FleetHost, u32)> {
+        match self.driver.fleet?.place(slot.checked_sub(FIRST_SLOT)?) {
+            Place::Far(host, at) => (!host.is_lost()).then_some((host, at)),
+            Place::Local => None,
+        }
+    }
+
+    fn gate_far(
+        &self,
+        driver: &Driver<'_>,
+        place: (&FleetHost, u32),
+        branch: &TargetBranch,
+        job: &GateJob,
+    ) -> Result<Ruling, BeatError> {
+        let scope = Scope::Integration {
+            target: branch.target.name.clone(),
+            branch: branch.branch.clone(),
+        };
+        let executor = HostGate::new(*driver, place, scope);
+        let driver = Driver { executor: Some(&executor), ..*driver };
+        gate_combination(&driver, self.all, branch, job)
+    }
+}
+
+/// Returns whether a host failed, and not the gates: the same tree can be gated elsewhere.
+fn is_of_host(error: &BeatError) -> bool {
+    matches!(error, BeatError::Executor(_))
+        || matches!(error, BeatError::Far(failure) if failure.class == FarClass::Host)
 }
 
 /// The gates of a workspace with what can decide their verdicts.
@@ -154,7 +197,7 @@ pub(super) fn gate_combination(
 ) -> Result<GateRuling, BeatError> {
     let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
     let job = Job {
-        name: cx.job_name(&format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
+        name: job_name(&asked.run, &format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
         work: Work::Combination {
             target: branch.target.name.clone(),
             branch: branch.branch.clone(),

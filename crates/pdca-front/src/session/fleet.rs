@@ -2,22 +2,80 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::num::NonZeroU32;
 
 use camino::Utf8PathBuf;
 use pdca_config::{HostEntry, host_requirements, repositories, require_sendable};
-use pdca_driver::WorkspaceConfig;
 use pdca_driver::far::{Fleet, FleetHost};
+use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_exec::JobName;
-use pdca_remote::{Host, HostRefusal, Offer, ReapRequest};
+use pdca_remote::{Host, HostRefusal, Offer, ReapRequest, Requirements};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
 
+/// What hosts are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostWork {
+    Bands,
+    /// Their gates decide about combinations, so the environment of those is asked for as well.
+    Combinations,
+}
+
+/// The lanes of this machine, and the hosts beside them.
+#[derive(Debug)]
+pub struct Places {
+    pub lanes: NonZeroU32,
+    pub fleet: Option<Fleet>,
+}
+
+/// Returns whether nothing is to run on this machine, because hosts do: `--lanes 0`.
+pub fn is_far_only(
+    cx: &Context<'_>,
+    asked: LaneCount,
+    choice: HostChoice<'_>,
+) -> Result<bool, Failure> {
+    Ok(asked == LaneCount::Number(0) && !choice.entries(cx)?.is_empty())
+}
+
+/// Returns the number of slots that a batch would have, without asking any host.
+pub fn planned_slots(
+    cx: &Context<'_>,
+    site: &WorkspaceConfig,
+    asked: Option<LaneCount>,
+    choice: HostChoice<'_>,
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
+    let far: u32 = choice.entries(cx)?.iter().map(|host| host.slots).sum();
+    if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
+        return Ok(NonZeroU32::new(far).unwrap_or(NonZeroU32::MIN));
+    }
+    Ok(super::driver_lanes(cx, site, asked, err)?.saturating_add(far))
+}
+
+/// Returns the places of a batch.
+pub fn places(
+    cx: &Context<'_>,
+    site: &WorkspaceConfig,
+    asked: Option<LaneCount>,
+    choice: HostChoice<'_>,
+    err: &mut dyn Write,
+) -> Result<Places, Failure> {
+    if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
+        let fleet = fleet(cx, site, choice, 0, HostWork::Bands, err)?;
+        return Ok(Places { lanes: NonZeroU32::MIN, fleet });
+    }
+    let lanes = super::driver_lanes(cx, site, asked, err)?;
+    let fleet = fleet(cx, site, choice, lanes.get(), HostWork::Bands, err)?;
+    Ok(Places { lanes, fleet })
+}
+
 /// The hosts that a person asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub enum HostChoice<'a> {
     /// All of `[[hosts]]` that are fit.
+    #[default]
     All,
     /// These, which have to be fit.
     Named(&'a [String]),
@@ -70,13 +128,16 @@ pub fn check_hosts<'c>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     entries: Vec<&'c HostEntry>,
+    work: HostWork,
 ) -> Result<Vec<Checked<'c>>, Failure> {
     let own = pdca_remote::own_digest()?;
     let repositories = repositories(site);
     let hosts: Vec<(&HostEntry, Host)> =
         entries.into_iter().map(|entry| (entry, near_side(cx, entry))).collect();
+    let gates = (work == HostWork::Combinations).then(|| site.rows.clone());
     let ask = |entry: &HostEntry, host: &Host| {
-        host.check(&host_requirements(site, own.clone(), entry), repositories.clone())
+        let required = host_requirements(site, own.clone(), entry);
+        host.check(&Requirements { gates: gates.clone(), ..required }, repositories.clone())
     };
     let answers: Vec<_> = std::thread::scope(|scope| {
         let asked: Vec<_> =
@@ -96,8 +157,9 @@ pub fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
     let names = jobs.iter().filter_map(|name| name.parse::<JobName>().ok());
     let runs: BTreeSet<String> = names.map(|name| name.run().to_owned()).collect();
     let is_over = |run: &String| {
-        let found = run.parse().ok().and_then(|id| site.dirs.runs().find(&id).found.ok());
-        found.is_some_and(|found| !found.state.is_active())
+        let Ok(id) = run.parse() else { return false };
+        let found = [site.dirs.runs(), site.dirs.integrations()].map(|runs| runs.find(&id).found);
+        found.into_iter().flatten().any(|found| !found.state.is_active())
     };
     runs.into_iter().filter(is_over).collect()
 }
@@ -118,6 +180,7 @@ pub fn fleet(
     site: &WorkspaceConfig,
     choice: HostChoice<'_>,
     local: u32,
+    work: HostWork,
     err: &mut dyn Write,
 ) -> Result<Option<Fleet>, Failure> {
     let chosen = choice.entries(cx)?;
@@ -126,7 +189,7 @@ pub fn fleet(
     }
     require_sendable(cx.workspace()?, site, &chosen)?;
     let (mut fit, mut problems) = (Vec::new(), Vec::new());
-    for (entry, host, answer) in check_hosts(cx, site, chosen)? {
+    for (entry, host, answer) in check_hosts(cx, site, chosen, work)? {
         match answer {
             Ok(offer) => {
                 let over = ended_runs(site, &offer.jobs);

@@ -280,6 +280,7 @@ impl Bisection<'_, '_> {
             number = self.integration.verdicts.next_fresh_run(candidate.tree());
         }
         let job = |(commit, tree): (ObjectId, ObjectId)| GateJob {
+            run: self.integration.run.as_str().to_owned(),
             slot,
             commit,
             tree,

@@ -34,6 +34,8 @@ pub trait CombinationGate: Sync {
 /// A commit to be gated, and the slot for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateJob {
+    /// The integration that asks, or the batch.
+    pub run: String,
     pub slot: u32,
     pub commit: ObjectId,
     pub tree: ObjectId,

@@ -264,7 +264,7 @@ pub(super) fn remarks(
         let doing = work.doing(&entry.id).map(|doing| {
             let seconds = cx.env.now().saturating_sub(doing.since.as_second());
             let long = span(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
-            format!(": {} for {long}", doing.what)
+            format!(": {} for {long}", doing.text())
         });
         say(Tone::Good, format!("[{place}{long}{}]", doing.unwrap_or_default()));
     }
