@@ -112,7 +112,5 @@ fn h30_the_next_driver_finds_the_combination_that_a_host_gates_for_a_killed_one(
     assert_eq!(hosts.jobs("a"), jobs);
     hosts.let_go("go");
     assert_eq!(again.wait(), 0);
-    let ran_in = homes(&hosts);
-    assert_eq!(ran_in.iter().filter(|home| *home == "a").count(), 1, "{ran_in:?}");
     assert!(staged(&hosts).contains("file-8.txt"));
 }

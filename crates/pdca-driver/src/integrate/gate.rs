@@ -88,7 +88,7 @@ impl QueueGate<'_> {
         place: (&FleetHost, u32),
         branch: &TargetBranch,
         job: &GateJob,
-    ) -> Result<Ruling, BeatError> {
+    ) -> Result<GateRuling, BeatError> {
         let scope = Scope::Integration {
             target: branch.target.name.clone(),
             branch: branch.branch.clone(),
