@@ -68,7 +68,7 @@ fn the_short_help_names_every_command() {
       act          Review finished cycles, and record what the process learns
       lanes        Provision, list, reset and remove private checkouts
       sweep        Remove lanes by age or for free disk space, oldest first
-      replay       Print the output of a run or an integration again
+      replay       Print the output of a run, an integration or a flow again
       report       Write the record of a batch: one HTML file, a trace, `JUnit`, a summary
       board        Decide, watch lanes and the integration, on one screen
       recover      Repair interrupted runs and list what needs a decision
