@@ -37,6 +37,10 @@ fn has_children(pid: i32) -> bool {
     fields[8] != "0" || living
 }
 
+fn is_gone(pid: i32) -> bool {
+    !std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
 #[test]
 fn twenty_bundles_are_decided_by_keyboard_as_if_typed_and_no_process_is_started() {
     let scene = Scene::new("");
@@ -82,10 +86,11 @@ fn a_board_that_is_killed_or_left_changes_nothing() {
     terminal.wait_for("1 not recorded yet");
     let pid = rustix::process::Pid::from_raw(pid).expect("it is a process");
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
-    terminal.wait_for("Killed");
+    scene.wait_until("the board is gone", |_| is_gone(pid.as_raw_pid()));
     assert_eq!(scene.results(), before);
     // The terminal of a killed program is raw; `reset` is what people type.
-    terminal.line("stty sane; clear");
+    terminal.line("stty sane; clear; echo sane again");
+    terminal.wait_until("the shell", |screen| screen.lines().any(|line| line == "sane again"));
     terminal.board(&scene);
     terminal.wait_for("waits for you 3 ");
     terminal.key("q");
@@ -187,6 +192,17 @@ fn a_board_that_is_told_to_end_gives_the_terminal_back_and_names_what_is_not_rec
     assert!(screen.contains("pdca signoff 1 accept --clear=1"), "{screen}");
     terminal.is_usual();
     assert_eq!(scene.results(), before);
+}
+
+#[test]
+fn a_board_whose_terminal_is_closed_ends() {
+    let scene = Scene::new("");
+    awaiting(&scene, "1");
+    let terminal = terminal!(&scene, &[]);
+    let pid = terminal.board(&scene);
+    terminal.wait_for_card("1");
+    terminal.tmux(&["kill-server"]);
+    scene.wait_until("the board is gone", |_| is_gone(pid));
 }
 
 #[test]

@@ -22,6 +22,7 @@ use ratatui::crossterm::event::{
     KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use ratatui::crossterm::execute;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -200,7 +201,11 @@ impl Shown<'_> {
                 screen.terminal.draw(|frame| draw(frame, &mut board, self.theme))?;
             }
             let mut inputs = self.pending()?;
-            if event::poll(if inputs.is_empty() { POLL } else { Duration::ZERO })? {
+            if terminal_is_gone(if inputs.is_empty() { POLL } else { Duration::ZERO })? {
+                let pending = board.deciding().session().pending().cloned().collect();
+                return Ok(Ended::Interrupted(pending));
+            }
+            if event::poll(Duration::ZERO)? {
                 inputs.extend(read(&event::read()?));
             }
             // The countdown of the undo window is drawn too.
@@ -279,6 +284,20 @@ impl Shown<'_> {
             board.update(Input::Say(why));
         }
         Ok(false)
+    }
+}
+
+/// Waits for a key, and returns whether the terminal was closed meanwhile. Reading events from one that is gone never
+/// ends, so it is asked for before each read.
+fn terminal_is_gone(patience: Duration) -> io::Result<bool> {
+    let stdin = rustix::stdio::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) => Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)),
+        // A new size of the terminal is a signal, too.
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
