@@ -28,7 +28,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let (crates, census) = count(root)?;
     let mut total = Lines::default();
-    crates.values().for_each(|lines| total += lines);
+    for lines in crates.values() {
+        total += lines;
+    }
     println!("{}", render(&total, &crates, &census, walk(root)?));
     if args.names {
         for (name, places) in census.shared_names() {
