@@ -27,7 +27,7 @@ fn advised(scene: &Scene) -> usize {
 
 /// The records of the calls of one role for a bundle.
 fn records(scene: &Scene, id: &str, role: &str) -> Vec<serde_json::Value> {
-    let text = scene.workspace.read(&format!("results/issue_{id}/logs/calls.jsonl"));
+    let text = scene.workspace.read(format!("results/issue_{id}/logs/calls.jsonl"));
     let records = text.lines().map(|line| serde_json::from_str(line).expect("it is a record"));
     records.filter(|record: &serde_json::Value| record["role"] == role).collect()
 }
@@ -89,7 +89,7 @@ fn a_session_is_paid_for_by_its_issues_and_one_that_failed_leaves_the_files_it_n
         let [record] = &records(&scene, id, "planner")[..] else { panic!("one call for {id}") };
         assert_eq!(record["shared_by"], 3);
         micros += record["cost_usd_micros"].as_u64().expect("it has a cost");
-        assert!(scene.workspace.has(&format!("results/issue_{id}/plan-advisory-thin.md")));
+        assert!(scene.workspace.has(format!("results/issue_{id}/plan-advisory-thin.md")));
     }
     assert_eq!(micros, 1_010_000);
     assert_eq!(advised(&scene), 3);

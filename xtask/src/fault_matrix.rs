@@ -153,13 +153,22 @@ mod unit {
     }
 
     #[test]
-    fn there_are_140_rows_in_order_and_each_number_once() {
-        let groups = [('a', 32), ('b', 24), ('c', 21), ('d', 22), ('e', 15), ('f', 16), ('g', 10)];
+    fn there_are_172_rows_in_order_and_each_number_once() {
+        let groups = [
+            ('a', 32),
+            ('b', 24),
+            ('c', 21),
+            ('d', 22),
+            ('e', 15),
+            ('f', 16),
+            ('g', 10),
+            ('h', 32),
+        ];
         let expected: Vec<String> = groups
             .iter()
             .flat_map(|(group, rows)| (1..=*rows).map(move |row| format!("{group}{row}")))
             .collect();
-        assert_eq!(expected.len(), 140);
+        assert_eq!(expected.len(), 172);
         assert_eq!(ROWS.iter().map(|row| row.number).collect::<Vec<_>>(), expected);
     }
 
@@ -181,6 +190,6 @@ mod unit {
         let page = text(&tests);
         assert!(page.contains("[`a1_shown`](../../a.rs)"), "{page}");
         assert!(page.contains("| B1 |") && page.contains("**missing**"), "{page}");
-        assert!(page.contains("1 of 140 rows"), "{page}");
+        assert!(page.contains("1 of 172 rows"), "{page}");
     }
 }

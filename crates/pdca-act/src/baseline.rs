@@ -75,7 +75,7 @@ impl Baseline {
         for source in sources {
             match source {
                 ProcessPart::Directory { name, path } => {
-                    taken.add_directory(name, path, &mut problems)
+                    taken.add_directory(name, path, &mut problems);
                 }
                 ProcessPart::File { name, path } => taken.add_file(name, path, &mut problems),
                 ProcessPart::Table { name, path, key } => {

@@ -123,7 +123,7 @@ impl Driver<'_> {
                 driver.tell(&all, EventKind::Integration { text, step });
             }
             IntegrationNotice::Warning { code, text } => {
-                driver.tell(&all, EventKind::warning(code, text))
+                driver.tell(&all, EventKind::warning(code, text));
             }
         };
         let mut gates = self.config.gates().of_combinations();

@@ -92,10 +92,14 @@ mod tests {
         drop(stream);
         let seen: Vec<(FlowTask, Option<Option<String>>)> = events
             .iter()
-            .map(|event| match event.kind {
-                EventKind::FlowBegan { task, .. } => (task, None),
-                EventKind::FlowEnded { task, error, .. } => (task, Some(error)),
-                other => panic!("{other:?}"),
+            .map(|event| {
+                if let EventKind::FlowBegan { task, .. } = event.kind {
+                    return (task, None);
+                }
+                let EventKind::FlowEnded { task, error, .. } = event.kind else {
+                    panic!("{event:?}");
+                };
+                (task, Some(error))
             })
             .collect();
         let no_disk = Some("no disk".to_owned());

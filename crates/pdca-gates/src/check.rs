@@ -180,7 +180,7 @@ impl Check {
     /// missing one costs the check.
     pub fn applies_to(&self, brief: Option<&Brief>) -> bool {
         match (&self.when, brief) {
-            (Some(when), Some(brief)) => when.holds_for(brief),
+            (Some(when), Some(brief)) => when.is_mentioned_in(brief),
             (None, _) | (_, None) => true,
         }
     }

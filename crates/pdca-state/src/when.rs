@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::brief::{Brief, Label};
+use crate::brief::{Brief, Field, Label};
 
 /// The two forms of `when` in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -94,15 +94,30 @@ impl When {
 
     /// Returns true if the brief fulfils the condition. A known label is found under any of its spellings.
     pub fn holds_for(&self, brief: &Brief) -> bool {
-        let field = match self.known_label() {
+        self.field_of(brief).is_some_and(|field| {
+            let line = field.own_line.to_lowercase();
+            self.substring.any(|text| line.contains(text)) && self.is_equal_to(&line)
+        })
+    }
+
+    /// Like [`When::holds_for`], but a text may also be in the lines below the label: a check that was to run must not
+    /// be lost because its value was wrapped.
+    pub fn is_mentioned_in(&self, brief: &Brief) -> bool {
+        self.field_of(brief).is_some_and(|field| {
+            let (whole, line) = (field.whole().to_lowercase(), field.own_line.to_lowercase());
+            self.substring.any(|text| whole.contains(text)) && self.is_equal_to(&line)
+        })
+    }
+
+    fn field_of<'b>(&self, brief: &'b Brief) -> Option<Field<'b>> {
+        match self.known_label() {
             Some(known) => brief.known(known),
             None => brief.field(&self.field.to_lowercase()),
-        };
-        field.is_some_and(|field| {
-            let line = field.own_line.to_lowercase();
-            self.substring.any(|text| line.contains(text))
-                && self.equals.any(|text| line.trim() == text.trim())
-        })
+        }
+    }
+
+    fn is_equal_to(&self, line: &str) -> bool {
+        self.equals.any(|text| line.trim() == text.trim())
     }
 
     /// Returns the label of the field, if it is a known one.

@@ -196,7 +196,7 @@ mod tests {
                 "pdca-state (level 0) depends on pdca-gates (level 2): edges point down only",
                 "pdca-gates (level 2) depends on pdca-leaves (level 2): edges point down only",
                 "pdca-state (level 0) depends on pdca-process (level 0): edges point down only",
-                "pdca-state (level 0) depends on pdca-driver (level 4): edges point down only",
+                "pdca-state (level 0) depends on pdca-driver (level 5): edges point down only",
             ]
         );
     }

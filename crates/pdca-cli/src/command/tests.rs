@@ -68,6 +68,7 @@ fn the_short_help_names_every_command() {
       act          Review finished cycles, and record what the process learns
       lanes        Provision, list, reset and remove private checkouts
       sweep        Remove lanes by age or for free disk space, oldest first
+      hosts        Add, check, list and clean up the hosts that bands run on
       replay       Print the output of a run, an integration or a flow again
       report       Write the record of a batch: one HTML file, a trace, `JUnit`, a summary
       board        Decide, watch lanes and the integration, on one screen
@@ -127,7 +128,7 @@ fn a_mistyped_command_is_a_usage_error_with_a_suggestion() {
     --- stderr
     error: unrecognized subcommand 'stauts'
 
-      tip: a similar subcommand exists: 'status'
+      tip: some similar subcommands exist: 'hosts', 'status'
 
     Usage: pdca [OPTIONS] [COMMAND]
 

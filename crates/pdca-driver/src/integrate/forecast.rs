@@ -443,7 +443,7 @@ fn merged(
             match outlook {
                 PairOutlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
                 PairOutlook::Conflict { conflicts } => {
-                    drop(memory.pairs.insert(key(pair), conflicts))
+                    drop(memory.pairs.insert(key(pair), conflicts));
                 }
                 PairOutlook::Overlap { .. } | PairOutlook::Unknown { .. } => {}
             }

@@ -288,7 +288,7 @@ impl Search {
             Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.
             Some(_) => {
-                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() })
+                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() });
             }
             None if !is_open && self.batch.fates.contains(&FoldFate::Parked) => {
                 for fate in self.batch.fates.iter_mut().filter(|fate| **fate == FoldFate::Parked) {

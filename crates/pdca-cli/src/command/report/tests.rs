@@ -10,7 +10,7 @@ fn without_an_option_the_page_is_written_beside_the_records() {
     assert!(run.out.starts_with("wrote .pdca/report.html ("), "{run}");
     let page = desk.workspace.read(".pdca/report.html");
     assert!(page.starts_with("<!DOCTYPE html>"));
-    assert!(page.contains("C4 verified"), "{page}");
+    assert!(page.contains("C4-verify"), "{page}");
 }
 
 #[test]

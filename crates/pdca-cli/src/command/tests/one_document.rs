@@ -71,6 +71,12 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("lanes reset", &[&["0"]]),
     ("lanes doctor", &[&[]]),
     ("lanes remove", &[&["--all"], &["3"]]),
+    ("hosts list", &[&[]]),
+    ("hosts check", &[&[], &["none"]]),
+    ("hosts gc", &[&[], &["none"]]),
+    ("hosts add", &[&[]]),
+    // Its answer to a driver is no document; without a root it has none.
+    ("host-agent", &[&[]]),
     ("sweep", &[&[], &["--older-than", "1"]]),
     ("replay", &[&[], &["latest"], &["none"]]),
     ("recover", &[&[], &["-n"]]),
@@ -184,13 +190,13 @@ fn a_mistake_in_the_words_is_one_document() {
       "error": {
         "exit": 2,
         "hints": [
-          "tip: a similar subcommand exists: 'status'; Usage: pdca [OPTIONS] [COMMAND]"
+          "tip: some similar subcommands exist: 'hosts', 'status'; Usage: pdca [OPTIONS] [COMMAND]"
         ],
         "message": "unrecognized subcommand 'stauts'",
         "problems": [
           {
             "details": [],
-            "hint": "tip: a similar subcommand exists: 'status'; Usage: pdca [OPTIONS] [COMMAND]",
+            "hint": "tip: some similar subcommands exist: 'hosts', 'status'; Usage: pdca [OPTIONS] [COMMAND]",
             "message": "unrecognized subcommand 'stauts'",
             "where": null
           }
