@@ -132,7 +132,7 @@ impl Executor for HostExecutor<'_> {
                     |next: Step, snapshot: &Snapshot| self.carry(&driver, next, &bundle, snapshot);
                 JobOutcome::Band(driver.run_bundle_by(&bundle, &carry)?)
             }
-            // The evidence of a red row has to be where the integration is, so combinations are gated there.
+            // An integration asks hosts through `HostGate`; what comes here is of its own machine.
             Work::Combination { .. } => return LocalExecutor::new(driver).execute(job, cx),
         };
         Ok(JobResult { name: job.name.clone(), outcome })
