@@ -126,11 +126,12 @@ pub(crate) fn load_sources(root: &Utf8Path) -> Result<Vec<SourceFile>, Stopped> 
             let kind = entry.file_type()?;
             if kind.is_dir() && is_ours(entry.file_name()) {
                 directories.push(entry.path().to_owned());
-            } else if kind.is_file() && is_text(entry.path()) {
-                files.push(SourceFile {
-                    path: entry.path().strip_prefix(root)?.to_owned(),
-                    text: fs_err::read_to_string(entry.path())?,
-                });
+            } else if kind.is_file() && (is_text(entry.path()) || is_picture(entry.path())) {
+                // A picture has no lines to judge, but links lead to it.
+                let is_read = is_text(entry.path());
+                let text =
+                    if is_read { fs_err::read_to_string(entry.path())? } else { String::new() };
+                files.push(SourceFile { path: entry.path().strip_prefix(root)?.to_owned(), text });
             }
         }
     }
@@ -144,6 +145,10 @@ fn is_ours(directory: &str) -> bool {
         "target" => false,
         other => !other.starts_with('.'),
     }
+}
+
+fn is_picture(path: &Utf8Path) -> bool {
+    path.extension() == Some("png")
 }
 
 fn is_text(path: &Utf8Path) -> bool {
@@ -182,7 +187,10 @@ mod tests {
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
             fs_err::write(path, "text").unwrap();
         }
-        let paths: Vec<_> = load_sources(root).unwrap().into_iter().map(|file| file.path).collect();
-        assert_eq!(paths, [".ci/run", ".github/workflows/ci.yml", "docs/a.md", "src/lib.rs"]);
+        let files = load_sources(root).unwrap();
+        let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+        let workflow = ".github/workflows/ci.yml";
+        assert_eq!(paths, [".ci/run", workflow, "docs/a.md", "picture.png", "src/lib.rs"]);
+        assert_eq!(files[3].text, "");
     }
 }
