@@ -12,7 +12,7 @@ pub struct TestId(pub(super) u64);
 pub struct Test {
     pub id: TestId,
     /// The places of the changes, sorted. A set that contains every place that
-    /// [landed before](super::Setup::landed_before) is a candidate for landing; any other set only serves to explain.
+    /// [landed before](super::SearchSetup::landed_before) is a candidate for landing; any other set only serves to explain.
     pub places: Vec<usize>,
     pub purpose: TestPurpose,
     /// Requires a gate run even if the tree has a verdict, because that verdict is in doubt.
