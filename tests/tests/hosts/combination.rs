@@ -96,9 +96,17 @@ fn h29_a_host_that_is_lost_while_it_gates_a_combination_is_replaced_by_this_mach
 
 #[test]
 fn h30_the_next_driver_finds_the_combination_that_a_host_gates_for_a_killed_one() {
-    let hosts = accepted(&["a"], &["7", "8"], WAITS_THERE);
     // With another slot, another question would be asked meanwhile.
-    hosts.edit("slots = 2", "slots = 1");
+    let with_one_slot = || {
+        let hosts = accepted(&["a"], &["7", "8"], WAITS_THERE);
+        hosts.edit("slots = 2", "slots = 1");
+        hosts
+    };
+    let undisturbed = with_one_slot();
+    undisturbed.let_go("go");
+    undisturbed.scene.pdca(&["integrate", "--lanes", "0"]).expect(0);
+
+    let hosts = with_one_slot();
     let driver = hosts.scene.start(&["integrate", "--lanes", "0"]);
     hosts.scene.wait_until("the host gates", |_| hosts.has("at-gate"));
     driver.signal(Signal::KILL);
@@ -113,4 +121,7 @@ fn h30_the_next_driver_finds_the_combination_that_a_host_gates_for_a_killed_one(
     hosts.let_go("go");
     assert_eq!(again.wait(), 0);
     assert!(staged(&hosts).contains("file-8.txt"));
+    let on_host = |hosts: &Hosts| homes(hosts).iter().filter(|home| *home == "a").count();
+    assert_eq!(on_host(&hosts), on_host(&undisturbed), "no gate ran again");
+    assert_eq!(homes(&hosts).len(), homes(&undisturbed).len(), "nor here");
 }
