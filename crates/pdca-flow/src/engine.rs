@@ -269,11 +269,13 @@ fn begin<F>(shared: &Shared<F>, track: impl FnOnce(&mut Standing) -> &mut bool) 
 
 fn build_once<H: FlowHost>(shared: &Shared<H::Failure>, host: &H, before: String) {
     let built = guarded(host, || host.build());
-    // Facts that cannot be read are reported by the person's thread.
-    let fingerprint = host.facts(true).map_or(before, |facts| facts.fingerprint);
+    // A person may have decided something after the batch looked for the last time, so facts from after it are no proof that
+    // it had nothing to do with them. Equal facts before and after are. Those that cannot be read are reported by the
+    // person's thread.
+    let changed_nothing = host.facts(true).is_ok_and(|facts| facts.fingerprint == before);
     shared.ended(|state| {
         state.standing.building = false;
-        state.standing.built = Some(fingerprint);
+        state.standing.built = changed_nothing.then_some(before);
         if let Err(failure) = built {
             state.standing.build_stopped = true;
             state.failures.push(failure);

@@ -2,7 +2,7 @@
 //!
 //! | track | goes on while | in order |
 //! |---|---|---|
-//! | build | something can be built, the person keeps up, and the facts are not those that the last batch ended with | |
+//! | build | something can be built, the person keeps up, and the facts are not those that the last batch could do nothing with | |
 //! | deliver | an accepted change is not delivered, and was not tried before | |
 //! | person | there is a terminal | plan if the lanes are idle, sign off, plan, wait, look back |
 
@@ -51,7 +51,7 @@ pub struct Standing {
     pub building: bool,
     /// Accepted changes are being delivered.
     pub delivering: bool,
-    /// The fingerprint that the last batch ended with: the same facts would have the same answer.
+    /// The fingerprint that the last batch began with, if it changed nothing: the same facts would have the same answer.
     pub built: Option<String>,
     /// Nothing may be built any more: the batch said why.
     pub build_stopped: bool,
@@ -160,9 +160,10 @@ fn person(facts: &FlowFacts, standing: &Standing, is_busy: bool) -> FlowStep {
     if wants_act && standing.has_terminal {
         return FlowStep::Act;
     }
-    let (drafts, unsigned, stuck) =
-        (facts.drafts.clone(), facts.unsigned.clone(), facts.stuck.clone());
-    let act = wants_act;
+    let (drafts, unsigned) = (facts.drafts.clone(), facts.unsigned.clone());
+    // What no batch could continue is not done.
+    let stuck: BTreeSet<BundleId> = facts.stuck.iter().chain(&facts.buildable).cloned().collect();
+    let (stuck, act) = (stuck.into_iter().collect::<Vec<_>>(), wants_act);
     let is_done = drafts.is_empty() && unsigned.is_empty() && stuck.is_empty() && !act;
     FlowStep::End(if is_done {
         FlowEnd::Done
@@ -289,7 +290,9 @@ mod tests {
     fn done_means_that_nobody_is_needed() {
         for (facts, standing) in every() {
             let person = next(&facts, &standing).person;
-            let needs = !facts.drafts.is_empty() || !facts.unsigned.is_empty();
+            let needs = !facts.drafts.is_empty()
+                || !facts.unsigned.is_empty()
+                || !facts.buildable.is_empty();
             match person {
                 FlowStep::End(FlowEnd::Done) => assert!(!needs, "{facts:?} {standing:?}"),
                 FlowStep::End(FlowEnd::NeedsYou { .. }) => {

@@ -20,6 +20,9 @@ struct World {
     log: Mutex<Vec<String>>,
     max_unsigned: Option<u32>,
     fails_to_build: bool,
+    /// Somebody delivers what waits, in another terminal, once a batch has looked for the last time.
+    delivers_elsewhere: bool,
+    batch_ended: AtomicBool,
     panics_in_delivery: bool,
     interrupted: AtomicBool,
 }
@@ -55,6 +58,9 @@ impl FlowHost for World {
     type Failure = String;
 
     fn facts(&self, is_building: bool) -> Result<FlowFacts, String> {
+        if self.delivers_elsewhere && self.batch_ended.load(Ordering::Relaxed) {
+            self.advance(&self.of(Stage::Unsigned), Stage::Delivered);
+        }
         let unsigned = self.of(Stage::Unsigned);
         Ok(FlowFacts {
             drafts: self.of(Stage::Draft),
@@ -85,6 +91,7 @@ impl FlowHost for World {
             self.say(format!("built {id}"));
             self.advance(std::slice::from_ref(id), Stage::Unsigned);
         }
+        self.batch_ended.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -190,6 +197,15 @@ fn a_batch_that_cannot_go_on_is_not_begun_again_and_the_rest_goes_on() {
     let report = run(&world, &mut Diligent(&world), at_terminal());
     assert_eq!(report.failures, ["red base"]);
     assert_eq!((world.count("build"), world.count("deliver")), (1, 1));
+}
+
+#[test]
+fn a_decision_between_the_end_of_a_batch_and_the_next_look_is_no_reason_to_stop() {
+    let held = World { max_unsigned: Some(2), ..World::new(3, Stage::Planned) };
+    let world = World { delivers_elsewhere: true, ..held };
+    let report = run(&world, &mut Idle, Standing::default());
+    assert_eq!((report.end, report.failures), (FlowEnd::Done, Vec::new()));
+    assert_eq!((world.of(Stage::Delivered).len(), world.count("built ")), (3, 3));
 }
 
 #[test]

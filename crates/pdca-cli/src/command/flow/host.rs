@@ -188,9 +188,8 @@ impl FlowHost for Tracks<'_> {
         if is_building {
             facts.buildable.clear();
         }
-        // What was accepted and cannot be delivered is no reason to end without the look back.
-        let is_quiet =
-            facts.buildable.is_empty() && facts.unsigned.is_empty() && facts.drafts.is_empty();
+        // What cannot be built or delivered is no reason to end without the look back.
+        let is_quiet = facts.unsigned.is_empty() && facts.drafts.is_empty();
         // Reading all cycles takes long, and nobody looks back before the rest is done.
         facts.act_due =
             self.act && is_quiet && !is_building && pdca_act_log::is_due(cx.workspace()?)?;
