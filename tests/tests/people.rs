@@ -126,6 +126,9 @@ fn an_entry_of_the_act_leaf_waits_as_a_draft_and_is_recorded_under_our_heading()
         ran.out
     );
     assert!(!scene.workspace.has("process/act-log.md"));
+    let calls = scene.workspace.read("results/issue_7/logs/calls.jsonl");
+    let of_act = calls.lines().filter(|line| line.contains("\"role\":\"act\""));
+    assert_eq!(of_act.count(), 1, "what a review costs is on record in its cycles:\n{calls}");
     // The draft is the person's to edit; the leaf is not called again.
     scene.workspace.write("leaves/act.sh", "exit 9");
     let draft = scene.workspace.read(".pdca/act-entry.md").replace("built once", "built twice");

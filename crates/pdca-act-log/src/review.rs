@@ -10,7 +10,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{Index, IndexScope, LOG, adopt};
 use pdca_leaves::Role;
-use pdca_state::{BundleId, files};
+use pdca_state::{Bundle, BundleId, files};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -64,7 +64,8 @@ pub fn review(
         cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&problem)))?;
     }
     let (records, _) = log::load(cx, &now, &date, !cx.globals.dry_run, err)?;
-    let index = pdca_act::index(&bundles(workspace)?, &records, IndexScope::SinceLastReview);
+    let all = bundles(workspace)?;
+    let index = pdca_act::index(&all, &records, IndexScope::SinceLastReview);
     if index.cycles.is_empty() {
         return Nothing::to_do("no cycle ended since the last review", err);
     }
@@ -82,7 +83,11 @@ pub fn review(
     let heading = started.lines().next().unwrap_or_default();
     let text = match kept {
         Some(text) => text,
-        None => written(cx, &index, &started, &draft, err)?,
+        None => {
+            let is_reviewed = |bundle: &Bundle| cycles.contains(bundle.id());
+            let reviewed: Vec<Bundle> = all.into_iter().filter(is_reviewed).collect();
+            written(cx, &index, &reviewed, &started, &draft, err)?
+        }
     };
     let entry = adopt(&text, heading).map_err(|error| {
         Failure::from_error(Exit::Usage, &error)
@@ -107,6 +112,7 @@ pub fn review(
 fn written(
     cx: &Context<'_>,
     index: &Index,
+    reviewed: &[Bundle],
     started: &str,
     draft: &Utf8Path,
     err: &mut dyn Write,
@@ -117,7 +123,8 @@ fn written(
     let count = counted(index.cycles.len(), "cycle", "cycles");
     cx.note(err, &format!("act leaf reviews {count}"))?;
     let site = session::driver_config(cx)?;
-    let review = |driver: &pdca_driver::Driver<'_>| pdca_driver::review_cycles(driver, files);
+    let review =
+        |driver: &pdca_driver::Driver<'_>| pdca_driver::review_cycles(driver, reviewed, files);
     let written = session::work(cx, &site, None, err, review)?.map_err(|error| {
         Failure::from_error(Exit::Unexpected, &error)
             .hint("`pdca act review` asks again; `pdca act log --record` does without the leaf")

@@ -171,18 +171,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Records the calls of a job about several bundles that came to an end.
-    pub(crate) fn keep_shared_calls(&self, bundles: &[Bundle], job: &Utf8Path) {
-        for dir in tries_of(job) {
-            if let (Err(error), Some(bundle)) =
-                (keep_shared_call(self, bundles, &dir), bundles.first())
-            {
-                let text = format!("the record of a call cannot be kept: {}", chain(&*error));
-                self.warn(bundle, WarningCode::NotStored, text);
-            }
-        }
-    }
-
     /// Records the calls of a job that came to an end.
     pub(crate) fn keep_calls(&self, bundle: &Bundle, job: &Utf8Path) {
         for dir in tries_of(job) {
@@ -202,6 +190,16 @@ fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), Box
         keep_record(cx, bundle, record, transcript.as_deref())?;
     }
     Ok(forget_call(dir)?)
+}
+
+/// Records the calls of a job about several bundles that came to an end.
+pub(crate) fn keep_shared_calls(cx: &Driver<'_>, bundles: &[Bundle], job: &Utf8Path) {
+    for dir in tries_of(job) {
+        if let (Err(error), Some(bundle)) = (keep_shared_call(cx, bundles, &dir), bundles.first()) {
+            let text = format!("the record of a call cannot be kept: {}", chain(&*error));
+            cx.warn(bundle, WarningCode::NotStored, text);
+        }
+    }
 }
 
 /// Records a call that was about several bundles in each of them, with its part of the cost.
@@ -294,7 +292,7 @@ impl<'a> SharedCalls<'a> {
 
     /// Records the tries that have ended.
     pub(crate) fn keep(&self) {
-        self.cx.keep_shared_calls(self.bundles, self.request.job);
+        keep_shared_calls(self.cx, self.bundles, self.request.job);
     }
 }
 

@@ -3,12 +3,13 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{
-    Call, CallFacts, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Output, Role,
+    BoxError, Call, CallFacts, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Output, Role,
     WallClock, call,
 };
 use pdca_state::{Artifact, Bundle, Snapshot};
 
 use crate::attempt_notes::Resumption;
+use crate::calls::{SharedCalls, keep_shared_calls};
 use crate::gate_lines::gate_lines;
 use crate::leaf::Guarded;
 use crate::plan_advice::advise_on_brief;
@@ -40,9 +41,11 @@ pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, Beat
     }
 }
 
-/// Runs the Act leaf over the records of finished cycles, and returns the entry that it wrote.
+/// Runs the Act leaf over the records of finished cycles, and returns the entry that it wrote. What the call cost is recorded
+/// in the bundles of these cycles, each with its part.
 pub fn review_cycles(
     cx: &Driver<'_>,
+    cycles: &[Bundle],
     records: Vec<(Utf8PathBuf, Vec<u8>)>,
 ) -> Result<Vec<u8>, BeatError> {
     let role = Role::Act;
@@ -53,6 +56,8 @@ pub fn review_cycles(
     };
     let inputs = Inputs::for_act(records).map_err(|error| failed(error.into()))?;
     let jobs = cx.config.jobs();
+    // A driver that died in the middle of a review left a call that is paid for.
+    keep_shared_calls(cx, cycles, &job);
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
     let children = cx.config.locks().children();
@@ -67,7 +72,12 @@ pub fn review_cycles(
         clock: Some(WallClock { now: cx.config.clock, offset: cx.config.utc_offset }),
         ..Call::new(config, &inputs, &job, own_places(cx, &kept))
     };
-    let outcome = call(&request, &mut |_| {}, cx.cancel).map_err(failed)?;
+    let calls = SharedCalls::new(cx, cycles, &request);
+    let prepare = |tried: u32| -> Result<(), BoxError> { Ok(calls.begin(tried)?) };
+    let request = Call { prepare: Some(&prepare), ..request };
+    let answer = call(&request, &mut |_| {}, cx.cancel);
+    calls.keep();
+    let outcome = answer.map_err(failed)?;
     let entry = outcome.get(Output::ActEntry).map(<[u8]>::to_vec);
     let entry = entry.ok_or_else(|| failed(LeafError::NoProgram { role }))?;
     jobs.remove(&job).map_err(BeatError::Own)?;

@@ -22,7 +22,7 @@ use pdca_leaves::{
 use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
-use crate::calls::SharedCalls;
+use crate::calls::{SharedCalls, keep_shared_calls};
 use crate::config::WorkspaceConfig;
 use crate::gate_lines::gate_lines;
 use crate::guard::{relieve_guard, stand_guard};
@@ -255,7 +255,7 @@ fn converse(
 fn keep_left_calls(cx: &Driver<'_>, job: &Utf8Path, record: &SessionRecord) {
     let bundles: Vec<Bundle> =
         record.given.keys().map(|id| cx.config.dirs.bundles.bundle(id)).collect();
-    cx.keep_shared_calls(&bundles, job);
+    keep_shared_calls(cx, &bundles, job);
 }
 
 /// Returns the briefs that a session left which was cut short, where nobody changed the bundle since.
