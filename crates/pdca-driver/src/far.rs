@@ -18,8 +18,9 @@ mod stage;
 use camino::Utf8PathBuf;
 use pdca_exec::JobOutcome;
 use pdca_journal::{BeatEnding, Cause};
+use pdca_state::files;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::authorship::Author;
 use crate::calls::{CostCap, CostReached};
@@ -111,6 +112,8 @@ pub enum FarClass {
     NoChange,
     /// The host failed, which is charged to nobody.
     Host,
+    /// An agent is not signed in on the host, which is charged to nobody.
+    SignedOut,
     /// A limit on time or memory, of the host's engine.
     Cap,
     Calls,
@@ -137,6 +140,7 @@ impl FarFailure {
             | BeatError::Executor(_)
             | BeatError::StaleResult(_)
             | BeatError::Panicked { .. } => FarClass::Host,
+            BeatError::Leaf { source, .. } if source.is_signed_out() => FarClass::SignedOut,
             BeatError::Capped { .. } => FarClass::Calls,
             BeatError::Cost(CostReached { cap: CostCap::Issue, .. }) => FarClass::IssueCost,
             BeatError::Interrupted
@@ -169,7 +173,7 @@ impl FarFailure {
     pub(crate) fn ending(&self) -> BeatEnding {
         match self.class {
             FarClass::NoChange => BeatEnding::NoChange,
-            FarClass::Host => BeatEnding::Interrupted { cause: Cause::Host },
+            FarClass::Host | FarClass::SignedOut => BeatEnding::Interrupted { cause: Cause::Host },
             FarClass::Bundle | FarClass::Cap | FarClass::Calls | FarClass::IssueCost => {
                 BeatEnding::Failed { what: self.said.clone() }
             }
@@ -185,31 +189,49 @@ impl FarFailure {
 }
 
 /// The leaf calls that a job on a host may make, counted by the job itself.
+///
+/// The count is on disk before a call starts, so that a runner that takes over a job goes on with it.
 #[derive(Debug)]
 pub struct CallGrant {
     /// The number of calls that the run made before.
     before: u64,
     limit: Option<u64>,
-    called: AtomicU64,
+    called: Mutex<u64>,
+    file: Utf8PathBuf,
 }
 
 impl CallGrant {
-    pub(crate) fn new(before: u64, limit: Option<u64>) -> Self {
-        Self { before, limit, called: AtomicU64::new(0) }
+    /// Goes on from the count in `file`, which may not exist.
+    pub(crate) fn open(
+        before: u64,
+        limit: Option<u64>,
+        file: Utf8PathBuf,
+    ) -> std::io::Result<Self> {
+        let called = match files::read_bounded(&file, 64).map_err(std::io::Error::other)? {
+            None => 0,
+            Some(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let bad = |error| std::io::Error::other(format!("{file} is no count: {error}"));
+                text.trim().parse().map_err(bad)?
+            }
+        };
+        Ok(Self { before, limit, called: Mutex::new(called), file })
     }
 
     /// Takes one call.
     pub(crate) fn take(&self) -> Result<(), BeatError> {
-        let called = self.called.fetch_add(1, Ordering::SeqCst);
-        if self.limit.is_some_and(|limit| called >= limit) {
-            self.called.fetch_sub(1, Ordering::SeqCst);
-            return Err(BeatError::Capped { called: self.before + called });
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.limit.is_some_and(|limit| *called >= limit) {
+            return Err(BeatError::Capped { called: self.before + *called });
         }
+        let next = *called + 1;
+        files::replace(&self.file, format!("{next}\n").as_bytes()).map_err(BeatError::Own)?;
+        *called = next;
         Ok(())
     }
 
     pub(crate) fn called(&self) -> u64 {
-        self.called.load(Ordering::SeqCst)
+        *self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -218,14 +240,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_is_used_up_call_by_call_and_a_refused_call_is_not_counted() {
-        let grant = CallGrant::new(5, Some(2));
-        assert!(grant.take().is_ok() && grant.take().is_ok());
-        for _ in 0..2 {
+    fn a_grant_is_used_up_call_by_call_also_over_restarts_and_a_refused_call_is_not_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = Utf8PathBuf::from_path_buf(dir.path().join("calls")).unwrap();
+        let open = |limit| CallGrant::open(5, limit, file.clone()).unwrap();
+        assert!(open(Some(2)).take().is_ok());
+        let grant = open(Some(2));
+        assert!(grant.take().is_ok());
+        for grant in [grant, open(Some(2))] {
             assert!(matches!(grant.take(), Err(BeatError::Capped { called: 7 })));
+            assert_eq!(grant.called(), 2);
         }
-        assert_eq!(grant.called(), 2);
-        assert!(CallGrant::new(0, None).take().is_ok());
+        assert!(open(None).take().is_ok());
+        fs_err::write(&file, "torn").unwrap();
+        assert!(CallGrant::open(5, None, file).is_err());
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl From<JobError> for BeatError {
     fn from(error: JobError) -> Self {
         match error {
             JobError::Interrupted => Self::Interrupted,
-            JobError::Lost { .. } => Self::Executor(error),
+            JobError::Lost { .. } | JobError::Unfit { .. } => Self::Executor(error),
             JobError::Failed(source) => match source.downcast::<Self>() {
                 Ok(beat) => *beat,
                 Err(source) => Self::Executor(JobError::Failed(source)),

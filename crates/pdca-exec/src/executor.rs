@@ -44,6 +44,9 @@ pub enum JobError {
         /// The last message from it.
         said: String,
     },
+    /// The machine cannot do such jobs, and the job is not at fault.
+    #[error("{place} is not fit for it: {said}")]
+    Unfit { place: String, said: String },
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -177,6 +177,11 @@ pub enum LeafError {
 }
 
 impl LeafError {
+    /// Returns true if the agent's login was not accepted on this machine.
+    pub fn is_signed_out(&self) -> bool {
+        matches!(self, Self::Agent { class: FailureClass::Auth, .. })
+    }
+
     /// The text for the role's `*.error.log`, where the leaf itself is what failed.
     pub fn error_log(&self) -> Option<&str> {
         match self {

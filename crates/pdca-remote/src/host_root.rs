@@ -266,6 +266,11 @@ impl JobDir {
         self.dir.join("result.json")
     }
 
+    /// The file that counts the leaf calls of the job.
+    pub fn calls(&self) -> Utf8PathBuf {
+        self.dir.join("calls")
+    }
+
     pub(crate) fn beat_file(&self) -> Utf8PathBuf {
         self.dir.join("beat")
     }

@@ -33,6 +33,7 @@ mod program;
 mod pty;
 mod repo;
 mod schema;
+mod ssh;
 mod workspace;
 
 pub use browser::Browser;
@@ -41,4 +42,5 @@ pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
 pub use pty::{Pty, Reply};
 pub use repo::Repo;
 pub use schema::assert_follows_schema;
+pub use ssh::SshHosts;
 pub use workspace::Workspace;

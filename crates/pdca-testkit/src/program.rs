@@ -38,6 +38,12 @@ pub fn fake_gh() -> &'static Utf8Path {
     PATH.get_or_init(|| require("fake-gh", &[]))
 }
 
+/// The slow link of this crate, a `ProxyCommand` of `ssh`.
+pub(crate) fn slow_link() -> &'static Utf8Path {
+    static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| require("slow-link", &[]))
+}
+
 /// Finds the binary of this build, building it first where it is absent or older than its sources.
 fn require(bin: &str, features: &[&str]) -> Utf8PathBuf {
     let dir = profile_dir();

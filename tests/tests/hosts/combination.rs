@@ -125,3 +125,35 @@ fn h30_the_next_driver_finds_the_combination_that_a_host_gates_for_a_killed_one(
     assert_eq!(on_host(&hosts), on_host(&undisturbed), "no gate ran again");
     assert_eq!(homes(&hosts).len(), homes(&undisturbed).len(), "nor here");
 }
+
+#[test]
+fn h34_a_link_that_is_cut_before_or_after_any_verb_of_a_combination_changes_nothing_of_what_lands()
+{
+    let hosts = accepted(&["a"], &["7", "8"], "true");
+    hosts.edit("slots = 2", "slots = 1");
+    let before = hosts.keep();
+    let integrate = |cut: &str| {
+        hosts.go_back(&before);
+        // They are of the repository before it was copied.
+        fs_err::remove_dir_all(hosts.around().join("ws.lanes")).unwrap();
+        if !cut.is_empty() {
+            hosts.cut(cut);
+        }
+        let mut ran = hosts.scene.pdca(&["integrate", "--lanes", "0"]);
+        if cut.starts_with("offer") {
+            // The host is not used yet, so the command says so and can be repeated.
+            assert!(ran.code == 2 && ran.err.contains("ssh a true"), "{cut}: {}", ran.err);
+            ran = hosts.scene.pdca(&["integrate", "--lanes", "0"]);
+        }
+        assert_eq!(ran.code, 0, "{cut}: {}", ran.err);
+        assert!(cut.is_empty() || !hosts.is_cut(cut), "{cut} was not reached");
+        (staged(&hosts), homes(&hosts))
+    };
+    let undisturbed = integrate("");
+    for verb in ["offer", "stage", "start", "watch", "collect", "reap"] {
+        for when in ["before", "after"] {
+            let cut = format!("{verb}-{when}");
+            assert_eq!(integrate(&cut), undisturbed, "{cut}");
+        }
+    }
+}

@@ -176,3 +176,49 @@ fn h19_content_that_was_damaged_on_a_host_is_asked_for_again() {
     }
     assert_eq!(hosts.scene.state("8"), "AWAITING_SIGNOFF");
 }
+
+/// Codex whose login is accepted on `b` alone.
+const SIGNED_OUT_ON_A: &str = r#"
+if [ "$(basename "$HOME")" = a ]; then
+    echo '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: bad key"}}'
+    exit 1
+fi
+echo "$1" > "file-$1.txt"
+echo '{"type":"turn.completed"}'
+"#;
+
+#[test]
+fn h35_a_host_whose_agent_is_not_signed_in_gets_no_further_band_and_no_attempt_is_charged() {
+    let hosts = Hosts::new(&["a", "b"], SIGNED_OUT_ON_A, "");
+    hosts.edit("[leaves.builder]\n", "[leaves.builder]\nprotocol = \"codex\"\n");
+    hosts.edit("slots = 2", "slots = 1");
+    let ids = ["7", "8", "9", "10"];
+    hosts.briefs(&ids);
+    let ran = hosts.batch(&[]).expect(0);
+    for id in ids {
+        assert_eq!(hosts.scene.state(id), "AWAITING_SIGNOFF", "{id}");
+    }
+    let on_a = hosts.calls().into_iter().filter(|call| call.ends_with(" a")).count();
+    assert_eq!(on_a, 1, "{:?}", hosts.calls());
+    let is_said = ran.err.contains("a is not fit for it") && ran.err.contains("is not signed in");
+    assert!(is_said, "{}", ran.err);
+    let failures = hosts.scene.workspace.path().join(".pdca/failures");
+    let charged = failures.read_dir_utf8().map_or(0, Iterator::count);
+    assert_eq!(charged, 0, "no attempt is charged");
+}
+
+#[test]
+fn h36_a_runner_that_is_started_again_goes_on_with_the_calls_that_are_left() {
+    let hosts = Hosts::new(&["a"], BUILDER, "[driver]\nmax_leaf_calls = 2\n");
+    let waits = "touch \"$COUNT/at-review\"\nwhile [ ! -e \"$COUNT/go\" ]; do sleep 0.02; done\n";
+    hosts.leaf("reviewer", &format!("{waits}{}", crate::harness::REVIEWER));
+    hosts.briefs(&["7"]);
+    let driver = hosts.start(&[]);
+    hosts.scene.wait_until("the reviewer is at work", |_| hosts.has("at-review"));
+    hosts.runners("a").into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    // The builder and the first reviewer have used up the cap.
+    assert_eq!(driver.wait(), 103);
+    let reviews = hosts.calls().into_iter().filter(|call| call.starts_with("reviewer")).count();
+    assert_eq!(reviews, 1, "{:?}", hosts.calls());
+    hosts.let_go("go");
+}

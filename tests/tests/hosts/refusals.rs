@@ -69,6 +69,54 @@ fn h22_another_binary_an_old_git_a_full_disk_and_a_missing_program_are_refused_b
     assert!(found[0].1.contains("pdca hosts add a"), "{found:?}");
 }
 
+/// Starts a program in a world without walls: no Landlock, and no mounts for `bwrap`.
+const NO_WALLS: &str = r#"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define REFUSE(call, error) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), \
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error)
+int main(int argc, char **argv) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(444 /* landlock_create_ruleset */, ENOSYS),
+        REFUSE(SYS_mount, EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof rules / sizeof *rules, rules };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
+    execv(argv[1], argv + 1);
+    return 98;
+}
+"#;
+
+#[test]
+fn h22_a_host_without_walls_is_refused_unless_nothing_has_to_be_confined() {
+    let hosts = Hosts::new(&["a"], BUILDER, "");
+    let (source, wrapper) = (hosts.around().join("no-walls.c"), hosts.around().join("no-walls"));
+    fs_err::write(&source, NO_WALLS).unwrap();
+    let built = pdca_process::Tool::new("cc").args(["-o", wrapper.as_str(), source.as_str()]).run();
+    assert!(built.is_ok_and(|said| said.success()));
+    let (pdca, real) = (hosts.root("a").join("bin/pdca"), pdca_testkit::pdca_bin());
+    fs_err::remove_file(&pdca).unwrap();
+    put_program(&pdca, &format!("#!/bin/sh\nexec '{wrapper}' '{real}' \"$@\"\n"));
+    // Leaves that are not confined need no wall, and gates are.
+    let found = refusals(&hosts);
+    assert_eq!(found.iter().map(|(reason, _)| reason.as_str()).collect::<Vec<_>>(), ["no-sandbox"]);
+    assert!(found[0].1.contains("install bubblewrap on a"), "{found:?}");
+    hosts.briefs(&["7"]);
+    hosts.scene.pdca(&["batch", "--hosts", "a"]).expect(2);
+    assert_eq!(hosts.calls(), Vec::<String>::new());
+    let toml = hosts.scene.workspace.read("pdca.toml");
+    hosts.scene.workspace.write("pdca.toml", format!("{toml}\n[gates]\nsandbox = \"off\"\n"));
+    hosts.scene.pdca(&["hosts", "check"]).expect(0);
+}
+
 #[test]
 fn h23_a_host_that_is_not_reached_is_left_out_with_a_warning_and_refused_if_it_was_named() {
     let hosts = Hosts::new(&["a"], BUILDER, "");

@@ -44,7 +44,7 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
     let data = Arc::new(BoardData::load("bench", &snapshot, None, root, now));
     let reading = begun.elapsed();
 
-    let mut board = Board::new();
+    let mut board = Board::new(pdca_review::UNDO_WINDOW);
     let mut terminal = Terminal::new(TestBackend::new(200, 60))?;
     let mut inputs = vec![Input::Data(Arc::clone(&data))];
     let (mut frames, mut cards) = (Vec::new(), Vec::new());

@@ -229,4 +229,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("h30", "the driver is killed while a host gates a combination: the next one finds the job by name"),
     row("h31", "a result that changes a brief, a summary or a seal: refused"),
     row("h32", "the user's ssh forwards agent and ports: nothing of it is there for a far leaf"),
+    row("h33", "a link of 50 kB/s and 200 ms: the result is as over a fast one, and the host is not lost"),
+    row("h34", "the link is cut before or after each verb of a combination: the same lands, and no gate runs again"),
+    row("h35", "an agent is not signed in on a host: the host gets no further band, and no attempt is charged"),
+    row("h36", "a runner dies with part of its leaf calls used: the next one goes on with those that are left"),
 ];

@@ -8,10 +8,10 @@ use pdca_lanes::Target;
 use pdca_remote::ReapRequest;
 use pdca_state::{Bundle, Snapshot};
 
-use super::FleetHost;
 use super::apply::apply;
 use super::follow::follow;
 use super::stage::{Leg, Wanted, band, commits_of};
+use super::{FarClass, FleetHost};
 use crate::checkout::{CheckoutError, attempt_for};
 use crate::config::WorkspaceConfig;
 use crate::integrate::take_resolution;
@@ -103,7 +103,15 @@ impl<'a> HostExecutor<'a> {
         if !matches!(applied, Err(BeatError::Record(_) | BeatError::Own(_) | BeatError::Write(_))) {
             self.reap(&leg);
         }
-        Ok(Carried::Elsewhere { steps: applied? })
+        match applied {
+            // Every other band would fail there in the same way, so the host gets none.
+            Err(BeatError::Far(failure)) if failure.class == FarClass::SignedOut => {
+                self.host.lose();
+                let (place, said) = (self.host.host.name().to_owned(), failure.said);
+                Err(BeatError::Executor(JobError::Unfit { place, said }))
+            }
+            applied => Ok(Carried::Elsewhere { steps: applied? }),
+        }
     }
 
     /// Removes a job whose result is here. What stays is removed at the end of the run.

@@ -49,7 +49,7 @@ pub fn run_job(job: RunningJob, machine: &HostMachine, cancel: &Cancel) -> io::R
         }
     };
     let events = Stream::new(machine.timestamp, listener);
-    let grant = CallGrant::new(settings.called, settings.calls);
+    let grant = CallGrant::open(settings.called, settings.calls, job.dir().calls())?;
     let driver = Driver { grant: Some(&grant), ..Driver::new(&config, &events, cancel) };
     let outcome = job.alive_while(|| cancel.cancel(), || carry_out(&driver, &job, &grant));
     if cancel.is_cancelled() {

@@ -228,6 +228,8 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
                 }
                 FarClass::Host => told(Exit::Unexpected)
                     .hint(format!("`pdca hosts check` looks at every host; {again}")),
+                FarClass::SignedOut => told(Exit::Unexpected)
+                    .hint(format!("sign the agent in on that host; {again}")),
                 FarClass::Bundle | FarClass::NoChange => told(Exit::Unexpected).hint(again),
             };
             failure.log.iter().fold(failed, |failed, log| failed.at(Place::file(log)))
