@@ -77,7 +77,7 @@ fn a_board_that_is_killed_or_left_changes_nothing() {
         awaiting(&scene, id);
     }
     let before = scene.results();
-    let terminal = terminal!(&scene, &[("NO_COLOR", "1")]);
+    let terminal = terminal!(&scene, &[("NO_COLOR", "1"), ("PDCA_UNDO_SECS", "600")]);
     let pid = terminal.board(&scene);
     terminal.wait_for_card("1");
     terminal.key("a");
@@ -179,7 +179,7 @@ fn a_board_that_is_told_to_end_gives_the_terminal_back_and_names_what_is_not_rec
     let scene = Scene::new("");
     awaiting(&scene, "1");
     let before = scene.results();
-    let terminal = terminal!(&scene, &[]);
+    let terminal = terminal!(&scene, &[("PDCA_UNDO_SECS", "600")]);
     let pid = terminal.board(&scene);
     terminal.wait_for_card("1");
     terminal.key("a");

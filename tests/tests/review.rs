@@ -100,10 +100,10 @@ fn what_is_undone_or_pending_when_the_terminal_goes_is_not_recorded() {
     let scene = cheap(3);
     let before = summary(&scene, "3");
     // 3 is accepted and undone; then the sitting is left.
-    scene.with_keys(&["review"], "auq").expect(0);
+    scene.with_keys_and(&[("PDCA_UNDO_SECS", "600")], &["review"], "auq").expect(0);
     assert_eq!(summary(&scene, "3"), before);
     // Killed within the window, from what it started itself: nothing was recorded, and the command is named.
-    let killer = [("EDITOR", "kill -TERM $PPID; true")];
+    let killer = [("EDITOR", "kill -TERM $PPID; true"), ("PDCA_UNDO_SECS", "600")];
     let ran = scene.with_keys_and(&killer, &["review"], "ae");
     assert_ne!(ran.code, 0);
     assert!(
@@ -149,7 +149,7 @@ fn the_terminal_is_put_back_however_the_sitting_ends() {
 fn a_signal_a_stop_and_a_panic_at_the_prompt_give_the_terminal_back() {
     let scene = cheap(2);
     let before = summary(&scene, "1");
-    let terminal = terminal!(&scene, &[("PDCA_PANIC_KEY", "!")]);
+    let terminal = terminal!(&scene, &[("PDCA_PANIC_KEY", "!"), ("PDCA_UNDO_SECS", "600")]);
     let review = "clear; pdca-with-faults review";
     // Ctrl-C while a decision could still be undone: it is not recorded, and its command is named.
     terminal.line(review);

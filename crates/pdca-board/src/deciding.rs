@@ -10,9 +10,6 @@ use std::time::Duration;
 use pdca_review::{Card, Decision, Prompt, Session, Step};
 use pdca_state::BundleId;
 
-/// The time in which a decision can be undone.
-const WINDOW: Duration = Duration::from_secs(5);
-
 /// A card, or why it cannot be read.
 pub(crate) type CardResult = Result<Arc<Card>, String>;
 
@@ -32,10 +29,11 @@ pub struct Deciding {
     now: Duration,
 }
 
-impl Default for Deciding {
-    fn default() -> Self {
+impl Deciding {
+    /// Begins. A decision can be undone for `window`.
+    pub fn new(window: Duration) -> Self {
         Self {
-            session: Session::new(Vec::new(), WINDOW),
+            session: Session::new(Vec::new(), window),
             recording: BTreeMap::new(),
             recorded: BTreeMap::new(),
             card: None,
@@ -43,9 +41,7 @@ impl Default for Deciding {
             now: Duration::ZERO,
         }
     }
-}
 
-impl Deciding {
     pub fn session(&self) -> &Session {
         &self.session
     }

@@ -8,7 +8,7 @@ use pdca_front::context::Context;
 use pdca_front::exit::Exit;
 use pdca_front::failure::Failure;
 use pdca_front::{ProcessEnv, faults, process_env, session};
-use pdca_review::{Card, CardSource, Decision, Outcome, Signing, decide};
+use pdca_review::{Card, CardSource, Decision, Outcome, Signing, UNDO_WINDOW, decide};
 use pdca_sitting::PageKind;
 use pdca_snapshot::{Source, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
@@ -23,7 +23,8 @@ pub fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
     let desk = WorkspaceDesk::open(cx, by)?;
     let tools = PersonalTools { cx, desk: &desk };
     let theme = Theme { colours: cx.out.has_colours() };
-    match run(&desk, &tools, theme)
+    let undo_window = faults::undo_window(cx.env, UNDO_WINDOW);
+    match run(&desk, &tools, theme, undo_window)
         .map_err(|error| Failure::from_error(Exit::Unexpected, &error))?
     {
         Ended::Left => Ok(()),

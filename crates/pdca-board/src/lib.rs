@@ -8,7 +8,7 @@
 //! ```
 //! use pdca_board::{Board, Effect, Input, Key, View};
 //!
-//! let mut board = Board::new();
+//! let mut board = Board::new(pdca_review::UNDO_WINDOW);
 //! board.update(Input::Key(Key::Char('2')));
 //! assert_eq!(board.navigation().view(), View::Work);
 //! assert_eq!(board.update(Input::Key(Key::Char('q'))), [Effect::Quit]);

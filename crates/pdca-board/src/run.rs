@@ -78,7 +78,12 @@ enum Ask {
 }
 
 /// Shows a board until the person leaves.
-pub fn run(desk: &dyn Desk, tools: &dyn Tools, theme: Theme) -> io::Result<Ended> {
+pub fn run(
+    desk: &dyn Desk,
+    tools: &dyn Tools,
+    theme: Theme,
+    undo_window: Duration,
+) -> io::Result<Ended> {
     restore_after_panic();
     let signals = Signals::watch()?;
     let (ask, asked) = channel();
@@ -86,7 +91,7 @@ pub fn run(desk: &dyn Desk, tools: &dyn Tools, theme: Theme) -> io::Result<Ended
     std::thread::scope(|scope| {
         scope.spawn(move || work(desk, &asked, &tell));
         let mut screen = Screen::open()?;
-        let shown = Shown { tools, theme, ask, told, signals, begun: Instant::now() };
+        let shown = Shown { tools, theme, undo_window, ask, told, signals, begun: Instant::now() };
         let ended = shown.run(&mut screen);
         screen.close();
         // What was confirmed is recorded before the process ends: the worker drains its questions first.
@@ -182,6 +187,7 @@ impl Drop for Signals {
 struct Shown<'d> {
     tools: &'d dyn Tools,
     theme: Theme,
+    undo_window: Duration,
     ask: Sender<Ask>,
     told: Receiver<Input>,
     signals: Signals,
@@ -190,7 +196,7 @@ struct Shown<'d> {
 
 impl Shown<'_> {
     fn run(&self, screen: &mut Screen) -> io::Result<Ended> {
-        let mut board = Board::new();
+        let mut board = Board::new(self.undo_window);
         let mut is_new = true;
         loop {
             if self.signals.ask_to_end() {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pdca_review::{Card, Mode, Prompt, Step};
 use pdca_state::BundleId;
@@ -26,7 +27,7 @@ pub enum Overlay {
 }
 
 /// A board.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Board {
     navigation: Navigation,
     deciding: Deciding,
@@ -36,8 +37,15 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn new() -> Self {
-        Self::default()
+    /// Begins with nothing to show. A decision can be undone for `undo_window`.
+    pub fn new(undo_window: Duration) -> Self {
+        Self {
+            navigation: Navigation::default(),
+            deciding: Deciding::new(undo_window),
+            overlay: None,
+            data: Arc::default(),
+            message: String::new(),
+        }
     }
 
     pub fn navigation(&self) -> &Navigation {

@@ -29,7 +29,7 @@ impl Scene {
         for number in 1..=bundles {
             awaiting(&workspace, number);
         }
-        let mut scene = Self { workspace, board: Board::new() };
+        let mut scene = Self { workspace, board: Board::new(pdca_review::UNDO_WINDOW) };
         let data = Arc::new(scene.data());
         scene.feed(Input::Data(data));
         scene

@@ -50,10 +50,20 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
 
 /// Runs `main` with the real streams and environment, after the check for a supervisor.
 pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
+    main_in(args, ProcessEnv::read())
+}
+
+/// The same for the tests' binary, which faults can be asked of.
+#[cfg(feature = "fault-injection")]
+pub fn main_with_faults(args: impl Iterator<Item = OsString>) -> ExitCode {
+    main_in(args, ProcessEnv::read().map(|env| ProcessEnv { may_inject_faults: true, ..env }))
+}
+
+fn main_in(args: impl Iterator<Item = OsString>, env: Result<ProcessEnv, Failure>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let mut err = io::stderr();
     let args: Vec<OsString> = args.collect();
-    match ProcessEnv::read() {
+    match env {
         Ok(env) => {
             let log =
                 |line: &command::Line, err: &mut dyn Write| log::install(&line.globals, &env, err);

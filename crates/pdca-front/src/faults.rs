@@ -1,6 +1,7 @@
 //! Fault injection: at a chosen effect the process is killed, stands still or panics, for the demo and for tests of recovery.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use pdca_driver::{Effects, Point, Unwatched, When};
 
@@ -68,10 +69,16 @@ fn panic() {
 /// # Panics
 /// At the key that `PDCA_PANIC_KEY` names, in the tests' binary alone.
 pub fn panic_at_key(env: &ProcessEnv, key: char) {
-    let is_tested = cfg!(feature = "fault-injection");
-    let fatal = env.var_text("PDCA_PANIC_KEY").filter(|_| is_tested);
+    let fatal = env.var_text("PDCA_PANIC_KEY").filter(|_| env.may_inject_faults);
     let is_fatal = fatal.is_some_and(|fatal| fatal.starts_with(key));
     assert!(!is_fatal, "asked for by PDCA_PANIC_KEY");
+}
+
+/// Returns the time in which a decision can be undone. A test that acts within it gives itself all the time it needs, with
+/// `PDCA_UNDO_SECS` in the tests' binary.
+pub fn undo_window(env: &ProcessEnv, usual: Duration) -> Duration {
+    let longer = env.var_text("PDCA_UNDO_SECS").filter(|_| env.may_inject_faults);
+    longer.and_then(|text| text.parse().ok()).map_or(usual, Duration::from_secs)
 }
 
 fn kill() {
@@ -88,7 +95,7 @@ pub fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
     };
     let asked: Option<(&str, &str, fn())> = match &cx.globals.crash_at {
         Some(text) => Some(("--crash-at", text, kill)),
-        None if cfg!(feature = "fault-injection") => FAULTS.into_iter().find_map(from_environment),
+        None if cx.env.may_inject_faults => FAULTS.into_iter().find_map(from_environment),
         None => None,
     };
     let Some((name, text, befall)) = asked else { return Ok(Box::new(Unwatched)) };

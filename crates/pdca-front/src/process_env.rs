@@ -79,6 +79,8 @@ pub struct ProcessEnv {
     pub clock: Clock,
     /// This program, for scripts that call it again.
     pub program: Option<Utf8PathBuf>,
+    /// Variables may ask for faults. Only the tests' binary sets it.
+    pub may_inject_faults: bool,
 }
 
 impl ProcessEnv {
@@ -114,6 +116,7 @@ impl ProcessEnv {
             program: std::env::current_exe()
                 .ok()
                 .and_then(|path| Utf8PathBuf::from_path_buf(path).ok()),
+            may_inject_faults: false,
         })
     }
 
@@ -167,6 +170,7 @@ impl ProcessEnv {
             terminal: Terminal::default(),
             clock: Clock::Fixed(1_794_830_400),
             program: None,
+            may_inject_faults: false,
         }
     }
 }

@@ -46,6 +46,6 @@ pub use decide::{
 };
 pub use decision::{Choice, Decision, Overridden, Ticks};
 pub use sections::{CardLine, CardSection, Tone};
-pub use session::{KEYS, Mode, Prompt, Session, Step};
+pub use session::{KEYS, Mode, Prompt, Session, Step, UNDO_WINDOW};
 pub use take_back::{ReturnedCulprit, TakenBack, return_culprits};
 pub use waiting::waiting;

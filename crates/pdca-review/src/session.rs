@@ -99,6 +99,9 @@ pub const KEYS: [(&str, &str); 15] = [
     ("?", "these keys"),
 ];
 
+/// The time in which a decision can be undone, before it is recorded.
+pub const UNDO_WINDOW: Duration = Duration::from_secs(5);
+
 impl Session {
     /// Begins with these bundles. A decision stays pending for `window`.
     pub fn new(ids: Vec<BundleId>, window: Duration) -> Self {

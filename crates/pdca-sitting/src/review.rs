@@ -4,7 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_review::{
-    Card, CardSource, Decision, KEYS, Outcome, Prompt, Session, Signing, Step, decide, waiting,
+    Card, CardSource, Decision, KEYS, Outcome, Prompt, Session, Signing, Step, UNDO_WINDOW, decide,
+    waiting,
 };
 use pdca_snapshot::WorkspaceSnapshot;
 use pdca_state::{Bundle, BundleId};
@@ -20,8 +21,6 @@ use crate::signing::{Signature, with_signing};
 use crate::style::printable;
 use crate::{aside, diff, faults, pager, session};
 
-/// The time in which a decision can be undone.
-const WINDOW: Duration = Duration::from_secs(5);
 /// The longest wait for a key while nothing is pending.
 const IDLE: Duration = Duration::from_secs(3600);
 /// The lines of a terminal that does not tell.
@@ -81,7 +80,7 @@ pub fn review(
     with_signing(cx, &signature, |signing| {
         let sitting = Sitting {
             keyboard: Keyboard::open()?,
-            session: Session::new(ids, WINDOW),
+            session: Session::new(ids, faults::undo_window(cx.env, UNDO_WINDOW)),
             cx,
             signing,
             snapshot,

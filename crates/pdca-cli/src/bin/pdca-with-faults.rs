@@ -4,5 +4,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     pdca_process::maybe_supervise();
-    pdca_cli::main_with(std::env::args_os())
+    pdca_cli::main_with_faults(std::env::args_os())
 }
