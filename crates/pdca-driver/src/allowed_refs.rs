@@ -7,7 +7,6 @@ use pdca_dag::{Case, Pattern};
 use pdca_lanes::Tripwire;
 
 use crate::config::WorkspaceConfig;
-use crate::run_bundle::Driver;
 
 /// Returns whether an entry of `may_write` is about refs and not about files.
 pub(crate) fn is_ref(entry: &str) -> bool {
@@ -30,15 +29,13 @@ impl WorkspaceConfig {
     }
 }
 
-impl Driver<'_> {
-    /// Returns the changes in the primary since the wire was armed, except for refs that gates may write.
-    pub(crate) fn breaches(&self, wire: &Tripwire) -> Vec<String> {
-        let is_allowed =
-            |finding: &String| ref_of(finding).is_some_and(|name| self.config.may_write_ref(name));
-        let mut found = wire.breaches();
-        found.retain(|finding| !is_allowed(finding));
-        found
-    }
+/// Returns the changes in the primary since the wire was armed, except for refs that gates may write.
+pub(crate) fn breaches(config: &WorkspaceConfig, wire: &Tripwire) -> Vec<String> {
+    let is_allowed =
+        |finding: &String| ref_of(finding).is_some_and(|name| config.may_write_ref(name));
+    let mut found = wire.breaches();
+    found.retain(|finding| !is_allowed(finding));
+    found
 }
 
 /// Returns the line of the configuration that would allow what a finding tells of.

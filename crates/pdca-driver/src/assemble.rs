@@ -2,7 +2,9 @@
 
 use pdca_events::WarningCode;
 use pdca_publish::Templates;
-use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
+use pdca_state::{
+    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble, carried_items,
+};
 
 use crate::base::stands_on;
 use crate::integrate::{forecast_of, resolved};
@@ -56,7 +58,7 @@ pub(crate) fn assemble_summary(
     let recorded = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
     let products = recorded.product_sentences(snapshot.iterations + 1);
     let cost = bundle.calls().cost()?.words();
-    let carried = bundle.carried_items();
+    let carried = carried_items(bundle);
     let covered = cx.config.doctor.covered();
     let size = size_item(cx.config.check, brief, &patch);
     let brief_text = text(Artifact::Brief)?.unwrap_or_default();

@@ -9,6 +9,7 @@ use pdca_leaves::{
 };
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
+use crate::allowed_refs::breaches;
 use crate::attempt_notes::Resumption;
 use crate::check::tell_of_primary;
 use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
@@ -211,7 +212,7 @@ fn call_builder(
     let watch = |checkout| cx.watch_from(checkout, &job.dir);
     let wire = checkout.map(watch).transpose()?;
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
-    let mut written = wire.map(|wire| cx.breaches(&wire)).unwrap_or_default();
+    let mut written = wire.map(|wire| breaches(cx.config, &wire)).unwrap_or_default();
     let outcome = match answer {
         Ok(outcome) => outcome,
         Err(error) => {

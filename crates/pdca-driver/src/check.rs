@@ -9,7 +9,7 @@ use pdca_journal::{GateVerdict, Point, When};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
-use crate::allowed_refs::proposal;
+use crate::allowed_refs::{breaches, proposal};
 use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
 use crate::guard::{relieve_guard, stand_guard};
@@ -154,7 +154,7 @@ fn run_watched(
 ) -> Result<GatesOutcome, BeatError> {
     let wire = cx.watch(checkout)?;
     let checked = run_rows(cx, &cx.config.rows, bundle, scene, Some(tree));
-    tell_of_checkout(cx, bundle, &cx.breaches(&wire));
+    tell_of_checkout(cx, bundle, &breaches(cx.config, &wire));
     checked
 }
 

@@ -120,7 +120,7 @@ pub use refold::{Staleness, stale_results};
 pub use run::{
     AbortError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run, RunError,
     RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,
-    run_statuses_in_lanes, to_prune, was_cut_short,
+    run_statuses_in_lanes, to_prune, unfinished_work, was_cut_short,
 };
 pub use run_bundle::{BeatError, Driver};
 pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};

@@ -7,6 +7,7 @@ use pdca_leaves::{
 };
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
+use crate::allowed_refs::breaches;
 use crate::check::{require_patch, tell_of_primary};
 use crate::checkout::{Checkout, CheckoutError, Patched, claim_checkout};
 use crate::gate_lines::gate_lines;
@@ -146,7 +147,7 @@ fn ask(
     let watch = |checkout| cx.watch_from(checkout, &job);
     let wire = checkout.map(watch).transpose()?;
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
-    let mut written = wire.map(|wire| cx.breaches(&wire)).unwrap_or_default();
+    let mut written = wire.map(|wire| breaches(cx.config, &wire)).unwrap_or_default();
     if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
         // A confined leaf cannot have written there, so another process did. Warn only.
         tell_of_primary(cx, bundle, role.as_str(), &written);

@@ -34,7 +34,7 @@ use pdca_journal::{
 use pdca_lanes::attempt_branch;
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
-pub use abort::{AbortError, Salvage};
+pub use abort::{AbortError, Salvage, unfinished_work};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
 pub(crate) use prune::is_past;

@@ -225,7 +225,7 @@ impl Card {
             cost: Some(bundle.calls().cost()?).filter(CostTotal::is_known),
             plan_advice: match &snapshot.summary {
                 Some(_) => Vec::new(),
-                None => bundle.carried_items(),
+                None => pdca_state::carried_items(bundle),
             },
             items: snapshot.summary.as_ref().map(Summary::items).unwrap_or_default().to_vec(),
             problems: snapshot.problems.iter().map(ToString::to_string).collect(),

@@ -62,18 +62,18 @@ impl Bundle {
     pub fn plan_advice(&self) -> PlanAdvice<'_> {
         PlanAdvice(self)
     }
+}
 
-    /// Returns the findings of earlier rounds and of reviews of the brief, for §6.
-    pub fn carried_items(&self) -> Vec<String> {
-        let mut items = plan_advice(self);
-        match deferred(self) {
-            Ok(deferred) => items.extend(deferred),
-            Err(why) => items.push(format!(
-                "{DEFERRED} cannot be read ({why}); findings of earlier rounds may be lost"
-            )),
-        }
-        items
+/// Returns the findings of earlier rounds and of reviews of the brief, for §6.
+pub fn carried_items(bundle: &Bundle) -> Vec<String> {
+    let mut items = plan_advice(bundle);
+    match deferred(bundle) {
+        Ok(deferred) => items.extend(deferred),
+        Err(why) => items.push(format!(
+            "{DEFERRED} cannot be read ({why}); findings of earlier rounds may be lost"
+        )),
     }
+    items
 }
 
 fn deferred(bundle: &Bundle) -> Result<Vec<String>, String> {
@@ -113,7 +113,7 @@ mod tests {
         for (name, text) in files {
             fs_err::write(path.join(name), text).unwrap();
         }
-        Bundle::at(path).unwrap().carried_items()
+        carried_items(&Bundle::at(path).unwrap())
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         {
             assert_eq!(advice.is_about(adviser, brief.as_bytes()), expected, "{adviser} {brief}");
         }
-        assert_eq!(bundle.carried_items(), ["thin"]);
+        assert_eq!(carried_items(&bundle), ["thin"]);
     }
 
     #[test]

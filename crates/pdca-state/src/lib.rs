@@ -88,7 +88,7 @@ pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
     BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
 };
-pub use carried::PlanAdvice;
+pub use carried::{PlanAdvice, carried_items};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_driver::{Run, RunStatus, Salvage, WorkspaceConfig, run_statuses};
+use pdca_driver::{RunStatus, Salvage, WorkspaceConfig, run_statuses};
 use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase, RunState};
 use serde::Serialize;
 
@@ -58,7 +58,10 @@ pub fn abort(
     };
     let bundles: Vec<_> = require_known(sighting, &site)?.bundles.keys().cloned().collect();
     let foreseen = || -> Vec<Kept> {
-        Run::unfinished(&site, &bundles).iter().map(|one| Kept::of(one, &site)).collect()
+        pdca_driver::unfinished_work(&site, &bundles)
+            .iter()
+            .map(|one| Kept::of(one, &site))
+            .collect()
     };
     let alive = sighting.driver == Liveness::Alive;
     let by = if alive { "driver" } else { "here" };

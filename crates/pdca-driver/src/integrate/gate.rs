@@ -17,6 +17,7 @@ use pdca_lanes::OwnerNote;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 
+use crate::allowed_refs::breaches;
 use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
@@ -244,7 +245,7 @@ pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateRep
         GatesError::Cancelled => BeatError::Interrupted,
         other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
     })?;
-    tell_of_combination(cx, told, at.branch, &cx.breaches(&wire));
+    tell_of_combination(cx, told, at.branch, &breaches(cx.config, &wire));
     Ok(outcome.report)
 }
 

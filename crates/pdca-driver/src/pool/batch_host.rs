@@ -84,11 +84,11 @@ impl Driver<'_> {
     ) -> Batched {
         let (drifts, heard) = unbounded();
         let driver = Driver { drifts: Some(&drifts), ..*self };
-        let work = |id: &BundleId, lane: Option<u32>| driver.run_band_at(id, lane);
+        let work = |id: &BundleId, lane: Option<u32>| run_band_at(&driver, id, lane);
         let mut host = BatchHost {
             driver,
             batch,
-            homes: self.homes(),
+            homes: homes(self),
             chains: plan.chains().into_iter().map(|(id, chain)| (id.clone(), chain)).collect(),
             results: BTreeMap::new(),
             watched: BTreeMap::new(),
@@ -124,7 +124,7 @@ impl Driver<'_> {
         host.leave_red_bases();
         host.end_the_run();
         if let Some(fleet) = self.fleet {
-            self.reap_hosts(fleet);
+            reap_hosts(self, fleet);
         }
         let is_left = |bundle: &Bundle| {
             !host.results.contains_key(bundle.id())
@@ -167,48 +167,46 @@ impl Driver<'_> {
     }
 }
 
-impl Driver<'_> {
-    /// Runs one bundle in a slot of the pool: in a lane here, or on a host.
-    fn run_band_at(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
-        let at = self.fleet.map(|fleet| fleet.place(slot.unwrap_or_default()));
-        match at {
-            Some(Place::Far(host, host_slot)) => {
-                let executor = HostExecutor::new(*self, host, host_slot);
-                Driver { executor: Some(&executor), ..*self }.run_band(id, slot)
-            }
-            Some(Place::Local) | None => self.run_band(id, slot),
+/// Runs one bundle in a slot of the pool: in a lane here, or on a host.
+fn run_band_at(cx: &Driver<'_>, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
+    let at = cx.fleet.map(|fleet| fleet.place(slot.unwrap_or_default()));
+    match at {
+        Some(Place::Far(host, host_slot)) => {
+            let executor = HostExecutor::new(*cx, host, host_slot);
+            Driver { executor: Some(&executor), ..*cx }.run_band(id, slot)
         }
+        Some(Place::Local) | None => cx.run_band(id, slot),
     }
+}
 
-    /// Returns the slots that hold unfinished work of bundles: lanes here, and slots of hosts.
-    fn homes(&self) -> BTreeMap<BundleId, u32> {
-        let mut homes = LaneOwners::in_lanes_of(self.config).homes();
-        let Some(fleet) = self.fleet else { return homes };
-        // A lane beyond those of this run has the number of a host's slot.
-        homes.retain(|_, slot| *slot < fleet.local);
-        for (id, (host, slot, _)) in self.run.map(Run::on_hosts).unwrap_or_default() {
-            homes.remove(&id);
-            homes.extend(fleet.slot_of(&host, slot).map(|slot| (id, slot)));
-        }
-        homes
+/// Returns the slots that hold unfinished work of bundles: lanes here, and slots of hosts.
+fn homes(cx: &Driver<'_>) -> BTreeMap<BundleId, u32> {
+    let mut homes = LaneOwners::in_lanes_of(cx.config).homes();
+    let Some(fleet) = cx.fleet else { return homes };
+    // A lane beyond those of this run has the number of a host's slot.
+    homes.retain(|_, slot| *slot < fleet.local);
+    for (id, (host, slot, _)) in cx.run.map(Run::on_hosts).unwrap_or_default() {
+        homes.remove(&id);
+        homes.extend(fleet.slot_of(&host, slot).map(|slot| (id, slot)));
     }
+    homes
+}
 
-    /// Ends what is left of this run and of earlier ones on the hosts, as far as they answer.
-    fn reap_hosts(&self, fleet: &Fleet) {
-        let Some(run) = self.run else { return };
-        let is_over = !run.state().is_active();
-        let id = run.id().to_string();
-        let current = run.on_hosts().into_iter();
-        let name = |(bundle, (_, _, generation)): (BundleId, (String, u32, Generation))| {
-            self.job_name(bundle.as_str(), generation.get()).ok()
-        };
-        let current: Vec<_> = current.filter_map(name).collect();
-        for one in fleet.hosts.iter().filter(|one| !one.is_lost()) {
-            let over = if is_over { vec![id.clone()] } else { Vec::new() };
-            let request = ReapRequest { current: current.clone(), over, ..ReapRequest::default() };
-            // What stays is found again by `pdca hosts gc`.
-            drop(one.host.reap(request));
-        }
+/// Ends what is left of this run and of earlier ones on the hosts, as far as they answer.
+fn reap_hosts(cx: &Driver<'_>, fleet: &Fleet) {
+    let Some(run) = cx.run else { return };
+    let is_over = !run.state().is_active();
+    let id = run.id().to_string();
+    let current = run.on_hosts().into_iter();
+    let name = |(bundle, (_, _, generation)): (BundleId, (String, u32, Generation))| {
+        cx.job_name(bundle.as_str(), generation.get()).ok()
+    };
+    let current: Vec<_> = current.filter_map(name).collect();
+    for one in fleet.hosts.iter().filter(|one| !one.is_lost()) {
+        let over = if is_over { vec![id.clone()] } else { Vec::new() };
+        let request = ReapRequest { current: current.clone(), over, ..ReapRequest::default() };
+        // What stays is found again by `pdca hosts gc`.
+        drop(one.host.reap(request));
     }
 }
 
@@ -557,7 +555,9 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         id: &BundleId,
         result: &Result<Result<BandEnd, BeatError>, Panicked>,
     ) -> bool {
-        let Ok(Err(BeatError::Executor(error @ JobError::Lost { .. }))) = result else {
+        let Ok(Err(BeatError::Executor(error @ (JobError::Lost { .. } | JobError::Unfit { .. })))) =
+            result
+        else {
             return false;
         };
         let Some(fleet) = self.driver.fleet else { return false };

@@ -5,6 +5,7 @@ use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
+use crate::allowed_refs::breaches;
 use crate::check::{run_rows, tell_of_checkout};
 use crate::config::WorkspaceConfig;
 use crate::integrate::FIRST_SLOT;
@@ -91,7 +92,7 @@ fn ask_gates(
     let outcome = run_rows(cx, rows, bundle, &scene, Some(&mut standing))?;
     // Discard the verdicts, so that a repeated publication runs the gates again.
     cx.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
-    tell_of_checkout(cx, bundle, &cx.breaches(&wire));
+    tell_of_checkout(cx, bundle, &breaches(cx.config, &wire));
     Ok(outcome.report)
 }
 

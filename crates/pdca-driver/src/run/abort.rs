@@ -42,19 +42,19 @@ impl From<AppendError> for AbortError {
     }
 }
 
-impl Run {
-    /// Returns the work that an abort would rescue, without commits. Changes nothing.
-    pub fn unfinished(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Salvage> {
-        let found = LaneOwners::in_lanes_of(config).unfinished().into_iter();
-        let ours = found.filter(|work| bundles.contains(&work.bundle));
-        let of = |work: Unfinished| {
-            let checkout = config.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
-            let Unfinished { bundle, slot, target, .. } = work;
-            Salvage { bundle, slot, target, checkout, commit: String::new() }
-        };
-        ours.map(of).collect()
-    }
+/// Returns the work that an abort would rescue, without commits. Changes nothing.
+pub fn unfinished_work(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Salvage> {
+    let found = LaneOwners::in_lanes_of(config).unfinished().into_iter();
+    let ours = found.filter(|work| bundles.contains(&work.bundle));
+    let of = |work: Unfinished| {
+        let checkout = config.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
+        let Unfinished { bundle, slot, target, .. } = work;
+        Salvage { bundle, slot, target, checkout, commit: String::new() }
+    };
+    ours.map(of).collect()
+}
 
+impl Run {
     /// Aborts the run: rescues unfinished work in its lanes, abandons every bundle, and ends it.
     ///
     /// Nothing of the run may be running. After a crash it can be repeated; work is rescued once.

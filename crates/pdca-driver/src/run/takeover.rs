@@ -54,7 +54,7 @@ impl Run {
         let (runs, me) = (config.dirs.runs(), myself()?);
         let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = take_up(&request, &admission, &runs, run, &me)?;
-        Self::taken(config, admission, taken, me, clock)
+        begun(config, admission, taken, me, clock)
     }
 
     /// Takes a run from its driver and kills it, unless it is already dead.
@@ -77,22 +77,22 @@ impl Run {
         wait_until_free(&config.locks().children(), PATIENCE)?;
         let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = set_right(&request, opened)?;
-        Ok(Self::taken(config, admission, taken, me, clock)?)
+        Ok(begun(config, admission, taken, me, clock)?)
     }
+}
 
-    fn taken(
-        config: &WorkspaceConfig,
-        admission: Admission,
-        taken: Taken,
-        me: Process,
-        clock: Clock,
-    ) -> Result<Begun, RunError> {
-        announce(&admission, config, taken.journal.run())?;
-        let journal = Mutex::new(taken.journal);
-        let (runs, bundles) = (config.dirs.runs(), config.dirs.bundles.clone());
-        let run = Self { journal, runs, clock, me, bundles, admission };
-        Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
-    }
+fn begun(
+    config: &WorkspaceConfig,
+    admission: Admission,
+    taken: Taken,
+    me: Process,
+    clock: Clock,
+) -> Result<Begun, RunError> {
+    announce(&admission, config, taken.journal.run())?;
+    let journal = Mutex::new(taken.journal);
+    let (runs, bundles) = (config.dirs.runs(), config.dirs.bundles.clone());
+    let run = Run { journal, runs, clock, me, bundles, admission };
+    Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
 }
 
 fn locks(config: &WorkspaceConfig) -> Vec<camino::Utf8PathBuf> {
