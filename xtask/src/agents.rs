@@ -20,11 +20,11 @@ mod work;
 
 use batch::Story;
 use camino::{Utf8Path, Utf8PathBuf};
-use cell::{Cell, Verdict};
+use cell::{Cell, CellVerdict};
 use clap::ValueEnum;
-use fault::Fault;
+use fault::AgentFault;
 use install::Installed;
-use scene::Surroundings;
+use scene::AgentSurroundings;
 
 use crate::{Outcome, Stopped, program};
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     only: Option<Part>,
     /// Run this fault alone (may be repeated)
     #[arg(long, value_name = "FAULT")]
-    fault: Vec<Fault>,
+    fault: Vec<AgentFault>,
     /// Put the table into the page
     #[arg(long)]
     write: bool,
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
             Err(why) => skipped.push(format!("{} is skipped: {why}", agent.name())),
         }
     }
-    let surroundings = Surroundings::find(bin_dir, &installed);
+    let surroundings = AgentSurroundings::find(bin_dir, &installed);
     println!("agents run as {}", surroundings.user());
     let mut cells = Vec::new();
     for program in &installed {
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         let is_whole = args.all && args.only.is_none() && args.fault.is_empty();
         write(root, &cell::table(&cells), is_whole)?;
     }
-    let wrong = cells.iter().filter(|cell| cell.verdict() == Verdict::Differs).count();
+    let wrong = cells.iter().filter(|cell| cell.verdict() == CellVerdict::Differs).count();
     println!("agents: {} cells, {wrong} differ, {} agents skipped", cells.len(), skipped.len());
     Ok(if wrong == 0 { Outcome::Passed } else { Outcome::Failed })
 }
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
 fn tried(
     args: &Args,
     program: &Installed,
-    surroundings: &Surroundings,
+    surroundings: &AgentSurroundings,
 ) -> Result<Vec<Cell>, Stopped> {
     let mut cells = Vec::new();
     let is_asked = |part: Part| args.only.is_none_or(|only| only == part);
@@ -161,8 +161,8 @@ fn tried(
         }
     }
     if is_asked(Part::Faults) {
-        let is_quick = |fault: &&Fault| !args.quick || QUICK.contains(fault);
-        for fault in Fault::value_variants().iter().filter(is_quick) {
+        let is_quick = |fault: &&AgentFault| !args.quick || QUICK.contains(fault);
+        for fault in AgentFault::value_variants().iter().filter(is_quick) {
             if args.fault.is_empty() || args.fault.contains(fault) {
                 cells.push(fault::try_fault(program, *fault, surroundings, args.keep)?);
             }
@@ -184,7 +184,7 @@ fn tried(
 }
 
 /// Faults that an agent tells at once.
-const QUICK: [Fault; 2] = [Fault::Unauthorized, Fault::Context];
+const QUICK: [AgentFault; 2] = [AgentFault::Unauthorized, AgentFault::Context];
 
 /// Builds the programs of this workspace and returns their directory.
 fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {

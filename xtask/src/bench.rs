@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{Outcome, Stopped, program};
-use measure::{Cost, Memory, cost, median};
-use report::{Against, Line, Unit};
+use measure::{Cost, MemorySample, cost, median};
+use report::{Against, BenchLine, BenchUnit};
 
 /// Measure the release binary and report ratios
 #[derive(clap::Args, Debug)]
@@ -144,7 +144,7 @@ fn status(
     args: &StatusArgs,
     binary: &Utf8Path,
     workspace: &Utf8Path,
-) -> Result<[Line; 2], Stopped> {
+) -> Result<[BenchLine; 2], Stopped> {
     eprintln!("writing {} bundles of mixed states", args.bundles);
     let results = workspace.join("results");
     fs_err::create_dir_all(&results)?;
@@ -154,19 +154,19 @@ fn status(
     let (mut walks, mut runs) = (Vec::new(), Vec::new());
     for round in 0..=args.repeat {
         let walked = walk(&results)?;
-        let ran = pdca(binary, &["status"], workspace, Memory::NotSampled, &[0])?;
+        let ran = pdca(binary, &["status"], workspace, MemorySample::NotSampled, &[0])?;
         // The first round fills the page cache and is not counted.
         if round > 0 {
             walks.push(walked);
             runs.push(ran.wall);
         }
     }
-    let peak = pdca(binary, &["status"], workspace, Memory::Sampled, &[0])?.peak_kib;
+    let peak = pdca(binary, &["status"], workspace, MemorySample::Sampled, &[0])?.peak_kib;
     let floor = median(&walks);
     Ok([
-        Line {
+        BenchLine {
             what: format!("status over {} bundles", args.bundles),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: ms(median(&runs)),
             against: Some(Against { what: "plain walk with stat".to_owned(), measured: ms(floor) }),
             aim: Some(3.0 * ms(floor)),
@@ -176,7 +176,11 @@ fn status(
 }
 
 /// Commands that look at accepted changes, beside a walk that asks for the metadata of the same files.
-fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+fn accepted(
+    args: &StatusArgs,
+    binary: &Utf8Path,
+    home: &Utf8Path,
+) -> Result<Vec<BenchLine>, Stopped> {
     let count = args.accepted;
     eprintln!("sealing {count} changes");
     let workspace = home.join("workspace");
@@ -184,7 +188,7 @@ fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec
     fs_err::create_dir_all(&results)?;
     let config = "[[targets]]\nname = \"app\"\npath = \"../target.git\"\nbranch = \"main\"\n";
     fs_err::write(workspace.join("pdca.toml"), config)?;
-    let target = integrate::target::Target::new(home, 1_000, count as usize)?;
+    let target = integrate::target::BenchTarget::new(home, 1_000, count as usize)?;
     target.land(home, count as usize / 2)?;
     for (number, sealed) in (0..).zip(&target.sealed) {
         let patch = integrate::target::patch(number as usize);
@@ -198,7 +202,7 @@ fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec
         let (mut walks, mut runs) = (Vec::new(), Vec::new());
         for round in 0..=args.repeat {
             let walked = walk(&results)?;
-            let ran = pdca(binary, command, &workspace, Memory::NotSampled, &[0])?;
+            let ran = pdca(binary, command, &workspace, MemorySample::NotSampled, &[0])?;
             // The first round fills the page cache and is not counted.
             if round > 0 {
                 walks.push(walked);
@@ -206,9 +210,9 @@ fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec
             }
         }
         let floor = ms(median(&walks));
-        lines.push(Line {
+        lines.push(BenchLine {
             what: format!("{} over {} bundles, {count} accepted", command[0], 2 * count),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: ms(median(&runs)),
             against: Some(Against { what: "plain walk with stat".to_owned(), measured: floor }),
             aim: Some(3.0 * floor),
@@ -218,18 +222,18 @@ fn accepted(args: &StatusArgs, binary: &Utf8Path, home: &Utf8Path) -> Result<Vec
 }
 
 /// `pdca --help` beside `/bin/true`.
-fn start_up(args: &StatusArgs, binary: &Utf8Path, dir: &Utf8Path) -> Result<Line, Stopped> {
+fn start_up(args: &StatusArgs, binary: &Utf8Path, dir: &Utf8Path) -> Result<BenchLine, Stopped> {
     eprintln!("start-up");
     let (mut floor, mut runs) = (Vec::new(), Vec::new());
     for _ in 0..args.repeat * 5 {
         let mut nothing = program::command("/bin/true", &[], dir);
-        floor.push(cost(&mut nothing, Memory::NotSampled)?.wall);
-        runs.push(pdca(binary, &["--help"], dir, Memory::NotSampled, &[0])?.wall);
+        floor.push(cost(&mut nothing, MemorySample::NotSampled)?.wall);
+        runs.push(pdca(binary, &["--help"], dir, MemorySample::NotSampled, &[0])?.wall);
     }
     let floor = ms(median(&floor));
-    Ok(Line {
+    Ok(BenchLine {
         what: "start-up of --help".to_owned(),
-        unit: Unit::Milliseconds,
+        unit: BenchUnit::Milliseconds,
         measured: ms(median(&runs)),
         against: Some(Against { what: "/bin/true".to_owned(), measured: floor }),
         aim: Some(2.0 * floor + 5.0),
@@ -238,7 +242,11 @@ fn start_up(args: &StatusArgs, binary: &Utf8Path, dir: &Utf8Path) -> Result<Line
 
 /// `pdca batch` over bundles with a stub builder and one gate that is `true`, beside as many
 /// starts of a shell.
-fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+fn batch(
+    args: &StatusArgs,
+    binary: &Utf8Path,
+    workspace: &Utf8Path,
+) -> Result<Vec<BenchLine>, Stopped> {
     eprintln!("a batch of {} trivial bundles", args.batch);
     let results = workspace.join("results");
     fs_err::create_dir_all(&results)?;
@@ -248,7 +256,7 @@ fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<V
     )?;
     bundles::write_planned(&results, args.batch)?;
     // Each bundle stops at its sign-off, which is exit code 3.
-    let run = pdca(binary, &["batch"], workspace, Memory::Sampled, &[0, 3])?;
+    let run = pdca(binary, &["batch"], workspace, MemorySample::Sampled, &[0, 3])?;
     require_all_awaiting_signoff(&results, args.batch)?;
     let start = Instant::now();
     for _ in 0..args.batch {
@@ -258,15 +266,15 @@ fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<V
     let durable = durable_replacement(&workspace.join("durable"))?;
     let each = |total: Duration| ms(total) / f64::from(args.batch.max(1));
     let floor = each(floor_time);
-    let line = |what: &str, measured: f64, aim: Option<f64>| Line {
+    let line = |what: &str, measured: f64, aim: Option<f64>| BenchLine {
         what: format!("batch: {what} per bundle"),
-        unit: Unit::Milliseconds,
+        unit: BenchUnit::Milliseconds,
         measured,
         against: None,
         aim,
     };
     Ok(vec![
-        Line {
+        BenchLine {
             against: Some(Against { what: "sh -c true".to_owned(), measured: floor }),
             ..line("wall time", each(run.wall), None)
         },
@@ -274,7 +282,7 @@ fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<V
         line("processor time of the driver", each(run.own_cpu), Some(10.0)),
         line("processor time of its children", each(run.children_cpu), None),
         memory("batch: peak memory", run.peak_kib),
-        Line {
+        BenchLine {
             what: "for comparison: one durable replacement of a file".to_owned(),
             ..line("", ms(durable), None)
         },
@@ -315,7 +323,7 @@ fn pdca(
     binary: &Utf8Path,
     args: &[&str],
     dir: &Utf8Path,
-    memory: Memory,
+    memory: MemorySample,
     codes: &[i32],
 ) -> Result<Cost, Stopped> {
     let cost = cost(&mut program::command(binary.as_str(), args, dir), memory)?;
@@ -341,10 +349,10 @@ fn walk(root: &Utf8Path) -> Result<Duration, Stopped> {
     Ok(start.elapsed())
 }
 
-fn memory(what: &str, peak_kib: Option<u32>) -> Line {
-    Line {
+fn memory(what: &str, peak_kib: Option<u32>) -> BenchLine {
+    BenchLine {
         what: what.to_owned(),
-        unit: Unit::Mebibytes,
+        unit: BenchUnit::Mebibytes,
         measured: peak_kib.map_or(f64::NAN, |kib| f64::from(kib) / 1024.0),
         against: None,
         aim: Some(64.0),

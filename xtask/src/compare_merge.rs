@@ -32,14 +32,14 @@ pub(crate) struct Args {
 
 /// One merge to compare.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Case {
+pub(crate) enum MergeCase {
     /// The change of `commit`, on the parent of its parent.
     Pick { commit: ObjectId, onto: ObjectId },
     /// The two parents of a merge.
     Merge { ours: ObjectId, theirs: ObjectId },
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for MergeCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pick { commit, onto } => write!(f, "pick {commit} onto {onto}"),
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
 
 fn compare(
     store: &Store,
-    cases: &[Case],
+    cases: &[MergeCase],
     checkout: &Utf8Path,
     checked: usize,
 ) -> Result<Tally, Stopped> {
@@ -135,10 +135,10 @@ fn compare(
     Ok(tally)
 }
 
-fn verdict(engine: &mut Engine<'_>, case: Case) -> Result<Verdict, Stopped> {
+fn verdict(engine: &mut Engine<'_>, case: MergeCase) -> Result<Verdict, Stopped> {
     let merged = match case {
-        Case::Pick { commit, onto } => engine.pick(commit, onto),
-        Case::Merge { ours, theirs } => engine.merge(ours, theirs),
+        MergeCase::Pick { commit, onto } => engine.pick(commit, onto),
+        MergeCase::Merge { ours, theirs } => engine.merge(ours, theirs),
     };
     match merged {
         Ok(Merged::Clean { tree }) => Ok(Some(tree)),

@@ -16,8 +16,8 @@ use crate::test_functions::TestFunction;
 use crate::tidy::{SourceFile, load_sources};
 use crate::{Outcome, Stopped, page};
 
-use markers::Marker;
-use rows::{Group, Row, Standing};
+use markers::HoldsMarker;
+use rows::{RequirementGroup, RequirementRow, RequirementStanding};
 
 /// The generated page.
 const PAGE: &str = "docs/reference/coverage.md";
@@ -36,14 +36,14 @@ pub(crate) struct Args {
 
 /// Something that keeps the page from being true.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct CoverageProblem {
     pub(crate) path: Utf8PathBuf,
     /// `None` for the whole file.
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
 }
 
-impl Problem {
+impl CoverageProblem {
     fn of_rows(what: String) -> Self {
         Self { path: ROWS.into(), line: None, what }
     }
@@ -51,8 +51,8 @@ impl Problem {
 
 /// The rows of the data file, the tests that hold each, and the pages of decisions.
 struct Coverage<'a> {
-    groups: Vec<Group>,
-    markers: Vec<Marker<'a>>,
+    groups: Vec<RequirementGroup>,
+    markers: Vec<HoldsMarker<'a>>,
     held: BTreeMap<&'a str, Vec<TestFunction<'a>>>,
     decisions: BTreeMap<u32, &'a Utf8Path>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let files = load_sources(root)?;
     let coverage = Coverage::read(&files)?;
     let problems = coverage.problems();
-    for Problem { path, line, what } in &problems {
+    for CoverageProblem { path, line, what } in &problems {
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
         println!("error: {path}{line}: {what}");
     }
@@ -77,13 +77,13 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
 }
 
 /// Returns everything that is wrong with rows, markers and the page.
-pub(crate) fn check(files: &[SourceFile]) -> Result<Vec<Problem>, Stopped> {
+pub(crate) fn check(files: &[SourceFile]) -> Result<Vec<CoverageProblem>, Stopped> {
     let coverage = Coverage::read(files)?;
     let mut problems = coverage.problems();
     let page = files.iter().find(|file| file.path == PAGE).map(|file| file.text.as_str());
     if page != Some(page_text::text(&coverage).as_str()) {
         let what = "not what the tests say; `cargo xtask coverage --write`".to_owned();
-        problems.push(Problem { path: PAGE.into(), line: None, what });
+        problems.push(CoverageProblem { path: PAGE.into(), line: None, what });
     }
     Ok(problems)
 }
@@ -95,13 +95,13 @@ impl<'a> Coverage<'a> {
         let groups = rows::parse(&data.text)?;
         let markers = markers::all(files);
         let mut held: BTreeMap<&str, Vec<TestFunction<'_>>> = BTreeMap::new();
-        for (row, test) in markers.iter().flat_map(Marker::pairs) {
+        for (row, test) in markers.iter().flat_map(HoldsMarker::pairs) {
             held.entry(row).or_default().push(test);
         }
         Ok(Self { groups, markers, held, decisions: decisions(files) })
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&str, &Row)> {
+    fn rows(&self) -> impl Iterator<Item = (&str, &RequirementRow)> {
         self.groups.iter().flat_map(|group| &group.rows).map(|(id, row)| (id.as_str(), row))
     }
 
@@ -109,16 +109,16 @@ impl<'a> Coverage<'a> {
         self.held.get(id).map_or(&[], Vec::as_slice)
     }
 
-    fn problems(&self) -> Vec<Problem> {
-        let mut problems: Vec<Problem> =
+    fn problems(&self) -> Vec<CoverageProblem> {
+        let mut problems: Vec<CoverageProblem> =
             self.markers.iter().flat_map(|marker| self.wrong_with_marker(marker)).collect();
         problems.extend(self.rows().filter_map(|(id, row)| self.wrong_with_row(id, row)));
         problems
     }
 
-    fn wrong_with_marker(&self, marker: &Marker<'_>) -> Vec<Problem> {
+    fn wrong_with_marker(&self, marker: &HoldsMarker<'_>) -> Vec<CoverageProblem> {
         let problem =
-            |what| Problem { path: marker.path.to_owned(), line: Some(marker.line), what };
+            |what| CoverageProblem { path: marker.path.to_owned(), line: Some(marker.line), what };
         let exists = |id: &str| self.rows().any(|(known, _)| known == id);
         let mut problems = Vec::new();
         if !marker.is_in_form {
@@ -134,23 +134,25 @@ impl<'a> Coverage<'a> {
         problems
     }
 
-    fn wrong_with_row(&self, id: &str, row: &Row) -> Option<Problem> {
+    fn wrong_with_row(&self, id: &str, row: &RequirementRow) -> Option<CoverageProblem> {
         let held = !self.tests_of(id).is_empty();
         let what = match &row.standing {
-            Standing::Required if held => return None,
-            Standing::Required => format!("{id} has neither a test nor a decision"),
-            Standing::Otherwise { decision, .. } if self.decisions.contains_key(decision) => {
+            RequirementStanding::Required if held => return None,
+            RequirementStanding::Required => format!("{id} has neither a test nor a decision"),
+            RequirementStanding::Otherwise { decision, .. }
+                if self.decisions.contains_key(decision) =>
+            {
                 return None;
             }
-            Standing::Otherwise { decision, .. } => {
+            RequirementStanding::Otherwise { decision, .. } => {
                 format!("{id} names decision {decision:03}, which does not exist")
             }
-            Standing::Open { .. } if held => {
+            RequirementStanding::Open { .. } if held => {
                 format!("{id} is said to be open, and a test holds it")
             }
-            Standing::Open { .. } => return None,
+            RequirementStanding::Open { .. } => return None,
         };
-        Some(Problem::of_rows(what))
+        Some(CoverageProblem::of_rows(what))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::test_functions::TestFunction;
 use crate::tidy::{SourceFile, load_sources};
 use crate::{Outcome, Stopped, page, test_functions};
 
-pub(crate) use rows::{GROUPS, ROWS, Row};
+pub(crate) use rows::{FaultRow, GROUPS, ROWS};
 
 /// The generated page.
 const PAGE: &str = "docs/reference/fault-matrix.md";
@@ -81,15 +81,15 @@ fn numbers(name: &str) -> Vec<&str> {
 }
 
 /// Returns the rows that no test carries and that have no stated reason.
-pub(crate) fn missing(tests: &[RowTest<'_>]) -> Vec<&'static Row> {
+pub(crate) fn missing(tests: &[RowTest<'_>]) -> Vec<&'static FaultRow> {
     missing_of(ROWS, tests)
 }
 
-fn missing_of<'r>(rows: &'r [Row], tests: &[RowTest<'_>]) -> Vec<&'r Row> {
+fn missing_of<'r>(rows: &'r [FaultRow], tests: &[RowTest<'_>]) -> Vec<&'r FaultRow> {
     rows.iter().filter(|row| row.without.is_none() && !is_carried(row, tests)).collect()
 }
 
-fn is_carried(row: &Row, tests: &[RowTest<'_>]) -> bool {
+fn is_carried(row: &FaultRow, tests: &[RowTest<'_>]) -> bool {
     tests.iter().any(|test| test.rows.contains(&row.number))
 }
 
@@ -121,7 +121,7 @@ fn text(tests: &[RowTest<'_>]) -> String {
     page
 }
 
-fn shown_by(row: &Row, tests: &[RowTest<'_>]) -> String {
+fn shown_by(row: &FaultRow, tests: &[RowTest<'_>]) -> String {
     let carried: Vec<String> = tests
         .iter()
         .filter(|test| test.rows.contains(&row.number))

@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{Outcome, Stopped};
 use census::Census;
-use lines::Lines;
+use lines::LineCount;
 
 /// Print the counters of the house style beside those of its models
 ///
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let (crates, census) = count(root)?;
-    let mut total = Lines::default();
+    let mut total = LineCount::default();
     for lines in crates.values() {
         total += lines;
     }
@@ -41,21 +41,21 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
 }
 
 /// Counts every Rust file of the workspace, by crate.
-fn count(root: &Utf8Path) -> Result<(BTreeMap<String, Lines>, Census), Stopped> {
-    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+fn count(root: &Utf8Path) -> Result<(BTreeMap<String, LineCount>, Census), Stopped> {
+    let mut crates: BTreeMap<String, LineCount> = BTreeMap::new();
     let mut census = Census::default();
     for path in sources(root)? {
         let text = fs_err::read_to_string(root.join(&path))?;
         let owner = crate_of(&path);
         census.read(&owner, &path, &text)?;
-        *crates.entry(owner).or_default() += &Lines::of(&path, &text);
+        *crates.entry(owner).or_default() += &LineCount::of(&path, &text);
     }
     Ok((crates, census))
 }
 
 fn render(
-    total: &Lines,
-    crates: &BTreeMap<String, Lines>,
+    total: &LineCount,
+    crates: &BTreeMap<String, LineCount>,
     census: &Census,
     walk: Option<usize>,
 ) -> String {
@@ -89,7 +89,7 @@ fn render(
     lines.join("\n")
 }
 
-fn size(name: &str, lines: &Lines) -> String {
+fn size(name: &str, lines: &LineCount) -> String {
     format!("{name:<20} {:>8} {:>8} {:>8}", lines.source, lines.tests, lines.source + lines.tests)
 }
 

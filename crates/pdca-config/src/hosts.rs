@@ -9,7 +9,7 @@ use pdca_driver::far::repository_name;
 use pdca_leaves::{LeafConfig, Mode};
 use pdca_process::SandboxMode;
 use pdca_remote::{
-    Engine, Host, HostSpec, LocalProcess, Requirements, SlurmOptions, Ssh, Transport,
+    Host, HostSpec, JobEngine, LocalProcess, Requirements, SlurmOptions, Ssh, Transport,
     is_plain_host, is_plain_root,
 };
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,7 @@ impl HostEntry {
 
     fn spec(&self) -> HostSpec {
         let (engine, lost_after, slots) = match self.engine {
-            HostEngine::Ssh | HostEngine::Process => (Engine::Process, 60, self.slots),
+            HostEngine::Ssh | HostEngine::Process => (JobEngine::Process, 60, self.slots),
             HostEngine::Slurm => {
                 let options = SlurmOptions {
                     licenses: self.licenses.clone(),
@@ -109,7 +109,7 @@ impl HostEntry {
                 };
                 // A node that died is noticed by Slurm first, which then runs the job on another.
                 let slots = self.max_jobs.map_or(self.slots, |jobs| jobs.min(self.slots));
-                (Engine::Slurm(options), 600, slots)
+                (JobEngine::Slurm(options), 600, slots)
             }
         };
         HostSpec {

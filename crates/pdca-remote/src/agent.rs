@@ -21,10 +21,10 @@ use crate::host_root::{HostRoot, JobDir, read_text};
 use crate::objects;
 use crate::offer::{Surroundings, offer, running};
 use crate::verb::{
-    CollectRequest, Collected, Engine, FarState, Needs, ReapRequest, Refusal, Request, Response,
-    StageRequest, StartRequest, WatchRequest, Watched,
+    CollectRequest, Collected, FarState, JobEngine, Needs, ReapRequest, StageRequest, StartRequest,
+    VerbRefusal, VerbRequest, VerbResponse, WatchRequest, Watched,
 };
-use crate::wire::Message;
+use crate::wire::WireMessage;
 
 /// The time within which a started runner has to take its lock.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ const MAX_LOG: u64 = 1 << 20;
 
 /// The far side of one host.
 #[derive(Debug)]
-pub struct Agent<'a> {
+pub struct HostAgent<'a> {
     root: HostRoot,
     about: Surroundings<'a>,
     /// Runs a job; the name of the job is added.
@@ -48,7 +48,7 @@ pub struct Agent<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] VerbRefusal),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -57,40 +57,46 @@ pub(crate) enum AgentError {
     Tool(#[from] pdca_process::ToolError),
 }
 
-impl<'a> Agent<'a> {
+impl<'a> HostAgent<'a> {
     /// Makes the far side of a directory. `runner` is the command line that runs a job of it.
     pub fn new(root: HostRoot, about: Surroundings<'a>, runner: Vec<String>) -> Self {
         Self { root, about, runner }
     }
 
     /// Answers one request.
-    pub fn answer(&self, request: Message<Request>) -> (Response, Vec<Vec<u8>>) {
+    pub fn answer(&self, request: WireMessage<VerbRequest>) -> (VerbResponse, Vec<Vec<u8>>) {
         match self.carry_out(request) {
             Ok(answer) => answer,
-            Err(AgentError::Refused(refusal)) => (Response::Refused(refusal), Vec::new()),
-            Err(error) => (Response::Refused(Refusal::Host { said: chain(&error) }), Vec::new()),
+            Err(AgentError::Refused(refusal)) => (VerbResponse::Refused(refusal), Vec::new()),
+            Err(error) => {
+                (VerbResponse::Refused(VerbRefusal::Host { said: chain(&error) }), Vec::new())
+            }
         }
     }
 
     fn carry_out(
         &self,
-        Message { head, parts }: Message<Request>,
-    ) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+        WireMessage { head, parts }: WireMessage<VerbRequest>,
+    ) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let alone = |response| (response, Vec::new());
         match head {
-            Request::Offer(request) => {
-                Ok(alone(Response::Offer(Box::new(offer(&self.root, &request, self.about)))))
+            VerbRequest::Offer(request) => {
+                Ok(alone(VerbResponse::Offer(Box::new(offer(&self.root, &request, self.about)))))
             }
-            Request::Stage(request) => self.stage(&request, parts).map(alone),
-            Request::Start(request) => self.start(&request).map(alone),
-            Request::Watch(request) => self.watch(&request),
-            Request::Cancel { name } => self.cancel(&name).map(alone),
-            Request::Collect(request) => self.collect(&request),
-            Request::Reap(request) => self.reap(&request).map(alone),
+            VerbRequest::Stage(request) => self.stage(&request, parts).map(alone),
+            VerbRequest::Start(request) => self.start(&request).map(alone),
+            VerbRequest::Watch(request) => self.watch(&request),
+            VerbRequest::Cancel { name } => self.cancel(&name).map(alone),
+            VerbRequest::Collect(request) => self.collect(&request),
+            VerbRequest::Reap(request) => self.reap(&request).map(alone),
         }
     }
 
-    fn stage(&self, request: &StageRequest, parts: Vec<Vec<u8>>) -> Result<Response, AgentError> {
+    fn stage(
+        &self,
+        request: &StageRequest,
+        parts: Vec<Vec<u8>>,
+    ) -> Result<VerbResponse, AgentError> {
         let StageRequest { assignment, has_pack } = request;
         let name = &assignment.job.name;
         self.require_current(name)?;
@@ -121,13 +127,13 @@ impl<'a> Agent<'a> {
             }
         }
         if needs != Needs::default() {
-            return Ok(Response::Needs(needs));
+            return Ok(VerbResponse::Needs(needs));
         }
         let job = self.root.job(name)?;
         if job.assignment()?.is_none() {
             job.keep_assignment(assignment)?;
         }
-        Ok(Response::Staged)
+        Ok(VerbResponse::Staged)
     }
 
     /// Refuses an attempt that is older than one that this host was told of.
@@ -135,11 +141,11 @@ impl<'a> Agent<'a> {
         let fence = self.root.fence(name)?;
         match fence.bars(name.generation()) {
             None => Ok(()),
-            Some(fence) => Err(Refusal::Fenced { given: name.generation(), fence }.into()),
+            Some(fence) => Err(VerbRefusal::Fenced { given: name.generation(), fence }.into()),
         }
     }
 
-    fn start(&self, request: &StartRequest) -> Result<Response, AgentError> {
+    fn start(&self, request: &StartRequest) -> Result<VerbResponse, AgentError> {
         let name = &request.name;
         let job = self.require_job(name)?;
         self.announce(name)?;
@@ -147,16 +153,16 @@ impl<'a> Agent<'a> {
         // Held until the runner is started, so that of two requests one starts it and the other one finds it.
         let fence = self.root.fence(name)?;
         if let Some(fence) = fence.bars(name.generation()) {
-            return Err(Refusal::Fenced { given: name.generation(), fence }.into());
+            return Err(VerbRefusal::Fenced { given: name.generation(), fence }.into());
         }
         if job.cancel_mark().exists() {
-            return Err(Refusal::Cancelled.into());
+            return Err(VerbRefusal::Cancelled.into());
         }
         if job.is_published() || engine::is_alive(&job)? {
-            return Ok(Response::Started { already: true });
+            return Ok(VerbResponse::Started { already: true });
         }
-        if request.engine == Engine::Process && running(&self.root) >= request.slots {
-            return Err(Refusal::Busy { slots: request.slots }.into());
+        if request.engine == JobEngine::Process && running(&self.root) >= request.slots {
+            return Err(VerbRefusal::Busy { slots: request.slots }.into());
         }
         self.lay_out(&job)?;
         fs_err::write(
@@ -169,7 +175,7 @@ impl<'a> Agent<'a> {
         // The runner takes the fence when it publishes, which may be at once.
         drop(fence);
         await_runner(&job, &request.engine)?;
-        Ok(Response::Started { already: false })
+        Ok(VerbResponse::Started { already: false })
     }
 
     /// Raises the fence of a job's unit to its generation, unless a later one was announced.
@@ -177,7 +183,7 @@ impl<'a> Agent<'a> {
         let mut fence = self.root.fence(name)?;
         match fence.bars(name.generation()) {
             None => Ok(fence.raise(name.generation())?),
-            Some(fence) => Err(Refusal::Fenced { given: name.generation(), fence }.into()),
+            Some(fence) => Err(VerbRefusal::Fenced { given: name.generation(), fence }.into()),
         }
     }
 
@@ -198,7 +204,7 @@ impl<'a> Agent<'a> {
         if job.workspace().exists() {
             return Ok(());
         }
-        let unknown = || Refusal::Unknown { name: job.name().clone() };
+        let unknown = || VerbRefusal::Unknown { name: job.name().clone() };
         let assignment = job.assignment()?.ok_or_else(unknown)?;
         let fresh = job.path().join("workspace.new");
         if fresh.exists() {
@@ -212,11 +218,11 @@ impl<'a> Agent<'a> {
 
     fn require_job(&self, name: &JobName) -> Result<JobDir, AgentError> {
         let job = self.root.job(name)?;
-        if job.exists() { Ok(job) } else { Err(Refusal::Unknown { name: name.clone() }.into()) }
+        if job.exists() { Ok(job) } else { Err(VerbRefusal::Unknown { name: name.clone() }.into()) }
     }
 
     /// Waits for something new, and answers at once where there is something.
-    fn watch(&self, request: &WatchRequest) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+    fn watch(&self, request: &WatchRequest) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let job = self.require_job(&request.name)?;
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms);
         let mut asked = Instant::now();
@@ -227,7 +233,7 @@ impl<'a> Agent<'a> {
             if !log.is_empty() || !is_live || Instant::now() >= deadline {
                 let next = request.offset + log.len() as u64;
                 let watched = Watched { state, next, beat: job.beat()? };
-                return Ok((Response::Watched(watched), vec![log]));
+                return Ok((VerbResponse::Watched(watched), vec![log]));
             }
             std::thread::sleep(LOOK);
             // An engine is a program, and asking it costs more than a look at a file.
@@ -238,19 +244,22 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn cancel(&self, name: &JobName) -> Result<Response, AgentError> {
+    fn cancel(&self, name: &JobName) -> Result<VerbResponse, AgentError> {
         let job = self.root.job(name)?;
         if !job.exists() {
-            return Ok(Response::Cancelled);
+            return Ok(VerbResponse::Cancelled);
         }
         end(&job)?;
-        Ok(Response::Cancelled)
+        Ok(VerbResponse::Cancelled)
     }
 
-    fn collect(&self, request: &CollectRequest) -> Result<(Response, Vec<Vec<u8>>), AgentError> {
+    fn collect(
+        &self,
+        request: &CollectRequest,
+    ) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let job = self.require_job(&request.name)?;
         self.require_current(&request.name)?;
-        let published = job.published()?.ok_or(Refusal::NoResult)?;
+        let published = job.published()?.ok_or(VerbRefusal::NoResult)?;
         let (mut contents, mut parts) = (Vec::new(), Vec::new());
         for entry in &published.files {
             if request.known.contains(&entry.digest) || contents.contains(&entry.digest) {
@@ -259,7 +268,7 @@ impl<'a> Agent<'a> {
             let bytes = fs_err::read(job.workspace().join(&entry.path))?;
             if pdca_state::sha256_hex(&bytes) != entry.digest {
                 let said = format!("{} changed after the job ended", entry.path);
-                return Err(Refusal::Host { said }.into());
+                return Err(VerbRefusal::Host { said }.into());
             }
             contents.push(entry.digest.clone());
             parts.push(bytes);
@@ -268,10 +277,10 @@ impl<'a> Agent<'a> {
         if has_pack {
             parts.push(fs_err::read(job.pack())?);
         }
-        Ok((Response::Collected(Box::new(Collected { published, contents, has_pack })), parts))
+        Ok((VerbResponse::Collected(Box::new(Collected { published, contents, has_pack })), parts))
     }
 
-    fn reap(&self, request: &ReapRequest) -> Result<Response, AgentError> {
+    fn reap(&self, request: &ReapRequest) -> Result<VerbResponse, AgentError> {
         for name in &request.current {
             self.root.fence(name)?.raise(name.generation())?;
         }
@@ -290,7 +299,7 @@ impl<'a> Agent<'a> {
         if let Some(days) = request.older_than_days {
             crate::sweep::sweep(&self.root, days, self.about.clock)?;
         }
-        Ok(Response::Reaped { jobs: gone })
+        Ok(VerbResponse::Reaped { jobs: gone })
     }
 }
 
@@ -300,8 +309,8 @@ fn is_older(name: &JobName, than: &JobName) -> bool {
 }
 
 /// Waits until the runner has the job's lock, or has ended already.
-fn await_runner(job: &JobDir, engine: &Engine) -> Result<(), AgentError> {
-    if *engine != Engine::Process {
+fn await_runner(job: &JobDir, engine: &JobEngine) -> Result<(), AgentError> {
+    if *engine != JobEngine::Process {
         return Ok(());
     }
     let deadline = Instant::now() + STARTS_WITHIN;
@@ -312,7 +321,7 @@ fn await_runner(job: &JobDir, engine: &Engine) -> Result<(), AgentError> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Err(Refusal::NotStarted { said: tail(&job.output()) }.into())
+    Err(VerbRefusal::NotStarted { said: tail(&job.output()) }.into())
 }
 
 /// Ends a job for good, and returns when nothing of it is alive.
@@ -327,7 +336,7 @@ fn end(job: &JobDir) -> Result<(), AgentError> {
             asked = true;
         }
         if begun.elapsed() > 3 * ENDS_WITHIN {
-            return Err(Refusal::Alive.into());
+            return Err(VerbRefusal::Alive.into());
         }
         std::thread::sleep(LOOK);
     }

@@ -8,10 +8,10 @@ use rustix::process::{Pid, Signal};
 use crate::agent::{AgentError, tail};
 use crate::host_root::{JobDir, read_text};
 use crate::slurm;
-use crate::verb::{Engine, FarState, Refusal};
+use crate::verb::{FarState, JobEngine, VerbRefusal};
 
 /// Returns the engine that a job was started with.
-fn engine_of(job: &JobDir) -> io::Result<Engine> {
+fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
     let text = read_text(&job.engine_choice())?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
@@ -19,27 +19,27 @@ fn engine_of(job: &JobDir) -> io::Result<Engine> {
 /// Returns how long a state may be relied upon.
 pub(crate) fn ask_every(job: &JobDir) -> Duration {
     match engine_of(job) {
-        Ok(Engine::Slurm(_)) => Duration::from_secs(1),
-        Ok(Engine::Process) | Err(_) => Duration::from_millis(50),
+        Ok(JobEngine::Slurm(_)) => Duration::from_secs(1),
+        Ok(JobEngine::Process) | Err(_) => Duration::from_millis(50),
     }
 }
 
 /// Starts a runner that outlives this process.
-pub(crate) fn start(job: &JobDir, engine: &Engine, argv: &[String]) -> Result<(), AgentError> {
+pub(crate) fn start(job: &JobDir, engine: &JobEngine, argv: &[String]) -> Result<(), AgentError> {
     match engine {
-        Engine::Process => {
+        JobEngine::Process => {
             let started = pdca_process::detach(argv, job.path(), &job.output());
-            started.map_err(|error| Refusal::NotStarted { said: error.to_string() }.into())
+            started.map_err(|error| VerbRefusal::NotStarted { said: error.to_string() }.into())
         }
-        Engine::Slurm(options) => slurm::start(job, options, argv),
+        JobEngine::Slurm(options) => slurm::start(job, options, argv),
     }
 }
 
 /// Returns whether anything of a job is alive or will be.
 pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
     match engine_of(job)? {
-        Engine::Process => Ok(job.is_locked()? || has_children(job)?),
-        Engine::Slurm(_) => slurm::is_alive(job),
+        JobEngine::Process => Ok(job.is_locked()? || has_children(job)?),
+        JobEngine::Slurm(_) => slurm::is_alive(job),
     }
 }
 
@@ -55,7 +55,7 @@ fn has_children(job: &JobDir) -> io::Result<bool> {
 
 /// Asks the runner to end, or kills it.
 pub(crate) fn end(job: &JobDir, kill: bool) -> Result<(), AgentError> {
-    if let Engine::Slurm(_) = engine_of(job)? {
+    if let JobEngine::Slurm(_) = engine_of(job)? {
         return slurm::end(job);
     }
     let Some(pid) = job.pid()?.and_then(Pid::from_raw) else { return Ok(()) };
@@ -87,7 +87,7 @@ pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
     if job.cancel_mark().exists() {
         return Ok(FarState::Cancelled);
     }
-    if let Engine::Slurm(_) = engine {
+    if let JobEngine::Slurm(_) = engine {
         return slurm::state(job);
     }
     if job.is_locked()? {

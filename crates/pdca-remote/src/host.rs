@@ -11,8 +11,8 @@ use pdca_state::sha256_hex;
 use crate::offer::{HostRefusal, Offer, OfferRequest, Requirements};
 use crate::transport::{Transport, TransportError};
 use crate::verb::{
-    Assignment, CollectRequest, Collected, Engine, Needs, ReapRequest, Refusal, Request, Response,
-    StageRequest, StartRequest, WatchRequest, Watched,
+    Assignment, CollectRequest, Collected, JobEngine, Needs, ReapRequest, StageRequest,
+    StartRequest, VerbRefusal, VerbRequest, VerbResponse, WatchRequest, Watched,
 };
 use crate::wire::{self, WireError};
 
@@ -28,7 +28,7 @@ pub struct HostSpec {
     pub slots: u32,
     /// The directory on the host.
     pub root: String,
-    pub engine: Engine,
+    pub engine: JobEngine,
     /// The time without an answer or a sign of life after which the host is lost.
     pub lost_after: Duration,
     /// Files of the workspace that jobs need, as paths relative to it.
@@ -63,7 +63,7 @@ pub enum HostError {
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] VerbRefusal),
     #[error("the answer is one to another request")]
     Unexpected,
     #[error("the result is not whole: {what}")]
@@ -78,16 +78,16 @@ impl HostError {
         match self {
             Self::Transport(TransportError::Link { .. })
             | Self::Wire(_)
-            | Self::Refused(Refusal::Host { .. } | Refusal::Busy { .. }) => true,
+            | Self::Refused(VerbRefusal::Host { .. } | VerbRefusal::Busy { .. }) => true,
             Self::Transport(TransportError::NoProgram { .. } | TransportError::Cancelled)
             | Self::Refused(
-                Refusal::Fenced { .. }
-                | Refusal::Unknown { .. }
-                | Refusal::Cancelled
-                | Refusal::NoResult
-                | Refusal::NotStarted { .. }
-                | Refusal::Alive
-                | Refusal::Unusable { .. },
+                VerbRefusal::Fenced { .. }
+                | VerbRefusal::Unknown { .. }
+                | VerbRefusal::Cancelled
+                | VerbRefusal::NoResult
+                | VerbRefusal::NotStarted { .. }
+                | VerbRefusal::Alive
+                | VerbRefusal::Unusable { .. },
             )
             | Self::Unexpected
             | Self::Damaged { .. }
@@ -118,11 +118,11 @@ impl Host {
 
     fn call(
         &self,
-        request: &Request,
+        request: &VerbRequest,
         parts: &[&[u8]],
         limit: Duration,
         cancel: Option<&Cancel>,
-    ) -> Result<(Response, Vec<Vec<u8>>), HostError> {
+    ) -> Result<(VerbResponse, Vec<Vec<u8>>), HostError> {
         let bytes = wire::encode(request, parts).map_err(WireError::from)?;
         let sent = bytes.len() as u64;
         let answer = self.transport.send(bytes, limit, cancel)?;
@@ -132,8 +132,8 @@ impl Host {
             traffic.sent += sent;
             traffic.received += answer.len() as u64;
         }
-        let wire::Message { head, parts } = wire::decode(&answer)?;
-        if let Response::Refused(refusal) = head {
+        let wire::WireMessage { head, parts } = wire::decode(&answer)?;
+        if let VerbResponse::Refused(refusal) = head {
             return Err(refusal.into());
         }
         Ok((head, parts))
@@ -142,8 +142,8 @@ impl Host {
     /// Asks for the facts of the host.
     pub fn offer(&self, request: OfferRequest) -> Result<Offer, HostError> {
         let limit = self.spec.lost_after.max(Duration::from_secs(90));
-        let (answer, _) = self.call(&Request::Offer(request), &[], limit, None)?;
-        let Response::Offer(offer) = answer else { return Err(HostError::Unexpected) };
+        let (answer, _) = self.call(&VerbRequest::Offer(request), &[], limit, None)?;
+        let VerbResponse::Offer(offer) = answer else { return Err(HostError::Unexpected) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(offer.have.clone());
         Ok(*offer)
@@ -252,12 +252,12 @@ impl Host {
             parts.push(contents.get(digest).ok_or_else(missing)?);
         }
         let request = StageRequest { assignment: assignment.clone(), has_pack: pack.is_some() };
-        let request = Request::Stage(Box::new(request));
+        let request = VerbRequest::Stage(Box::new(request));
         let (answer, _) = self.call(&request, &parts, TRANSFER, Some(cancel))?;
-        if let Response::Needs(needs) = answer {
+        if let VerbResponse::Needs(needs) = answer {
             return Ok(Some(needs));
         }
-        if answer == Response::Staged { Ok(None) } else { Err(HostError::Unexpected) }
+        if answer == VerbResponse::Staged { Ok(None) } else { Err(HostError::Unexpected) }
     }
 
     /// Starts a staged job, or finds it running. Returns whether it was there before.
@@ -267,8 +267,8 @@ impl Host {
             slots: self.spec.slots,
             engine: self.spec.engine.clone(),
         };
-        let (answer, _) = self.call(&Request::Start(request), &[], QUICK, Some(cancel))?;
-        let Response::Started { already } = answer else { return Err(HostError::Unexpected) };
+        let (answer, _) = self.call(&VerbRequest::Start(request), &[], QUICK, Some(cancel))?;
+        let VerbResponse::Started { already } = answer else { return Err(HostError::Unexpected) };
         Ok(already)
     }
 
@@ -281,17 +281,18 @@ impl Host {
         cancel: &Cancel,
     ) -> Result<(Watched, Vec<u8>), HostError> {
         let wait_ms = wait.as_millis().try_into().unwrap_or(u64::MAX);
-        let request = Request::Watch(WatchRequest { name: name.clone(), offset, wait_ms });
+        let request = VerbRequest::Watch(WatchRequest { name: name.clone(), offset, wait_ms });
         let limit = wait + self.spec.lost_after;
         let (answer, mut parts) = self.call(&request, &[], limit, Some(cancel))?;
-        let Response::Watched(watched) = answer else { return Err(HostError::Unexpected) };
+        let VerbResponse::Watched(watched) = answer else { return Err(HostError::Unexpected) };
         Ok((watched, parts.pop().unwrap_or_default()))
     }
 
     /// Ends a job for good. On return nothing of it is alive.
     pub fn cancel(&self, name: &JobName) -> Result<(), HostError> {
-        let (answer, _) = self.call(&Request::Cancel { name: name.clone() }, &[], QUICK, None)?;
-        if answer == Response::Cancelled { Ok(()) } else { Err(HostError::Unexpected) }
+        let (answer, _) =
+            self.call(&VerbRequest::Cancel { name: name.clone() }, &[], QUICK, None)?;
+        if answer == VerbResponse::Cancelled { Ok(()) } else { Err(HostError::Unexpected) }
     }
 
     /// Fetches the result of a job, and checks every digest.
@@ -301,8 +302,8 @@ impl Host {
         known: Vec<String>,
         cancel: &Cancel,
     ) -> Result<Fetched, HostError> {
-        let request = Request::Collect(CollectRequest { name: name.clone(), known });
-        let (Response::Collected(collected), mut parts) =
+        let request = VerbRequest::Collect(CollectRequest { name: name.clone(), known });
+        let (VerbResponse::Collected(collected), mut parts) =
             self.call(&request, &[], TRANSFER, Some(cancel))?
         else {
             return Err(HostError::Unexpected);
@@ -324,8 +325,8 @@ impl Host {
 
     /// Removes what is older than the fence, and results that were taken.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<JobName>, HostError> {
-        let (answer, _) = self.call(&Request::Reap(request), &[], QUICK, None)?;
-        let Response::Reaped { jobs } = answer else { return Err(HostError::Unexpected) };
+        let (answer, _) = self.call(&VerbRequest::Reap(request), &[], QUICK, None)?;
+        let VerbResponse::Reaped { jobs } = answer else { return Err(HostError::Unexpected) };
         Ok(jobs)
     }
 }

@@ -92,7 +92,7 @@ impl HostRoot {
     }
 
     /// Takes the fence of a job's unit. Whoever holds it decides alone.
-    pub(crate) fn fence(&self, name: &JobName) -> io::Result<Fence> {
+    pub(crate) fn fence(&self, name: &JobName) -> io::Result<HostFence> {
         let dir = self.path.join("fences");
         fs_err::create_dir_all(&dir)?;
         let unit = format!("{}-{}", name.run(), name.unit());
@@ -102,7 +102,7 @@ impl HostRoot {
         lock.lock()?;
         let text = read_text(&path)?;
         let at = text.and_then(|text| Generation::new(text.trim().parse().ok()?));
-        Ok(Fence { path, at, _lock: lock })
+        Ok(HostFence { path, at, _lock: lock })
     }
 
     /// Stores content under its digest, which it must have.
@@ -182,13 +182,13 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Utf8Path) -> io::Result<Opti
 
 /// The fence of one unit of one run, held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Fence {
+pub(crate) struct HostFence {
     path: Utf8PathBuf,
     at: Option<Generation>,
     _lock: File,
 }
 
-impl Fence {
+impl HostFence {
     /// Returns the generation that bars an attempt, if a later one was announced.
     pub(crate) fn bars(&self, generation: Generation) -> Option<Generation> {
         self.at.filter(|fence| *fence > generation)

@@ -2,15 +2,15 @@
 //!
 //! A driver sends a job to a [`Host`]: it *stages* git objects and files, *starts* a detached runner, *watches* its log
 //! from an offset, *collects* the result and *reaps* what is left. The far side is the same program, started for each
-//! request and ended with its answer ([`Agent`]); no daemon of ours waits there. What runs is the runner
+//! request and ended with its answer ([`HostAgent`]); no daemon of ours waits there. What runs is the runner
 //! ([`RunningJob`]), which has no driver to lose.
 //!
 //! ```
-//! use pdca_remote::{Message, Request, decode, encode};
+//! use pdca_remote::{WireMessage, VerbRequest, decode, encode};
 //!
 //! let name = "pdca-01JD-7-g2".parse()?;
-//! let bytes = encode(&Request::Cancel { name }, &[])?;
-//! let Message { head, .. } = decode::<Request>(&bytes)?;
+//! let bytes = encode(&VerbRequest::Cancel { name }, &[])?;
+//! let WireMessage { head, .. } = decode::<VerbRequest>(&bytes)?;
 //! assert_eq!(head.verb(), "cancel");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,7 +38,7 @@ mod transport;
 mod verb;
 mod wire;
 
-pub use agent::Agent;
+pub use agent::HostAgent;
 pub use host::{Fetched, Host, HostError, HostSpec, MakePack, Traffic};
 pub use host_root::{HostRoot, JobDir, JobLock};
 pub use objects::{pack, present, shallow_commits, unpack};
@@ -46,8 +46,8 @@ pub use offer::{HostRefusal, Offer, OfferRequest, Requirements, Surroundings, ow
 pub use runner::{RunJobError, RunningJob, entries, files_below};
 pub use transport::{LocalProcess, Ssh, Transport, TransportError, is_plain_host, is_plain_root};
 pub use verb::{
-    Assignment, CollectRequest, Collected, Engine, FarState, FileEntry, Needs, Objects, Published,
-    ReapRequest, Refusal, Request, Response, SlurmOptions, StageRequest, StartRequest,
-    WatchRequest, Watched,
+    Assignment, CollectRequest, Collected, FarState, FileEntry, JobEngine, Needs, Objects,
+    Published, ReapRequest, SlurmOptions, StageRequest, StartRequest, VerbRefusal, VerbRequest,
+    VerbResponse, WatchRequest, Watched,
 };
-pub use wire::{Message, WireError, decode, encode};
+pub use wire::{WireError, WireMessage, decode, encode};

@@ -11,7 +11,7 @@ use pdca_process::{Tool, ToolOutput};
 
 use crate::agent::{AgentError, tail};
 use crate::host_root::{JobDir, read_text};
-use crate::verb::{FarState, Refusal, SlurmOptions};
+use crate::verb::{FarState, SlurmOptions, VerbRefusal};
 
 /// The programs that the engine calls.
 pub(crate) const PROGRAMS: [&str; 4] = ["sbatch", "squeue", "sacct", "scancel"];
@@ -82,7 +82,7 @@ pub(crate) fn start(
     let said = call(&words)?;
     if !said.success() {
         let said = String::from_utf8_lossy(&said.stderr).trim().to_owned();
-        return Err(Refusal::NotStarted { said }.into());
+        return Err(VerbRefusal::NotStarted { said }.into());
     }
     let id = String::from_utf8_lossy(&said.stdout);
     let id = id.trim().split(';').next().unwrap_or_default().to_owned();

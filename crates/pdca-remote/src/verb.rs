@@ -10,7 +10,7 @@ use crate::offer::{Offer, OfferRequest};
 /// One request to a host. Each may be sent again: the second has the effect of the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case")]
-pub enum Request {
+pub enum VerbRequest {
     /// Asks for the facts of a host. Changes nothing.
     Offer(OfferRequest),
     /// Brings git objects and files, and the assignment of a job. Starts nothing.
@@ -27,7 +27,7 @@ pub enum Request {
     Reap(ReapRequest),
 }
 
-impl Request {
+impl VerbRequest {
     /// Returns the name of the verb.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Request {
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Response {
+pub enum VerbResponse {
     Offer(Box<Offer>),
     Staged,
     /// Something that the assignment needs is neither here nor in the request.
@@ -61,13 +61,13 @@ pub enum Response {
     Reaped {
         jobs: Vec<JobName>,
     },
-    Refused(Refusal),
+    Refused(VerbRefusal),
 }
 
 /// A reason for a host to refuse a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "refusal", rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum VerbRefusal {
     /// A later attempt was announced to this host.
     #[error("generation {given} is older than {fence}, which the host was told of")]
     Fenced { given: Generation, fence: Generation },
@@ -152,13 +152,13 @@ pub struct StartRequest {
     pub name: JobName,
     /// The number of jobs that the host may run at once.
     pub slots: u32,
-    pub engine: Engine,
+    pub engine: JobEngine,
 }
 
 /// The means to run a job on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "engine", rename_all = "kebab-case")]
-pub enum Engine {
+pub enum JobEngine {
     /// A process of the host itself.
     #[default]
     Process,

@@ -18,7 +18,7 @@ const GREETING: usize = 64 << 10;
 
 /// A head with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message<T> {
+pub struct WireMessage<T> {
     pub head: T,
     pub parts: Vec<Vec<u8>>,
 }
@@ -54,7 +54,7 @@ pub fn encode<T: Serialize>(head: &T, parts: &[&[u8]]) -> serde_json::Result<Vec
 }
 
 /// Reads one message. Bytes before the mark and after the end are ignored.
-pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Message<T>, WireError> {
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<WireMessage<T>, WireError> {
     let no_mark = || WireError::NoMark {
         begin: String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).trim().to_owned(),
     };
@@ -84,7 +84,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Message<T>, WireError
     }
     let (head, parts) = pieces.split_first().ok_or_else(no_mark)?;
     let head = serde_json::from_slice(head)?;
-    Ok(Message { head, parts: parts.iter().map(|part| part.to_vec()).collect() })
+    Ok(WireMessage { head, parts: parts.iter().map(|part| part.to_vec()).collect() })
 }
 
 /// Hashes pieces with their lengths, so that no two lists have the same digest.
@@ -121,8 +121,8 @@ mod tests {
             let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
             let mut bytes = greeting.into_bytes();
             bytes.extend(encode(&head, &slices).unwrap());
-            let read: Message<String> = decode(&bytes).unwrap();
-            prop_assert_eq!(read, Message { head, parts });
+            let read: WireMessage<String> = decode(&bytes).unwrap();
+            prop_assert_eq!(read, WireMessage { head, parts });
         }
 
         #[test]

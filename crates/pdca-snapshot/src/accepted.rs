@@ -2,7 +2,8 @@
 //!
 //! Reading 500 seals, their commits and their bundles takes ten times as long as looking at the files. So the answer is
 //! kept under a key: the stat data (device, inode, size, times of content and of metadata) of every file and ref that it
-//! was derived from, and the configuration. The file decides nothing by itself, and may be deleted at any time.
+//! was derived from, the bundles that are not accepted by name, and the configuration. The file decides nothing by itself,
+//! and may be deleted at any time.
 //!
 //! 1. The key is made. If the kept answer has it, that is the answer.
 //! 2. Otherwise a probe file tells the time of the file system, and the key is made again.
@@ -27,10 +28,10 @@ use pdca_state::{BundleId, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::landing_summary::{BranchSummary, ChangeMark};
-use crate::{Entry, read_branches};
+use crate::{Entry, open_dirs, read_branches};
 
 /// Changes whenever the same files may lead to another answer.
-const FORMAT: &str = concat!("1 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
 const NAME: &str = "snapshot.json";
 /// File systems with fractions of a second in their times are exact to a tick of the kernel, which is at most 10 ms.
 const FINE: Duration = Duration::from_millis(100);
@@ -77,14 +78,15 @@ impl AcceptedChanges {
     /// Returns the kept answer if nothing changed, else derives it; `None` if the targets cannot be read.
     pub(crate) fn load(config: &WorkspaceConfig, entries: &[Entry]) -> Option<Self> {
         let path = config.dirs.private().join(NAME);
-        let key = Key::read(config);
+        let open = open_dirs(entries);
+        let key = Key::read(config, &open);
         if let Some(key) = &key
             && let Some(kept) = load_kept(&path, &key.digest())
         {
             return Some(kept);
         }
-        let settled = key.as_ref().and_then(|key| key.settled(config));
-        let found = Self::derive(config, entries)?;
+        let settled = key.as_ref().and_then(|key| key.settled(config, &open));
+        let found = Self::derive(config, &open)?;
         if let Some(key) = settled {
             found.keep(&path, key);
         }
@@ -92,8 +94,8 @@ impl AcceptedChanges {
     }
 
     /// Reads the branches and seals.
-    pub(crate) fn derive(config: &WorkspaceConfig, entries: &[Entry]) -> Option<Self> {
-        let found = read_branches(config, entries)?;
+    fn derive(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<Self> {
+        let found = read_branches(config, open)?;
         let not_landed = not_landed(&found);
         let (marks, branches) = crate::landing_summary::marks(config, &found.branches);
         Some(Self { marks, branches, not_landed })
@@ -175,13 +177,17 @@ struct Key {
 struct Unknowable;
 
 impl Key {
+    fn empty() -> Self {
+        Self { text: String::new(), latest: i128::MIN, is_fine: false }
+    }
+
     /// Makes the key; `None` if something cannot be known by stat.
-    fn read(config: &WorkspaceConfig) -> Option<Self> {
-        let mut key = Self { text: String::new(), latest: i128::MIN, is_fine: false };
+    fn read(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<Self> {
+        let mut key = Self::empty();
         let resolver = pdca_driver::integrate::has_resolver(config);
         write!(key.text, "{:?}\n{resolver}\n", config.queue()).ok()?;
-        key.bundles(config.dirs.bundles.path()).ok()?;
-        key.bundles(config.dirs.bundles.completed().path()).ok()?;
+        key.bundles(config.dirs.bundles.path(), open).ok()?;
+        key.bundles(config.dirs.bundles.completed().path(), open).ok()?;
         let private = config.dirs.private();
         key.tree(&private.join("held.json"), 0).ok()?;
         key.tree(&private.join("conflicts"), 4).ok()?;
@@ -196,21 +202,25 @@ impl Key {
     }
 
     /// Returns the digest of the key if it is the same again, and nothing of it changed shortly before.
-    fn settled(&self, config: &WorkspaceConfig) -> Option<String> {
+    fn settled(&self, config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<String> {
         let now = file_system_time(&config.dirs.private())?;
         let slack = if self.is_fine { FINE } else { COARSE };
         let is_old = self.latest + i128::try_from(slack.as_nanos()).ok()? < now;
-        (is_old && Self::read(config)? == *self).then(|| self.digest())
+        (is_old && Self::read(config, open)? == *self).then(|| self.digest())
     }
 
-    /// Adds the directories of all bundles with what lies directly in them. An archived attempt never changes, and
-    /// a new one changes the directory.
-    fn bundles(&mut self, root: &Utf8Path) -> Result<(), Unknowable> {
+    /// Adds the directories of all bundles, and of those that are not `open` what lies directly in them. An archived attempt
+    /// never changes, and a new one changes the directory. Nothing of an open bundle is read for the answer.
+    fn bundles(&mut self, root: &Utf8Path, open: &BTreeSet<&Utf8Path>) -> Result<(), Unknowable> {
         let Some(mut names) = list(root)? else { return Ok(()) };
         names.retain(|name| name.starts_with("issue_"));
         let dirs: Vec<Utf8PathBuf> = names.iter().map(|name| root.join(name)).collect();
         let looked = map_chunks(&dirs, CHUNK, |chunk| {
-            chunk.iter().map(|dir| Self::of_bundle(dir)).collect()
+            let look = |dir: &Utf8PathBuf| match open.contains(dir.as_path()) {
+                true => Ok(Self { text: format!("open {dir}\n"), ..Self::empty() }),
+                false => Self::of_bundle(dir),
+            };
+            chunk.iter().map(look).collect()
         });
         for one in looked {
             let one = one?;
@@ -222,7 +232,7 @@ impl Key {
     }
 
     fn of_bundle(dir: &Utf8Path) -> Result<Self, Unknowable> {
-        let mut key = Self { text: String::new(), latest: i128::MIN, is_fine: false };
+        let mut key = Self::empty();
         key.tree(dir, 1)?;
         Ok(key)
     }

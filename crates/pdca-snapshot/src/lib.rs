@@ -368,13 +368,14 @@ fn take_out_landed(
 
 /// Reads the branches of the targets with the accepted changes. The bundles were looked at before, so those that are
 /// not accepted are not read again.
-fn read_branches(config: &WorkspaceConfig, entries: &[Entry]) -> Option<TargetBranches> {
-    let open: BTreeSet<&Utf8Path> = entries
-        .iter()
-        .filter(|entry| entry.state() != Some(State::Complete))
-        .map(|entry| entry.dir.as_path())
-        .collect();
+fn read_branches(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<TargetBranches> {
     TargetBranches::load_bundles(&config.queue(), |bundle| !open.contains(bundle.dir())).ok()
+}
+
+/// Returns the directories of bundles that are not accepted.
+fn open_dirs(entries: &[Entry]) -> BTreeSet<&Utf8Path> {
+    let is_open = |entry: &&Entry| entry.state() != Some(State::Complete);
+    entries.iter().filter(is_open).map(|entry| entry.dir.as_path()).collect()
 }
 
 /// Shown in place of the state of an unreadable bundle.

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use super::{
-    cell::{Cell, Verdict},
+    cell::{Cell, CellVerdict},
     install::Installed,
-    scene::{self, Ran, Scene, Surroundings},
+    scene::{self, AgentRun, AgentSurroundings, Scene},
     work::ROLES,
 };
 use crate::Stopped;
@@ -19,7 +19,7 @@ const NO_FORGE: &str = "changes nothing on the forge";
 /// A builder that pushes and merges before it does its work.
 pub(super) fn try_guard(
     program: &Installed,
-    surroundings: &Surroundings,
+    surroundings: &AgentSurroundings,
     keep: bool,
 ) -> Result<Cell, Stopped> {
     let agent = program.agent;
@@ -58,7 +58,7 @@ const PLANTED: &str = "PLANTED-INSTRUCTION";
 /// A change that carries configuration of every agent, and edits a document that the base's own files import.
 pub(super) fn try_planted(
     program: &Installed,
-    surroundings: &Surroundings,
+    surroundings: &AgentSurroundings,
     keep: bool,
 ) -> Result<Cell, Stopped> {
     let agent = program.agent;
@@ -164,7 +164,7 @@ fn finish(
     found: &[(bool, &str)],
     started: Instant,
     scene: Scene<'_>,
-    ran: &Ran,
+    ran: &AgentRun,
     keep: bool,
 ) -> Cell {
     let wrong: Vec<&str> = found.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| *why).collect();
@@ -178,7 +178,7 @@ fn finish(
         seconds: started.elapsed().as_secs(),
     };
     println!("{} {}: {} ({} s)", program.agent.name(), cell.what, cell.observed, cell.seconds);
-    if cell.verdict() == Verdict::Differs {
+    if cell.verdict() == CellVerdict::Differs {
         println!("exit code {}\n{}", ran.code, ran.text);
         if keep {
             println!("kept: {}", scene.keep());

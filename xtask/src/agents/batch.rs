@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::{
     Agent,
-    cell::{Cell, Verdict},
+    cell::{Cell, CellVerdict},
     install::Installed,
-    scene::{self, Scene, Surroundings},
+    scene::{self, AgentSurroundings, Scene},
     work::ROLES,
 };
 use crate::Stopped;
@@ -48,7 +48,7 @@ impl Story {
 pub(super) fn try_story(
     program: &Installed,
     story: Story,
-    surroundings: &Surroundings,
+    surroundings: &AgentSurroundings,
     keep: bool,
 ) -> Result<Cell, Stopped> {
     let agent = program.agent;
@@ -75,7 +75,7 @@ pub(super) fn try_story(
         seconds: started.elapsed().as_secs(),
     };
     println!("{} {}: {} ({} s)", agent.name(), cell.what, cell.observed, cell.seconds);
-    if cell.verdict() == Verdict::Differs {
+    if cell.verdict() == CellVerdict::Differs {
         println!("{said}");
         if keep {
             println!("kept: {}", scene.keep());

@@ -17,14 +17,14 @@ pub(super) struct Cell {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CellVerdict {
     AsExpected,
     Differs,
 }
 
 impl Cell {
-    pub(super) fn verdict(&self) -> Verdict {
-        if self.observed == self.expected { Verdict::AsExpected } else { Verdict::Differs }
+    pub(super) fn verdict(&self) -> CellVerdict {
+        if self.observed == self.expected { CellVerdict::AsExpected } else { CellVerdict::Differs }
     }
 }
 
@@ -38,8 +38,8 @@ pub(super) fn table(cells: &[Cell]) -> String {
     lines.extend(cells.iter().map(|cell| {
         let observed = cell.observed.replace(['\n', '|'], " ");
         let observed = match cell.verdict() {
-            Verdict::AsExpected => observed,
-            Verdict::Differs => format!("**{observed}**"),
+            CellVerdict::AsExpected => observed,
+            CellVerdict::Differs => format!("**{observed}**"),
         };
         format!(
             "| {} {} | {} | {} | {} | {observed} | {} | {} |",

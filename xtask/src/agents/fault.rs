@@ -6,16 +6,16 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::{
-    cell::{Cell, Verdict},
+    cell::{Cell, CellVerdict},
     install::Installed,
-    scene::{self, Scene, Surroundings},
+    scene::{self, AgentSurroundings, Scene},
     work::ROLES,
 };
 use crate::Stopped;
 
 /// What goes wrong at the provider, for as long as the agent asks.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum AgentFault {
     Unauthorized,
     RateLimit,
     RetryAfter,
@@ -27,62 +27,63 @@ pub(super) enum Fault {
     Refused,
 }
 
-impl Fault {
+impl AgentFault {
     fn name(self) -> &'static str {
         match self {
-            Fault::Unauthorized => "401",
-            Fault::RateLimit => "429",
-            Fault::RetryAfter => "429 with retry-after",
-            Fault::Overloaded => "overloaded",
-            Fault::UsageLimit => "usage limit until a time",
-            Fault::Context => "context too long",
-            Fault::Cut => "cut stream",
-            Fault::Stall => "stalled stream",
-            Fault::Refused => "refused connection",
+            AgentFault::Unauthorized => "401",
+            AgentFault::RateLimit => "429",
+            AgentFault::RetryAfter => "429 with retry-after",
+            AgentFault::Overloaded => "overloaded",
+            AgentFault::UsageLimit => "usage limit until a time",
+            AgentFault::Context => "context too long",
+            AgentFault::Cut => "cut stream",
+            AgentFault::Stall => "stalled stream",
+            AgentFault::Refused => "refused connection",
         }
     }
 
     /// The class that the ending has to have.
     fn class(self) -> &'static str {
         match self {
-            Fault::Unauthorized => "auth",
-            Fault::RateLimit | Fault::RetryAfter | Fault::Overloaded | Fault::UsageLimit => {
-                "throttled"
-            }
-            Fault::Context => "context too long",
-            Fault::Stall => "stalled",
-            Fault::Cut | Fault::Refused => "host",
+            AgentFault::Unauthorized => "auth",
+            AgentFault::RateLimit
+            | AgentFault::RetryAfter
+            | AgentFault::Overloaded
+            | AgentFault::UsageLimit => "throttled",
+            AgentFault::Context => "context too long",
+            AgentFault::Stall => "stalled",
+            AgentFault::Cut | AgentFault::Refused => "host",
         }
     }
 
     /// The part of the model's script; none where there is no model.
     fn script(self) -> Option<&'static str> {
         match self {
-            Fault::Unauthorized => Some("kind = \"unauthorized\"\n"),
-            Fault::RateLimit => Some("kind = \"rate-limit\"\n"),
-            Fault::RetryAfter => Some("kind = \"rate-limit\"\nretry_after = 1\n"),
-            Fault::Overloaded => Some("kind = \"overloaded\"\n"),
-            Fault::UsageLimit => Some("kind = \"usage-limit\"\n"),
-            Fault::Context => Some("kind = \"context\"\n"),
-            Fault::Cut => Some("kind = \"cut\"\n"),
-            Fault::Stall => Some("kind = \"stall\"\n"),
-            Fault::Refused => None,
+            AgentFault::Unauthorized => Some("kind = \"unauthorized\"\n"),
+            AgentFault::RateLimit => Some("kind = \"rate-limit\"\n"),
+            AgentFault::RetryAfter => Some("kind = \"rate-limit\"\nretry_after = 1\n"),
+            AgentFault::Overloaded => Some("kind = \"overloaded\"\n"),
+            AgentFault::UsageLimit => Some("kind = \"usage-limit\"\n"),
+            AgentFault::Context => Some("kind = \"context\"\n"),
+            AgentFault::Cut => Some("kind = \"cut\"\n"),
+            AgentFault::Stall => Some("kind = \"stall\"\n"),
+            AgentFault::Refused => None,
         }
     }
 }
 
-impl Fault {
+impl AgentFault {
     /// Returns whether the failure counts as an attempt of the bundle.
     fn costs_an_attempt(self) -> bool {
         match self {
-            Fault::Context | Fault::Stall => true,
-            Fault::Unauthorized
-            | Fault::RateLimit
-            | Fault::RetryAfter
-            | Fault::Overloaded
-            | Fault::UsageLimit
-            | Fault::Cut
-            | Fault::Refused => false,
+            AgentFault::Context | AgentFault::Stall => true,
+            AgentFault::Unauthorized
+            | AgentFault::RateLimit
+            | AgentFault::RetryAfter
+            | AgentFault::Overloaded
+            | AgentFault::UsageLimit
+            | AgentFault::Cut
+            | AgentFault::Refused => false,
         }
     }
 }
@@ -94,8 +95,8 @@ const STALL: u64 = 30;
 /// Has one bundle built while the fault lasts.
 pub(super) fn try_fault(
     program: &Installed,
-    fault: Fault,
-    surroundings: &Surroundings,
+    fault: AgentFault,
+    surroundings: &AgentSurroundings,
     keep: bool,
 ) -> Result<Cell, Stopped> {
     let agent = program.agent;
@@ -133,7 +134,7 @@ pub(super) fn try_fault(
     if let Some(evidence) = evidence(&events) {
         println!("  {evidence}");
     }
-    if cell.verdict() == Verdict::Differs {
+    if cell.verdict() == CellVerdict::Differs {
         println!("exit code {}\n{}", ran.code, ran.text);
         if keep {
             println!("kept: {}", scene.keep());

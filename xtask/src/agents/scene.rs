@@ -36,14 +36,14 @@ pub(super) fn walls() -> Vec<&'static str> {
 
 /// What all scenes share.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct AgentSurroundings {
     bin_dir: Utf8PathBuf,
     /// The words before a command that make it that of another user.
     other_user: Vec<String>,
     path: String,
 }
 
-impl Surroundings {
+impl AgentSurroundings {
     /// Looks who agents can run as here.
     pub(super) fn find(bin_dir: Utf8PathBuf, installed: &[Installed]) -> Self {
         let bins: Vec<&str> = installed.iter().map(|program| program.bin.as_str()).collect();
@@ -80,7 +80,7 @@ impl Surroundings {
 
 /// A directory with everything that a batch needs. It ends the model when it is dropped.
 pub(super) struct Scene<'a> {
-    surroundings: &'a Surroundings,
+    surroundings: &'a AgentSurroundings,
     dir: tempfile::TempDir,
     path: Utf8PathBuf,
     model: Option<Child>,
@@ -91,7 +91,7 @@ pub(super) struct Scene<'a> {
 
 /// What a command printed and how it ended.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct AgentRun {
     pub(super) code: i32,
     pub(super) text: String,
 }
@@ -99,7 +99,7 @@ pub(super) struct Ran {
 impl<'a> Scene<'a> {
     /// Makes a scene for an agent. Without a script nothing listens on the port that the agent is given.
     pub(super) fn new(
-        surroundings: &'a Surroundings,
+        surroundings: &'a AgentSurroundings,
         agent: Agent,
         script: Option<&str>,
     ) -> Result<Self, Stopped> {
@@ -253,12 +253,12 @@ impl<'a> Scene<'a> {
     }
 
     /// Runs `pdca` in the workspace.
-    pub(super) fn pdca(&self, args: &[&str]) -> Result<Ran, Stopped> {
+    pub(super) fn pdca(&self, args: &[&str]) -> Result<AgentRun, Stopped> {
         self.run(self.surroundings.bin_dir.join("pdca").as_str(), args)
     }
 
     /// Runs a program in the workspace as the user of the agents, with an environment of its own.
-    fn run(&self, program: &str, args: &[&str]) -> Result<Ran, Stopped> {
+    fn run(&self, program: &str, args: &[&str]) -> Result<AgentRun, Stopped> {
         let mut words = self.surroundings.other_user.clone();
         words.extend(["env", "-i"].map(str::to_owned));
         words.push(format!("PATH={}:{}", self.path.join("bin"), self.surroundings.path));
@@ -274,10 +274,10 @@ impl<'a> Scene<'a> {
             Ok(said) => {
                 let text = [said.stdout, said.stderr].concat();
                 let text = String::from_utf8_lossy(&text).into_owned();
-                Ok(Ran { code: said.code, text })
+                Ok(AgentRun { code: said.code, text })
             }
             Err(error @ ToolError::TimedOut { .. }) => {
-                Ok(Ran { code: -1, text: error.to_string() })
+                Ok(AgentRun { code: -1, text: error.to_string() })
             }
             Err(error) => Err(error.into()),
         }

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::{
     Agent,
-    cell::{Cell, Verdict},
+    cell::{Cell, CellVerdict},
     install::Installed,
-    scene::{Scene, Surroundings},
+    scene::{AgentSurroundings, Scene},
 };
 use crate::Stopped;
 
@@ -19,7 +19,7 @@ const DONE: &str = "done";
 pub(super) fn try_roles(
     program: &Installed,
     wall: &'static str,
-    surroundings: &Surroundings,
+    surroundings: &AgentSurroundings,
     keep: bool,
 ) -> Result<Vec<Cell>, Stopped> {
     let agent = program.agent;
@@ -65,12 +65,12 @@ pub(super) fn try_roles(
             cells[cells.len() - 1].what,
             cells[cells.len() - 1].observed
         );
-        if cells[cells.len() - 1].verdict() == Verdict::Differs {
+        if cells[cells.len() - 1].verdict() == CellVerdict::Differs {
             println!("{said}");
             break;
         }
     }
-    if keep && cells.iter().any(|cell| cell.verdict() == Verdict::Differs) {
+    if keep && cells.iter().any(|cell| cell.verdict() == CellVerdict::Differs) {
         println!("kept: {}", scene.keep());
     }
     Ok(cells)

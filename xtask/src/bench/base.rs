@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{Drivers, Engine, Entry, Plan, Recorded, Store, Strategy, fold};
 
-use super::integrate::target::Target;
+use super::integrate::target::BenchTarget;
 use super::measure::median;
 use super::ms;
-use super::report::{self, Against, Line, Unit};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use crate::{Outcome, Stopped, program};
 
 /// Measure the cost of folding pending changes onto a tip in a large repository
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     let home = Utf8Path::from_path(home.path()).ok_or("the temporary directory is not UTF-8")?;
     eprintln!("making a repository of {} files", args.files);
     let most = args.changes.iter().copied().max().unwrap_or_default();
-    let target = Target::new(home, args.files, most)?;
+    let target = BenchTarget::new(home, args.files, most)?;
     super::note_load();
     let mut scratch = Scratch { home, of: target.store.path().to_owned(), next: 0 };
     let mut lines = Vec::new();
@@ -51,9 +51,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
         let ours = repeated(args.repeat, || folded(&mut scratch, &target, count, 0))?;
         let next = repeated(args.repeat, || folded(&mut scratch, &target, count, count - 1))?;
         let theirs = repeated(args.rivals, || merged(&mut scratch, &target, count))?;
-        lines.push(Line {
+        lines.push(BenchLine {
             what: format!("fold of {count} onto a tip"),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: ms(ours),
             against: Some(Against {
                 what: "git merge-tree for each".to_owned(),
@@ -61,9 +61,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
             }),
             aim: (count == 50).then_some(20.0),
         });
-        lines.push(Line {
+        lines.push(BenchLine {
             what: format!("the same after a fold of {}", count - 1),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: ms(next),
             against: None,
             aim: (count == 50).then_some(20.0),
@@ -97,7 +97,7 @@ impl Scratch<'_> {
 /// Folds `count` changes, after another process folded the first `before`.
 fn folded(
     scratch: &mut Scratch<'_>,
-    target: &Target,
+    target: &BenchTarget,
     count: usize,
     before: usize,
 ) -> Result<Duration, Stopped> {
@@ -111,7 +111,7 @@ fn folded(
 fn fold_once(
     path: &Utf8Path,
     home: &Utf8Path,
-    target: &Target,
+    target: &BenchTarget,
     count: usize,
 ) -> Result<Duration, Stopped> {
     let entries = target.sealed.iter().take(count).cloned();
@@ -132,7 +132,11 @@ fn fold_once(
     Ok(took)
 }
 
-fn merged(scratch: &mut Scratch<'_>, target: &Target, count: usize) -> Result<Duration, Stopped> {
+fn merged(
+    scratch: &mut Scratch<'_>,
+    target: &BenchTarget,
+    count: usize,
+) -> Result<Duration, Stopped> {
     let path = scratch.repository()?;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).map(|text| text.trim().to_owned());
     let base = target.base.to_string();

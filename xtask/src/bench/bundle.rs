@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::measure::{Memory, median};
-use super::report::{self, Against, Line, Unit};
+use super::measure::{MemorySample, median};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use super::{bundles, ms, pdca, require_all_awaiting_signoff};
 use crate::{Stopped, program};
 
@@ -64,9 +64,9 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
             }
         }
         let (run, floor) = (each(&runs), each(&loops));
-        let line = |what: &str, measured, against: Option<(&str, f64)>, aim| Line {
+        let line = |what: &str, measured, against: Option<(&str, f64)>, aim| BenchLine {
             what: format!("{lanes} lanes: {what}"),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured,
             against: against.map(|(what, measured)| Against { what: what.to_owned(), measured }),
             aim,
@@ -103,7 +103,7 @@ fn batch(
     let lanes = lanes.to_string();
     // Each bundle stops at its sign-off, which is exit code 3.
     let args = ["batch", "--lanes", &lanes];
-    let cost = pdca(binary, &args, workspace, Memory::NotSampled, &[0, 3])?;
+    let cost = pdca(binary, &args, workspace, MemorySample::NotSampled, &[0, 3])?;
     require_all_awaiting_signoff(&results, count)?;
     Ok(cost.wall)
 }

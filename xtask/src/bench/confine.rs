@@ -8,7 +8,7 @@ use pdca_process::{
 };
 
 use super::measure::median;
-use super::report::{Against, Line, Unit};
+use super::report::{Against, BenchLine, BenchUnit};
 use crate::Stopped;
 
 /// The aims for the additional time of a child, in milliseconds.
@@ -17,7 +17,7 @@ const AIMS: [(&str, SandboxMode, f64); 2] =
 
 /// Measures `true` under a supervisor, unconfined and in each sandbox that this host has. The closed tree has
 /// others beside it, as in a workspace.
-pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<BenchLine>, Stopped> {
     eprintln!("confinement");
     let dir = scratch.join("confine");
     for name in ["closed", "open", "job"] {
@@ -34,9 +34,9 @@ pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, St
             confined.push(once(&dir, mode)?);
         }
         let free = super::ms(median(&free));
-        lines.push(Line {
+        lines.push(BenchLine {
             what: format!("a child behind {name}"),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: super::ms(median(&confined)),
             against: Some(Against { what: "the same, free".to_owned(), measured: free }),
             aim: Some(free + aim),

@@ -26,19 +26,19 @@ impl Dice {
 
 /// A batch: dependencies, touched files and durations.
 #[derive(Debug, Clone)]
-pub(super) struct Graph {
-    pub(super) bundles: Vec<Bundle>,
+pub(super) struct BenchGraph {
+    pub(super) bundles: Vec<GraphBundle>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Bundle {
+pub(super) struct GraphBundle {
     pub(super) id: BundleId,
     pub(super) depends_on: Vec<usize>,
     pub(super) touches: String,
     pub(super) takes: Duration,
 }
 
-impl Graph {
+impl BenchGraph {
     /// Makes a batch of bundles that each depend on up to two earlier ones, most of them near. One in
     /// ten shares a file with another.
     pub(super) fn random(
@@ -61,7 +61,12 @@ impl Graph {
             let fifth = longest / 5;
             let takes = fifth + fifth * u32::try_from(dice.roll(401))? / 100;
             let id: BundleId = format!("{:04}", n + 1).parse()?;
-            graph.bundles.push(Bundle { id, depends_on, touches: format!("src/{file}.rs"), takes });
+            graph.bundles.push(GraphBundle {
+                id,
+                depends_on,
+                touches: format!("src/{file}.rs"),
+                takes,
+            });
         }
         Ok(graph)
     }
@@ -69,7 +74,7 @@ impl Graph {
     /// Returns the plan, with known or unknown durations.
     pub(super) fn plan(&self, known: bool) -> Result<Plan, Stopped> {
         let place = || SourceLocation::new("brief.md", 1);
-        let item = |bundle: &Bundle| Item {
+        let item = |bundle: &GraphBundle| Item {
             depends_on: bundle
                 .depends_on
                 .iter()
@@ -86,7 +91,7 @@ impl Graph {
     /// Makes a batch of these bundles without dependencies.
     pub(super) fn wave(&self, ids: &[&BundleId]) -> Self {
         let in_wave = self.bundles.iter().filter(|bundle| ids.contains(&&bundle.id));
-        let free = |bundle: &Bundle| Bundle { depends_on: Vec::new(), ..bundle.clone() };
+        let free = |bundle: &GraphBundle| GraphBundle { depends_on: Vec::new(), ..bundle.clone() };
         Self { bundles: in_wave.map(free).collect() }
     }
 

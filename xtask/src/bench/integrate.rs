@@ -16,11 +16,11 @@ use pdca_integrate::{
 
 use super::measure::median;
 use super::ms;
-use super::report::{self, Line, Unit};
+use super::report::{self, BenchLine, BenchUnit};
 use crate::{Outcome, Stopped};
 use pdca_integrate::testing::laws;
 use pdca_integrate::testing::simulation::Dice;
-use strategy::Count;
+use strategy::StrategyCount;
 
 /// Measure gate runs of the search, and forecast and fold in a large repository
 ///
@@ -105,7 +105,7 @@ fn check(args: &Args) -> Outcome {
     if is_kept { Outcome::Passed } else { Outcome::Failed }
 }
 
-type Way = fn(&[bool]) -> Count;
+type Way = fn(&[bool]) -> StrategyCount;
 
 /// The compared strategies, in the order of columns.
 const WAYS: [(&str, Way); 7] = [
@@ -127,15 +127,15 @@ const FOUR_LANES: usize = 5;
 struct Cell {
     count: usize,
     in_thousand: usize,
-    all: [Count; 7],
+    all: [StrategyCount; 7],
     /// Only batches with a culprit.
-    red: [Count; 7],
+    red: [StrategyCount; 7],
 }
 
 impl Cell {
     fn measure(count: usize, in_thousand: usize, batches: u32) -> Self {
         let mut dice = Dice::new(11);
-        let (mut all, mut red) = ([Count::default(); 7], [Count::default(); 7]);
+        let (mut all, mut red) = ([StrategyCount::default(); 7], [StrategyCount::default(); 7]);
         for _ in 0..batches {
             let guilty = strategy::batch(count, in_thousand, &mut dice);
             for (column, (_, way)) in WAYS.iter().enumerate() {
@@ -214,7 +214,7 @@ fn bounds(cells: &[Cell]) -> String {
     for (what, rounds, most) in [
         (
             "until everything innocent landed",
-            (|count| count.rounds_to_land) as fn(Count) -> usize,
+            (|count| count.rounds_to_land) as fn(StrategyCount) -> usize,
             1.25,
         ),
         ("with explanations", |count| count.rounds, 1.5),
@@ -264,12 +264,12 @@ fn false_reds(args: &Args) -> String {
     lines.concat()
 }
 
-fn times(args: &Args) -> Result<Vec<Line>, Stopped> {
+fn times(args: &Args) -> Result<Vec<BenchLine>, Stopped> {
     let home = tempfile::tempdir()?;
     let home = Utf8Path::from_path(home.path()).ok_or("the temporary directory is not UTF-8")?;
     eprintln!("making a repository of {} files", args.files);
     let count = args.patches.max(args.commits);
-    let target = target::Target::new(home, args.files, count)?;
+    let target = target::BenchTarget::new(home, args.files, count)?;
     let pairs = args.patches * args.patches.saturating_sub(1) / 2;
     let patches: Vec<&Sealed> = target.sealed.iter().take(args.patches).collect();
     let forecast = repeated(args, || {
@@ -312,6 +312,6 @@ fn repeated(
     Ok(median(&times))
 }
 
-fn line(what: String, took: Duration, aim: Option<f64>) -> Line {
-    Line { what, unit: Unit::Milliseconds, measured: ms(took), against: None, aim }
+fn line(what: String, took: Duration, aim: Option<f64>) -> BenchLine {
+    BenchLine { what, unit: BenchUnit::Milliseconds, measured: ms(took), against: None, aim }
 }

@@ -16,7 +16,7 @@ use pdca_state::BundleId;
 
 use super::measure::median;
 use super::ms;
-use super::report::{self, Against, Line, Unit};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use crate::Stopped;
 
 /// Measure the journal: time, syncs and bytes per step, beside the raw floor, and a batch of 1-second gates
@@ -94,7 +94,7 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     Ok(())
 }
 
-fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
+fn lines(steps: f64, rounds: &[Round]) -> Vec<BenchLine> {
     let time =
         |of: fn(&Round) -> Duration| ms(median(&rounds.iter().map(of).collect::<Vec<_>>())) / steps;
     let (step, floor) = (time(|round| round.run), time(|round| round.floor));
@@ -102,7 +102,7 @@ fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
         .last()
         .map(|round| (f64::from(round.syncs), f64::from(round.records), f64::from(round.bytes)))
         .unwrap_or_default();
-    let line = |what: &str, unit, measured, aim| Line {
+    let line = |what: &str, unit, measured, aim| BenchLine {
         what: format!("journal: {what}"),
         unit,
         measured,
@@ -110,16 +110,16 @@ fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
         aim,
     };
     vec![
-        Line {
+        BenchLine {
             against: Some(Against { what: "same bytes and syncs".to_owned(), measured: floor }),
-            ..line("wall time per step", Unit::Milliseconds, step, None)
+            ..line("wall time per step", BenchUnit::Milliseconds, step, None)
         },
         // 5 % of a gate that takes a second.
-        line("wall time per step, beside a gate of 1 s", Unit::Milliseconds, step, Some(50.0)),
-        line("syncs per step", Unit::Count, syncs / steps, Some(2.0)),
-        line("syncs per record", Unit::Count, syncs / records, None),
-        line("bytes per record", Unit::Count, bytes / records, None),
-        line("records per second", Unit::Count, records / steps * 1000.0 / step, None),
+        line("wall time per step, beside a gate of 1 s", BenchUnit::Milliseconds, step, Some(50.0)),
+        line("syncs per step", BenchUnit::Count, syncs / steps, Some(2.0)),
+        line("syncs per record", BenchUnit::Count, syncs / records, None),
+        line("bytes per record", BenchUnit::Count, bytes / records, None),
+        line("records per second", BenchUnit::Count, records / steps * 1000.0 / step, None),
     ]
 }
 

@@ -16,7 +16,7 @@ use pdca_lanes::{LaneKind, Lanes, Provision, Target};
 use super::{
     measure::median,
     ms, note_load,
-    report::{self, Against, Line, Unit},
+    report::{self, Against, BenchLine, BenchUnit},
 };
 use crate::{Outcome, Stopped};
 use floor::Floor;
@@ -97,7 +97,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Stopped> {
 
 impl Bench<'_> {
     /// Compares ours with every rival, for one number of lanes.
-    fn provisioning(&self, count: u32, floor: &Floor, large: bool) -> Result<Vec<Line>, Stopped> {
+    fn provisioning(
+        &self,
+        count: u32,
+        floor: &Floor,
+        large: bool,
+    ) -> Result<Vec<BenchLine>, Stopped> {
         let mut ours = [Vec::new(), Vec::new()];
         let mut theirs = vec![Vec::new(); self.rivals.len()];
         let mut least = Vec::new();
@@ -114,13 +119,14 @@ impl Bench<'_> {
             }
         }
         let ours = ours.map(|times| ms(median(&times)));
-        let line = |what: &str, measured: f64, rival: &str, theirs: f64, aim: Option<f64>| Line {
-            what: format!("{count} lanes: {what}"),
-            unit: Unit::Milliseconds,
-            measured,
-            against: Some(Against { what: rival.to_owned(), measured: theirs }),
-            aim: aim.map(|aim| theirs * aim),
-        };
+        let line =
+            |what: &str, measured: f64, rival: &str, theirs: f64, aim: Option<f64>| BenchLine {
+                what: format!("{count} lanes: {what}"),
+                unit: BenchUnit::Milliseconds,
+                measured,
+                against: Some(Against { what: rival.to_owned(), measured: theirs }),
+                aim: aim.map(|aim| theirs * aim),
+            };
         let mut lines = Vec::new();
         for (rival, times) in self.rivals.iter().zip(&theirs) {
             let aim = rival.aim(count, large);

@@ -28,21 +28,22 @@ pub(super) struct Cost {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum MemorySample {
     /// Sampled every other millisecond, which costs the child a little time.
     Sampled,
     NotSampled,
 }
 
 /// Runs the command to its end without input, and discards its output.
-pub(super) fn cost(command: &mut Command, memory: Memory) -> io::Result<Cost> {
+pub(super) fn cost(command: &mut Command, memory: MemorySample) -> io::Result<Cost> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let mut child = command.spawn()?;
     let pid = pid_of(&child);
     let ended = AtomicBool::new(false);
     let (wall, peak_kib) = std::thread::scope(|scope| {
-        let sampler = (memory == Memory::Sampled).then(|| scope.spawn(|| sample_peak(pid, &ended)));
+        let sampler =
+            (memory == MemorySample::Sampled).then(|| scope.spawn(|| sample_peak(pid, &ended)));
         let waited = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         let wall = start.elapsed();
         ended.store(true, Ordering::Relaxed);
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn a_child_is_measured_and_its_exit_code_kept() {
         let mut command = program::command("sh", &["-c", "exit 3"], Utf8Path::new("."));
-        let cost = cost(&mut command, Memory::NotSampled).unwrap();
+        let cost = cost(&mut command, MemorySample::NotSampled).unwrap();
         assert_eq!((cost.code, cost.peak_kib), (Some(3), None));
     }
 

@@ -7,7 +7,7 @@ use pdca_dag::{Declared, Item, Options, Outside, Plan, SourceLocation, Touch};
 use super::graphs::Dice;
 use super::measure::median;
 use super::ms;
-use super::report::{self, Against, Line, Unit};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use crate::Stopped;
 
 /// Measure planning: many patterns, long chains, large cycles
@@ -31,9 +31,9 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
         let measured = ms(timed(args, &touching(count)?, true)?);
         let per_thousand = |total: f64| total * 1_000.0 / f64::from(count);
         let base = *first.get_or_insert(measured);
-        lines.push(Line {
+        lines.push(BenchLine {
             what: format!("{count} bundles with 2 patterns each, per 1,000"),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: per_thousand(measured),
             against: Some(Against { what: "1,000 bundles".to_owned(), measured: base }),
             aim: None,
@@ -54,9 +54,9 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
     Ok(())
 }
 
-fn line(what: &str, measured: f64, aim: f64) -> Line {
-    let (what, unit) = (what.to_owned(), Unit::Milliseconds);
-    Line { what, unit, measured, against: None, aim: Some(aim) }
+fn line(what: &str, measured: f64, aim: f64) -> BenchLine {
+    let (what, unit) = (what.to_owned(), BenchUnit::Milliseconds);
+    BenchLine { what, unit, measured, against: None, aim: Some(aim) }
 }
 
 /// Plans, and computes the views that `pdca plan` shows.

@@ -16,7 +16,7 @@ use pdca_process::{Cancel, Ending, Spec, run};
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use super::graphs::{Dice, Graph};
+use super::graphs::{BenchGraph, Dice};
 use crate::Stopped;
 
 /// Measure the makespan of random batches against the lower bound and a wave scheduler
@@ -100,7 +100,7 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
 
 fn sample(args: &Args, number: u64, lanes: u32, dir: &Utf8Path) -> Result<Sample, Stopped> {
     let mut dice = Dice::new(number + 1);
-    let graph = Graph::random(&mut dice, args.bundles, Duration::from_millis(args.longest))?;
+    let graph = BenchGraph::random(&mut dice, args.bundles, Duration::from_millis(args.longest))?;
     let lanes_count = NonZeroU32::new(lanes).ok_or("`--lanes` must be at least 1")?;
     let time = |plan: &Plan, name: &str| {
         if args.on_paper {
@@ -153,7 +153,7 @@ impl PoolHost<Result<(), String>> for Obliging {
 
 /// Carries a plan out with gates that sleep, and returns the time from the first start to the last end.
 fn carried_out(
-    graph: &Graph,
+    graph: &BenchGraph,
     plan: &Plan,
     lanes: NonZeroU32,
     dir: &Utf8Path,

@@ -6,9 +6,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::{Event, EventKind};
 use pdca_testkit::SshHosts;
 
-use super::measure::{Memory, cost};
+use super::measure::{MemorySample, cost};
 use super::ms;
-use super::report::{self, Against, Line, Unit};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use crate::{Stopped, program};
 
 /// Counts the bytes of each message, and passes it on: `$REACH` is how a host is reached.
@@ -65,7 +65,7 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     for hosts in 1..=3 {
         let far = run(args, &binary, hosts, Speed::Plain)?;
         let first = *one.get_or_insert(far.wall);
-        let line = |what: &str, unit, measured, against: Option<(&str, f64)>, aim| Line {
+        let line = |what: &str, unit, measured, against: Option<(&str, f64)>, aim| BenchLine {
             what: format!("{hosts} hosts of 2 slots: {what}"),
             unit,
             measured,
@@ -74,18 +74,24 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
         };
         let (wall, lag) = (("2 lanes here", ms(here.wall)), ("2 lanes here", here.lag));
         let (wall, lag) = (Some(wall), Some(lag));
-        lines.push(line("wall time", Unit::Milliseconds, ms(far.wall), wall, None));
+        lines.push(line("wall time", BenchUnit::Milliseconds, ms(far.wall), wall, None));
         let speed = first.as_secs_f64() / far.wall.as_secs_f64();
-        lines.push(line("times as fast as one host", Unit::Count, speed, None, None));
+        lines.push(line("times as fast as one host", BenchUnit::Count, speed, None, None));
         if hosts == 1 {
             // Two slots share the bands, so each band costs twice its share of the difference.
             let beyond = (ms(far.wall) - ms(here.wall)) * 2.0 / f64::from(args.bands.max(1));
-            lines.push(line("overhead per band", Unit::Milliseconds, beyond, None, Some(300.0)));
+            lines.push(line(
+                "overhead per band",
+                BenchUnit::Milliseconds,
+                beyond,
+                None,
+                Some(300.0),
+            ));
             let bytes = far.bytes / f64::from(args.bands.max(1));
-            lines.push(line("bytes per band", Unit::Count, bytes, None, None));
+            lines.push(line("bytes per band", BenchUnit::Count, bytes, None, None));
             lines.push(line(
                 "95 % of lines are here after",
-                Unit::Milliseconds,
+                BenchUnit::Milliseconds,
                 far.lag,
                 lag,
                 None,
@@ -95,9 +101,9 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     }
     if is_real {
         let slow = run(&Args { bands: 4, ..args.clone() }, &binary, 1, Speed::Slow)?;
-        lines.push(Line {
+        lines.push(BenchLine {
             what: "1 host at 50 kB/s and 200 ms: 95 % of lines are here after".to_owned(),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: slow.lag,
             against: Some(Against { what: "2 lanes here".to_owned(), measured: here.lag }),
             aim: Some(2000.0),
@@ -198,7 +204,7 @@ fn run(args: &Args, binary: &Utf8Path, hosts: u32, speed: Speed) -> Result<Measu
         .env("BENCH", bench)
         .env("REACH", if machines.is_some() { REAL } else { STAND_IN })
         .env("XDG_RUNTIME_DIR", bench);
-    let cost = cost(&mut command, Memory::NotSampled)?;
+    let cost = cost(&mut command, MemorySample::NotSampled)?;
     if cost.code != Some(0) {
         return Err(format!("the batch on {hosts} hosts ended with {:?}", cost.code).into());
     }

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 /// One measurement beside the one it is compared with.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Line {
+pub(super) struct BenchLine {
     pub(super) what: String,
-    pub(super) unit: Unit,
+    pub(super) unit: BenchUnit,
     pub(super) measured: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Against>,
@@ -22,7 +22,7 @@ pub(super) struct Against {
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) enum Unit {
+pub(super) enum BenchUnit {
     #[serde(rename = "ms")]
     Milliseconds,
     #[serde(rename = "MiB")]
@@ -31,17 +31,17 @@ pub(super) enum Unit {
     Count,
 }
 
-impl Unit {
+impl BenchUnit {
     fn as_str(self) -> &'static str {
         match self {
-            Unit::Milliseconds => "ms",
-            Unit::Mebibytes => "MiB",
-            Unit::Count => "",
+            BenchUnit::Milliseconds => "ms",
+            BenchUnit::Mebibytes => "MiB",
+            BenchUnit::Count => "",
         }
     }
 }
 
-impl Line {
+impl BenchLine {
     fn ratio(&self) -> Option<f64> {
         let against = self.against.as_ref()?.measured;
         (against > 0.0).then(|| self.measured / against)
@@ -57,7 +57,7 @@ impl Line {
 }
 
 /// Renders aligned columns, one row per measurement.
-pub(super) fn table(lines: &[Line]) -> String {
+pub(super) fn table(lines: &[BenchLine]) -> String {
     let header = ["what", "measured", "against", "ratio", "aim", ""].map(str::to_owned);
     let mut rows = vec![header];
     rows.extend(lines.iter().map(row));
@@ -73,7 +73,7 @@ pub(super) fn table(lines: &[Line]) -> String {
         .collect()
 }
 
-fn row(line: &Line) -> [String; 6] {
+fn row(line: &BenchLine) -> [String; 6] {
     let unit = line.unit.as_str();
     [
         line.what.clone(),
@@ -88,8 +88,8 @@ fn row(line: &Line) -> [String; 6] {
 }
 
 /// Renders the same numbers as JSON.
-pub(super) fn json(lines: &[Line]) -> serde_json::Value {
-    let with_ratio = |line: &Line| {
+pub(super) fn json(lines: &[BenchLine]) -> serde_json::Value {
+    let with_ratio = |line: &BenchLine| {
         let mut value = serde_json::json!(line);
         value["ratio"] = serde_json::json!(line.ratio());
         value
@@ -102,18 +102,18 @@ pub(super) fn json(lines: &[Line]) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    fn lines() -> [Line; 2] {
+    fn lines() -> [BenchLine; 2] {
         [
-            Line {
+            BenchLine {
                 what: "status".to_owned(),
-                unit: Unit::Milliseconds,
+                unit: BenchUnit::Milliseconds,
                 measured: 30.0,
                 against: Some(Against { what: "walk".to_owned(), measured: 20.0 }),
                 aim: Some(60.0),
             },
-            Line {
+            BenchLine {
                 what: "memory".to_owned(),
-                unit: Unit::Mebibytes,
+                unit: BenchUnit::Mebibytes,
                 measured: 65.0,
                 against: None,
                 aim: Some(64.0),

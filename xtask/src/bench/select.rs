@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::measure::{Memory, median};
-use super::report::{self, Against, Line, Unit};
+use super::measure::{MemorySample, median};
+use super::report::{self, Against, BenchLine, BenchUnit};
 use super::{build, memory, ms, note_load, pdca};
 use crate::Stopped;
 
@@ -49,14 +49,14 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     let (mut walls, mut reads, mut peak) = (Vec::new(), Vec::new(), None);
     for _ in 0..args.repeat.max(1) {
         reads.push(read_plainly(&export)?);
-        walls.push(pdca(&binary, &line, scratch, Memory::NotSampled, &[0])?.wall);
-        peak = peak.max(pdca(&binary, &line, scratch, Memory::Sampled, &[0])?.peak_kib);
+        walls.push(pdca(&binary, &line, scratch, MemorySample::NotSampled, &[0])?.wall);
+        peak = peak.max(pdca(&binary, &line, scratch, MemorySample::Sampled, &[0])?.peak_kib);
     }
     let size = fs_err::metadata(&export)?.len() >> 20;
     let lines = [
-        Line {
+        BenchLine {
             what: format!("select: {} records, {size} MiB", args.records),
-            unit: Unit::Milliseconds,
+            unit: BenchUnit::Milliseconds,
             measured: ms(median(&walls)),
             against: Some(Against {
                 what: "a plain read of the file".to_owned(),

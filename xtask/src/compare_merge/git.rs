@@ -6,7 +6,7 @@ use pdca_integrate::{
     SealError, Store, StoreError, Strategy, fold, seal,
 };
 
-use super::{Case, Verdict};
+use super::{MergeCase, Verdict};
 use crate::{Stopped, program};
 
 /// Settings that make git behave alike on every machine, without questions.
@@ -32,7 +32,7 @@ pub(super) fn borrow(path: &Utf8Path, place: &Utf8Path) -> Result<Utf8PathBuf, S
 }
 
 /// Returns commits with one parent that has one parent.
-pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped> {
+pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<MergeCase>, Stopped> {
     let mut cases = Vec::new();
     let log = git(repo, &["log", "--all", "--no-merges", "--format=%H %P"])?;
     let parents: std::collections::BTreeMap<&str, &str> =
@@ -40,7 +40,7 @@ pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped>
     for line in log.lines() {
         let Some((commit, parent)) = line.split_once(' ') else { continue };
         if let Some(onto) = parents.get(parent).filter(|onto| !onto.is_empty()) {
-            cases.push(Case::Pick { commit: id(commit)?, onto: id(onto)? });
+            cases.push(MergeCase::Pick { commit: id(commit)?, onto: id(onto)? });
         }
         if cases.len() == limit {
             break;
@@ -50,13 +50,13 @@ pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped>
 }
 
 /// Returns merges of two parents.
-pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped> {
+pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<MergeCase>, Stopped> {
     let most = format!("--max-count={limit}");
     let args = ["log", "--all", "--min-parents=2", "--max-parents=2", &most, "--format=%P"];
     let mut cases = Vec::new();
     for line in git(repo, &args)?.lines() {
         let (ours, theirs) = line.split_once(' ').ok_or("a merge without two parents")?;
-        cases.push(Case::Merge { ours: id(ours)?, theirs: id(theirs)? });
+        cases.push(MergeCase::Merge { ours: id(ours)?, theirs: id(theirs)? });
     }
     Ok(cases)
 }
@@ -65,7 +65,7 @@ pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped
 pub(super) fn differs(
     store: &Store,
     engine: &mut Engine<'_>,
-    case: Case,
+    case: MergeCase,
     merged: Verdict,
     checkout: &Utf8Path,
 ) -> Result<Option<String>, Stopped> {
@@ -103,18 +103,18 @@ struct Made {
     message: String,
 }
 
-fn made(repo: &Utf8Path, commit: &str, case: Case) -> Result<Made, Stopped> {
+fn made(repo: &Utf8Path, commit: &str, case: MergeCase) -> Result<Made, Stopped> {
     let show = |format: &str| git(repo, &["log", "-1", "--date=raw", format, commit]);
     let message = show("--format=%B")?;
     let message = message.trim_end().trim_end_matches("Pdca-Sealed: compare").trim_end();
     Ok(match case {
-        Case::Pick { .. } => Made {
+        MergeCase::Pick { .. } => Made {
             tree: show("--format=%T")?.trim().to_owned(),
             author: show("--format=%an <%ae> %ad")?,
             message: message.to_owned(),
         },
         // Author and message of a merge are ours to choose.
-        Case::Merge { .. } => Made {
+        MergeCase::Merge { .. } => Made {
             tree: show("--format=%T %P")?.trim().to_owned(),
             author: String::new(),
             message: String::new(),
@@ -123,15 +123,19 @@ fn made(repo: &Utf8Path, commit: &str, case: Case) -> Result<Made, Stopped> {
 }
 
 /// Runs `git cherry-pick` or `git merge`; returns `None` if it stops.
-fn in_a_checkout(repo: &Utf8Path, case: Case, place: &Utf8Path) -> Result<Option<Made>, Stopped> {
+fn in_a_checkout(
+    repo: &Utf8Path,
+    case: MergeCase,
+    place: &Utf8Path,
+) -> Result<Option<Made>, Stopped> {
     if !place.exists() {
         git(repo, &["worktree", "add", "--quiet", "--detach", "--no-checkout", place.as_str()])?;
     }
     let (start, args) = match case {
-        Case::Pick { commit, onto } => {
+        MergeCase::Pick { commit, onto } => {
             (onto, vec!["cherry-pick".to_owned(), "--allow-empty".to_owned(), commit.to_string()])
         }
-        Case::Merge { ours, theirs } => {
+        MergeCase::Merge { ours, theirs } => {
             let args = ["merge", "--quiet", "--no-ff", "--no-edit", &theirs.to_string()];
             (ours, args.map(str::to_owned).to_vec())
         }
@@ -147,11 +151,11 @@ fn in_a_checkout(repo: &Utf8Path, case: Case, place: &Utf8Path) -> Result<Option
 }
 
 /// Seals and folds the same change.
-fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, Stopped> {
+fn folded(store: &Store, engine: &mut Engine<'_>, case: MergeCase) -> Result<Folded, Stopped> {
     let repo = store.path();
     let (onto, head, strategy) = match case {
-        Case::Pick { commit, onto } => (onto, commit, Strategy::RebaseFf),
-        Case::Merge { ours, theirs } => (ours, theirs, Strategy::MergeCommit),
+        MergeCase::Pick { commit, onto } => (onto, commit, Strategy::RebaseFf),
+        MergeCase::Merge { ours, theirs } => (ours, theirs, Strategy::MergeCommit),
     };
     let base = git(repo, &["rev-parse", &format!("{head}^")])?;
     // Each needs a run of its own, because an existing seal is not made again.
@@ -194,8 +198,8 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
         }
         // git stops if nothing is left to commit, and succeeds if nothing is to be merged.
         Some(FoldFate::AlreadyPresent { .. }) => Ok(match case {
-            Case::Pick { .. } => Folded::Stopped,
-            Case::Merge { .. } => Folded::Unfit,
+            MergeCase::Pick { .. } => Folded::Stopped,
+            MergeCase::Merge { .. } => Folded::Unfit,
         }),
         Some(FoldFate::Conflict { .. } | FoldFate::Held { .. } | FoldFate::Failed { .. })
         | None => Ok(Folded::Stopped),

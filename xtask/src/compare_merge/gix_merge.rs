@@ -5,7 +5,7 @@ use gix::bstr::ByteSlice as _;
 use gix::merge::blob::builtin_driver::text::Labels;
 use gix::merge::tree::TreatAsUnresolved;
 
-use super::{Case, Verdict};
+use super::{MergeCase, Verdict};
 use crate::Stopped;
 
 pub(super) struct Gix {
@@ -21,12 +21,12 @@ impl Gix {
         Ok(Self { repo })
     }
 
-    pub(super) fn merge(&mut self, case: Case) -> Result<Verdict, Stopped> {
+    pub(super) fn merge(&mut self, case: MergeCase) -> Result<Verdict, Stopped> {
         let how = TreatAsUnresolved::git();
         let options = self.repo.tree_merge_options()?;
         let (ours, theirs) = match case {
-            Case::Pick { commit, onto } => (onto, commit),
-            Case::Merge { ours, theirs } => (ours, theirs),
+            MergeCase::Pick { commit, onto } => (onto, commit),
+            MergeCase::Merge { ours, theirs } => (ours, theirs),
         };
         let (current, other) = (ours.to_string(), theirs.to_string());
         let labels = Labels {
@@ -35,7 +35,7 @@ impl Gix {
             other: Some(other.as_bytes().as_bstr()),
         };
         let mut outcome = match case {
-            Case::Pick { commit, onto } => {
+            MergeCase::Pick { commit, onto } => {
                 let parent = self.repo.find_commit(commit)?.parent_ids().next();
                 let base = parent.ok_or("the commit has no parent")?.detach();
                 let tree = |commit: gix::ObjectId| -> Result<gix::ObjectId, Stopped> {
@@ -43,7 +43,7 @@ impl Gix {
                 };
                 self.repo.merge_trees(tree(base)?, tree(onto)?, tree(commit)?, labels, options)?
             }
-            Case::Merge { ours, theirs } => {
+            MergeCase::Merge { ours, theirs } => {
                 self.repo.merge_commits(ours, theirs, labels, options.into())?.tree_merge
             }
         };

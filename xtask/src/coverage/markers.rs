@@ -10,7 +10,7 @@ const START: &str = concat!("// ", "holds:");
 
 /// A comment that names rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Marker<'a> {
+pub(super) struct HoldsMarker<'a> {
     pub(super) path: &'a Utf8Path,
     pub(super) line: usize,
     pub(super) rows: Vec<&'a str>,
@@ -20,7 +20,7 @@ pub(super) struct Marker<'a> {
     pub(super) is_in_form: bool,
 }
 
-impl<'a> Marker<'a> {
+impl<'a> HoldsMarker<'a> {
     /// Returns each row with its test. A marker without a test holds nothing.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a str, TestFunction<'a>)> + '_ {
         self.test.into_iter().flat_map(|test| self.rows.iter().map(move |row| (*row, test)))
@@ -28,12 +28,12 @@ impl<'a> Marker<'a> {
 }
 
 /// Returns every marker of the Rust files, in the order of files and lines.
-pub(super) fn all(files: &[SourceFile]) -> Vec<Marker<'_>> {
+pub(super) fn all(files: &[SourceFile]) -> Vec<HoldsMarker<'_>> {
     let sources = files.iter().filter(|file| file.path.extension() == Some("rs"));
     sources.flat_map(of).collect()
 }
 
-fn of(file: &SourceFile) -> Vec<Marker<'_>> {
+fn of(file: &SourceFile) -> Vec<HoldsMarker<'_>> {
     let tests = test_functions::of(file);
     let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
     let mut markers = Vec::new();
@@ -42,7 +42,7 @@ fn of(file: &SourceFile) -> Vec<Marker<'_>> {
         let below = lines[at..].iter().take_while(|line| line.starts_with(START)).count();
         let attribute = at + below + 1;
         let listed = text.strip_prefix(START);
-        markers.push(Marker {
+        markers.push(HoldsMarker {
             path: &file.path,
             line: at + 1,
             rows: listed.map(rows).unwrap_or_default(),
@@ -76,7 +76,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<(usize, Vec<String>, Option<String>, bool)> {
         let file = SourceFile { path: "a.rs".into(), text: text.to_owned() };
-        let told = |marker: Marker<'_>| {
+        let told = |marker: HoldsMarker<'_>| {
             let rows = marker.rows.iter().map(|row| (*row).to_owned()).collect();
             let name = marker.test.map(|test| test.name.to_owned());
             (marker.line, rows, name, marker.is_in_form)

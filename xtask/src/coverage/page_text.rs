@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::rows::{Row, Standing};
-use super::{Coverage, Group};
+use super::rows::{RequirementRow, RequirementStanding};
+use super::{Coverage, RequirementGroup};
 
 const INTRODUCTION: &str = "# Coverage of the requirements
 
@@ -24,13 +24,16 @@ pub(super) fn text(coverage: &Coverage<'_>) -> String {
 
 /// Returns the number of rows of each standing.
 pub(super) fn sum(coverage: &Coverage<'_>) -> String {
-    let count =
-        |of: fn(&Standing) -> bool| coverage.rows().filter(|(_, row)| of(&row.standing)).count();
-    let otherwise = count(|standing| matches!(standing, Standing::Otherwise { .. }));
-    let open = count(|standing| matches!(standing, Standing::Open { .. }));
+    let count = |of: fn(&RequirementStanding) -> bool| {
+        coverage.rows().filter(|(_, row)| of(&row.standing)).count()
+    };
+    let otherwise = count(|standing| matches!(standing, RequirementStanding::Otherwise { .. }));
+    let open = count(|standing| matches!(standing, RequirementStanding::Open { .. }));
     let held = coverage
         .rows()
-        .filter(|(id, row)| row.standing == Standing::Required && !coverage.tests_of(id).is_empty())
+        .filter(|(id, row)| {
+            row.standing == RequirementStanding::Required && !coverage.tests_of(id).is_empty()
+        })
         .count();
     let all = coverage.rows().count();
     let missing = all - held - otherwise - open;
@@ -47,7 +50,7 @@ fn tests(coverage: &Coverage<'_>) -> usize {
     places.collect::<std::collections::BTreeSet<_>>().len()
 }
 
-fn section(page: &mut String, group: &Group, coverage: &Coverage<'_>) {
+fn section(page: &mut String, group: &RequirementGroup, coverage: &Coverage<'_>) {
     let _ =
         write!(page, "\n## {}\n\n| row | requirement | held by |\n|---|---|---|\n", group.title);
     for (id, row) in &group.rows {
@@ -56,17 +59,17 @@ fn section(page: &mut String, group: &Group, coverage: &Coverage<'_>) {
     }
 }
 
-fn held_by(id: &str, row: &Row, coverage: &Coverage<'_>) -> String {
+fn held_by(id: &str, row: &RequirementRow, coverage: &Coverage<'_>) -> String {
     let tests = coverage.tests_of(id).iter();
     let tests = tests.map(|test| format!("[`{}`](../../{})", test.name, test.path));
     let stated = match &row.standing {
-        Standing::Required => None,
-        Standing::Otherwise { decision, how } => {
+        RequirementStanding::Required => None,
+        RequirementStanding::Otherwise { decision, how } => {
             let file = coverage.decisions.get(decision).and_then(|path| path.file_name());
             let file = file.unwrap_or_default();
             Some(format!("otherwise: {} ([{decision:03}](../decisions/{file}))", cell(how)))
         }
-        Standing::Open { note } => Some(format!("**open**: {}", cell(note))),
+        RequirementStanding::Open { note } => Some(format!("**open**: {}", cell(note))),
     };
     let cells: Vec<String> = stated.into_iter().chain(tests).collect();
     if cells.is_empty() { "**missing**".to_owned() } else { cells.join("<br>") }

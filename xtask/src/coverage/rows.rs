@@ -6,21 +6,21 @@ use serde::Deserialize;
 
 /// Rows about one subject.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct RequirementGroup {
     pub(super) title: String,
-    pub(super) rows: BTreeMap<String, Row>,
+    pub(super) rows: BTreeMap<String, RequirementRow>,
 }
 
 /// One requirement.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct RequirementRow {
     pub(super) text: String,
-    pub(super) standing: Standing,
+    pub(super) standing: RequirementStanding,
 }
 
 /// What the project does about a requirement.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RequirementStanding {
     /// A test holds it.
     Required,
     /// It is deliberately otherwise, for the reasons of a decision.
@@ -66,34 +66,36 @@ struct RawStanding {
     open: Option<String>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Group>, Invalid> {
+pub(super) fn parse(text: &str) -> Result<Vec<RequirementGroup>, Invalid> {
     let raw: RawFile = toml::from_str(text)?;
     raw.group.into_iter().map(group).collect()
 }
 
-fn group(raw: RawGroup) -> Result<Group, Invalid> {
+fn group(raw: RawGroup) -> Result<RequirementGroup, Invalid> {
     let rows = raw.rows.into_iter().map(|(id, raw)| Ok((id.clone(), row(id, raw)?)));
-    Ok(Group { title: raw.title, rows: rows.collect::<Result<_, Invalid>>()? })
+    Ok(RequirementGroup { title: raw.title, rows: rows.collect::<Result<_, Invalid>>()? })
 }
 
-fn row(id: String, raw: RawRow) -> Result<Row, Invalid> {
+fn row(id: String, raw: RawRow) -> Result<RequirementRow, Invalid> {
     let raw = match raw {
-        RawRow::Text(text) => return Ok(Row { text, standing: Standing::Required }),
+        RawRow::Text(text) => {
+            return Ok(RequirementRow { text, standing: RequirementStanding::Required });
+        }
         RawRow::Full(raw) => raw,
     };
     let standing = match (raw.decision, raw.otherwise, raw.open) {
-        (Some(decision), Some(how), None) => Standing::Otherwise { decision, how },
-        (None, None, Some(note)) => Standing::Open { note },
+        (Some(decision), Some(how), None) => RequirementStanding::Otherwise { decision, how },
+        (None, None, Some(note)) => RequirementStanding::Open { note },
         _ => return Err(Invalid::Standing { id }),
     };
-    Ok(Row { text: raw.text, standing })
+    Ok(RequirementRow { text: raw.text, standing })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn standing(row: &str) -> Result<Standing, String> {
+    fn standing(row: &str) -> Result<RequirementStanding, String> {
         let text = format!("[[group]]\ntitle = 'A'\n[group.rows]\nS000-01 = {row}\n");
         let mut groups = parse(&text).map_err(|error| error.to_string())?;
         Ok(groups.remove(0).rows.remove("S000-01").unwrap().standing)
@@ -103,14 +105,14 @@ mod tests {
     fn a_row_is_required_otherwise_or_open_and_nothing_else() {
         let refused =
             "S000-01: write the text alone, or with `decision` and `otherwise`, or with `open`";
-        assert_eq!(standing("'a'"), Ok(Standing::Required));
+        assert_eq!(standing("'a'"), Ok(RequirementStanding::Required));
         assert_eq!(
             standing("{ text = 'a', decision = 7, otherwise = 'b' }"),
-            Ok(Standing::Otherwise { decision: 7, how: "b".to_owned() })
+            Ok(RequirementStanding::Otherwise { decision: 7, how: "b".to_owned() })
         );
         assert_eq!(
             standing("{ text = 'a', open = 'b' }"),
-            Ok(Standing::Open { note: "b".to_owned() })
+            Ok(RequirementStanding::Open { note: "b".to_owned() })
         );
         for row in [
             "{ text = 'a' }",

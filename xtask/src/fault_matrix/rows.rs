@@ -1,7 +1,7 @@
 //! The rows of the fault matrix: each fault, and the required behaviour.
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct FaultRow {
     /// Its letter and number, as in test names.
     pub(crate) number: &'static str,
     /// The fault, and the required behaviour.
@@ -12,11 +12,11 @@ pub(crate) struct Row {
     pub(crate) note: Option<&'static str>,
 }
 
-pub(super) const fn row(number: &'static str, title: &'static str) -> Row {
-    Row { number, title, without: None, note: None }
+pub(super) const fn row(number: &'static str, title: &'static str) -> FaultRow {
+    FaultRow { number, title, without: None, note: None }
 }
 
-impl Row {
+impl FaultRow {
     /// Marks a row that no test carries, with the reason.
     #[cfg_attr(
         not(test),
@@ -45,7 +45,7 @@ pub(crate) const GROUPS: &[(char, &str)] = &[
 ];
 
 /// Every row, in order.
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[FaultRow] = &[
     row("a1", "a lock was taken and no run recorded: the next start is a normal one"),
     row("a2", "a run was recorded and no checkout made: the checkout is made"),
     row("a3", "a checkout was half made: the same one is completed"),

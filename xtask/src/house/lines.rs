@@ -7,7 +7,7 @@ use camino::Utf8Path;
 
 /// Lines and doc comments of one file, or of many added up.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct LineCount {
     /// Lines that are neither blank nor of a test.
     pub(super) source: usize,
     /// Lines of tests that are not blank.
@@ -27,9 +27,9 @@ const QUESTION_WORDS: &[&str] = &[
     "When", "Which",
 ];
 
-impl Lines {
+impl LineCount {
     pub(super) fn of(path: &Utf8Path, text: &str) -> Self {
-        let mut counted = Lines::default();
+        let mut counted = LineCount::default();
         let mut in_tests = is_test_file(path);
         let mut doc: Vec<&str> = Vec::new();
         let mut lines = text.lines().map(str::trim_end).peekable();
@@ -77,9 +77,9 @@ impl Lines {
     }
 }
 
-impl AddAssign<&Lines> for Lines {
-    fn add_assign(&mut self, more: &Lines) {
-        let Lines { source, tests, comments, docs, wh, short } = more;
+impl AddAssign<&LineCount> for LineCount {
+    fn add_assign(&mut self, more: &LineCount) {
+        let LineCount { source, tests, comments, docs, wh, short } = more;
         self.source += source;
         self.tests += tests;
         self.comments += comments;
@@ -117,21 +117,22 @@ mod tests {
     fn x() {}
 }
 ";
-        let counted = Lines::of("src/a.rs".into(), text);
-        let expected = Lines { source: 6, tests: 5, comments: 1, docs: 2, wh: 1, short: 1 };
+        let counted = LineCount::of("src/a.rs".into(), text);
+        let expected = LineCount { source: 6, tests: 5, comments: 1, docs: 2, wh: 1, short: 1 };
         assert_eq!(counted, expected);
     }
 
     #[test]
     fn a_test_module_in_a_file_of_its_own_ends_nothing() {
         let text = "#[cfg(test)]\nmod tests;\n\nuse std::io;\nfn x() {}\n";
-        let counted = Lines::of("src/a.rs".into(), text);
-        assert_eq!(counted, Lines { source: 2, tests: 2, ..Lines::default() });
+        let counted = LineCount::of("src/a.rs".into(), text);
+        assert_eq!(counted, LineCount { source: 2, tests: 2, ..LineCount::default() });
     }
 
     #[test]
     fn a_file_below_tests_is_all_test() {
-        let counted = Lines::of("crates/a/src/b/tests/c.rs".into(), "/// Why not.\nfn x() {}\n");
-        assert_eq!(counted, Lines { tests: 2, ..Lines::default() });
+        let counted =
+            LineCount::of("crates/a/src/b/tests/c.rs".into(), "/// Why not.\nfn x() {}\n");
+        assert_eq!(counted, LineCount { tests: 2, ..LineCount::default() });
     }
 }

@@ -11,25 +11,25 @@ pub(super) struct Package {
     pub(super) name: String,
     pub(super) manifest_path: Utf8PathBuf,
     pub(super) dependencies: Vec<Dependency>,
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<CrateTarget>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Dependency {
     pub(super) name: String,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<DependencyKind>,
 }
 
 /// The kind of a dependency; cargo writes `null` for a plain one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum DependencyKind {
     Dev,
     Build,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Target {
+pub(super) struct CrateTarget {
     pub(super) kind: Vec<String>,
     pub(super) src_path: Utf8PathBuf,
 }
@@ -57,7 +57,7 @@ pub(super) fn packages(
 
 /// The place of a crate. A product crate may use crates of lower levels only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CratePlace {
     Level(u8),
     /// Fixtures for tests: used by dev-dependencies only, itself on top of level 0.
     Testkit,
@@ -65,25 +65,25 @@ pub(super) enum Place {
     Apart,
 }
 
-pub(super) fn place(name: &str) -> Option<Place> {
+pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
-        "pdca-state" | "pdca-process" => Place::Level(0),
+        "pdca-state" | "pdca-process" => CratePlace::Level(0),
         "pdca-dag" | "pdca-events" | "pdca-flow" | "pdca-guard" | "pdca-journal"
-        | "pdca-select" => Place::Level(1),
+        | "pdca-select" => CratePlace::Level(1),
         "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
-            Place::Level(2)
+            CratePlace::Level(2)
         }
-        "pdca-exec" | "pdca-integrate" => Place::Level(3),
-        "pdca-remote" => Place::Level(4),
-        "pdca-driver" => Place::Level(5),
-        "pdca-config" | "pdca-snapshot" => Place::Level(6),
-        "pdca-front" | "pdca-review" => Place::Level(7),
+        "pdca-exec" | "pdca-integrate" => CratePlace::Level(3),
+        "pdca-remote" => CratePlace::Level(4),
+        "pdca-driver" => CratePlace::Level(5),
+        "pdca-config" | "pdca-snapshot" => CratePlace::Level(6),
+        "pdca-front" | "pdca-review" => CratePlace::Level(7),
         "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-report"
-        | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => Place::Level(8),
-        "pdca-board" | "pdca-landing" => Place::Level(9),
-        "pdca-cli" => Place::Level(10),
-        "pdca-testkit" => Place::Testkit,
-        "pdca-e2e" | "xtask" => Place::Apart,
+        | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => CratePlace::Level(8),
+        "pdca-board" | "pdca-landing" => CratePlace::Level(9),
+        "pdca-cli" => CratePlace::Level(10),
+        "pdca-testkit" => CratePlace::Testkit,
+        "pdca-e2e" | "xtask" => CratePlace::Apart,
         _ => return None,
     })
 }
@@ -120,7 +120,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
 
 fn objection(from: &str, dependency: &Dependency) -> Option<String> {
     let to = dependency.name.as_str();
-    let plain = dependency.kind != Some(Kind::Dev);
+    let plain = dependency.kind != Some(DependencyKind::Dev);
     if let Some((_, users)) = RESERVED.iter().find(|(name, _)| *name == to)
         && plain
         && !users.contains(&from)
@@ -133,17 +133,17 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
         return Some(format!("{from} depends on pdca-cli, which nothing may"));
     }
     match (here, there) {
-        (_, Place::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
-        (Place::Apart, Place::Level(_)) => None,
+        (_, CratePlace::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
+        (CratePlace::Apart, CratePlace::Level(_)) => None,
         // The end-to-end suites consist of tests, so both kinds of dependency are the same there.
-        (_, Place::Testkit) if !plain || from == "pdca-e2e" => None,
-        (_, Place::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
-        (Place::Level(from_level), Place::Level(to_level)) => {
+        (_, CratePlace::Testkit) if !plain || from == "pdca-e2e" => None,
+        (_, CratePlace::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
+        (CratePlace::Level(from_level), CratePlace::Level(to_level)) => {
             (to_level >= from_level).then(|| {
                 format!("{from} (level {from_level}) depends on {to} (level {to_level}): edges point down only")
             })
         }
-        (Place::Testkit, Place::Level(level)) => (level > 0).then(|| {
+        (CratePlace::Testkit, CratePlace::Level(level)) => (level > 0).then(|| {
             format!("{from} depends on {to} (level {level}): it stands on level 0 only")
         }),
     }
@@ -153,7 +153,7 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn findings(edges: &[(&str, &str, Option<Kind>)]) -> Vec<String> {
+    fn findings(edges: &[(&str, &str, Option<DependencyKind>)]) -> Vec<String> {
         let packages: Vec<Package> = edges
             .iter()
             .map(|(from, to, kind)| Package {
@@ -172,7 +172,7 @@ mod tests {
             ("pdca-gates", "pdca-state", None),
             ("pdca-driver", "pdca-lanes", None),
             ("pdca-cli", "pdca-driver", None),
-            ("pdca-gates", "pdca-testkit", Some(Kind::Dev)),
+            ("pdca-gates", "pdca-testkit", Some(DependencyKind::Dev)),
             ("pdca-testkit", "pdca-process", None),
             ("xtask", "pdca-state", None),
             ("pdca-e2e", "pdca-testkit", None),
@@ -187,8 +187,8 @@ mod tests {
         let wrong = [
             ("pdca-state", "pdca-gates", None),
             ("pdca-gates", "pdca-leaves", None),
-            ("pdca-state", "pdca-process", Some(Kind::Build)),
-            ("pdca-state", "pdca-driver", Some(Kind::Dev)),
+            ("pdca-state", "pdca-process", Some(DependencyKind::Build)),
+            ("pdca-state", "pdca-driver", Some(DependencyKind::Dev)),
         ];
         assert_eq!(
             findings(&wrong),
@@ -205,7 +205,7 @@ mod tests {
     fn nothing_depends_on_the_command_line_or_on_the_tasks() {
         assert_eq!(findings(&[("xtask", "pdca-cli", None)]), Vec::<String>::new());
         let wrong = [
-            ("pdca-e2e", "pdca-cli", Some(Kind::Dev)),
+            ("pdca-e2e", "pdca-cli", Some(DependencyKind::Dev)),
             ("pdca-driver", "pdca-cli", None),
             ("pdca-cli", "xtask", None),
         ];
@@ -247,7 +247,10 @@ mod tests {
     #[test]
     fn a_crate_that_carries_an_invariant_has_named_users() {
         assert_eq!(
-            findings(&[("pdca-driver", "gix", None), ("pdca-driver", "gix", Some(Kind::Dev))]),
+            findings(&[
+                ("pdca-driver", "gix", None),
+                ("pdca-driver", "gix", Some(DependencyKind::Dev))
+            ]),
             ["pdca-driver uses gix, which only pdca-act, pdca-lanes, pdca-integrate, xtask may"]
         );
     }
@@ -263,7 +266,7 @@ mod tests {
         let packages = packages(metadata, Utf8Path::new("/w")).unwrap();
         let kinds: Vec<_> =
             packages[0].dependencies.iter().map(|dependency| dependency.kind).collect();
-        assert_eq!(kinds, [None, Some(Kind::Dev), Some(Kind::Build)]);
+        assert_eq!(kinds, [None, Some(DependencyKind::Dev), Some(DependencyKind::Build)]);
         assert_eq!(packages[0].manifest_path, "a/Cargo.toml");
         assert_eq!(packages[0].targets[0].src_path, "a/src/lib.rs");
     }

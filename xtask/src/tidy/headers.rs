@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 
-use super::edges::{Package, Place, place};
+use super::edges::{CratePlace, Package, place};
 use super::{Finding, SourceFile};
 
 /// The root file of a target.
@@ -17,7 +17,7 @@ pub(super) fn roots(packages: &[Package]) -> Vec<Root> {
     let mut roots = Vec::new();
     for package in packages {
         // Tasks and end-to-end suites have no users, so they need no invariants.
-        let is_library_crate = place(&package.name) != Some(Place::Apart);
+        let is_library_crate = place(&package.name) != Some(CratePlace::Apart);
         for target in &package.targets {
             let is = |kind: &str| target.kind.iter().any(|one| one == kind);
             if is("lib") || is("bin") {
@@ -56,7 +56,7 @@ fn header(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::edges::Target;
+    use super::super::edges::CrateTarget;
     use super::*;
 
     fn found(text: &str, needs_invariants: bool) -> Vec<String> {
@@ -90,7 +90,7 @@ mod tests {
             name: name.to_owned(),
             manifest_path: Utf8PathBuf::new(),
             dependencies: Vec::new(),
-            targets: vec![Target {
+            targets: vec![CrateTarget {
                 kind: vec![kind.to_owned()],
                 src_path: Utf8PathBuf::from(format!("{name}.rs")),
             }],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use camino::Utf8Path;
 
 use super::{Finding, SourceFile};
-use crate::fault_matrix::{self, ROWS, Row, RowTest};
+use crate::fault_matrix::{self, FaultRow, ROWS, RowTest};
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let tests = fault_matrix::tests(files);
@@ -41,7 +41,7 @@ fn repeated(tests: &[RowTest<'_>]) -> Vec<Finding> {
     findings
 }
 
-fn without(row: &Row) -> Finding {
+fn without(row: &FaultRow) -> Finding {
     let what =
         format!("no test carries row {} of the fault matrix, and no reason says why", row.number);
     Finding::error(Utf8Path::new("xtask/src/fault_matrix/rows.rs"), None, what)

@@ -7,8 +7,8 @@ use pdca_driver::far::{HostMachine, run_job};
 use pdca_exec::JobName;
 use pdca_process::Cancel;
 use pdca_remote::{
-    Agent, HostRoot, Message, Refusal, Request, Response as Answer, RunJobError, RunningJob,
-    Surroundings, decode, encode,
+    HostAgent, HostRoot, RunJobError, RunningJob, Surroundings, VerbRefusal, VerbRequest,
+    VerbResponse as Answer, WireMessage, decode, encode,
 };
 
 use crate::context::Context;
@@ -50,12 +50,12 @@ fn answer(root: &HostRoot, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), 
     let about = Surroundings { search_path: cx.env.var("PATH"), clock: cx.env.now() };
     let program = cx.env.program.as_ref().map_or("pdca", |program| program.as_str());
     let runner = [program, "host-agent", "--root", root.path().as_str(), "--run"];
-    let agent = Agent::new(root.clone(), about, runner.map(str::to_owned).to_vec());
-    let (head, parts) = match decode::<Request>(&bytes) {
-        Ok(Message { head, parts }) => agent.answer(Message { head, parts }),
+    let agent = HostAgent::new(root.clone(), about, runner.map(str::to_owned).to_vec());
+    let (head, parts) = match decode::<VerbRequest>(&bytes) {
+        Ok(WireMessage { head, parts }) => agent.answer(WireMessage { head, parts }),
         Err(error) => {
             let said = pdca_state::chain(&error);
-            (Answer::Refused(Refusal::Unusable { said }), Vec::new())
+            (Answer::Refused(VerbRefusal::Unusable { said }), Vec::new())
         }
     };
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();

@@ -188,7 +188,7 @@ impl Fleet {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use pdca_remote::{Engine, HostSpec, LocalProcess};
+    use pdca_remote::{HostSpec, JobEngine, LocalProcess};
 
     use super::*;
 
@@ -197,7 +197,7 @@ pub(super) mod testing {
             name: name.to_owned(),
             slots,
             root: "~/x".to_owned(),
-            engine: Engine::Process,
+            engine: JobEngine::Process,
             lost_after: std::time::Duration::from_secs(1),
             send: Vec::new(),
         };

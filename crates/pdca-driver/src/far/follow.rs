@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pdca_events::{Event, EventKind, Scope};
 use pdca_exec::{JobError, JobName};
 use pdca_process::Cancel;
-use pdca_remote::{FarState, Fetched, HostError, Refusal};
+use pdca_remote::{FarState, Fetched, HostError, VerbRefusal};
 use pdca_state::chain;
 
 use super::stage::Leg;
@@ -74,7 +74,7 @@ impl Asked<'_> {
             match ask() {
                 Ok(answer) => return Ok(answer),
                 // Another driver, or an attempt that was given up, uses the slot. It is no fault, however long.
-                Err(HostError::Refused(Refusal::Busy { .. })) => {}
+                Err(HostError::Refused(VerbRefusal::Busy { .. })) => {}
                 Err(error) if error.is_passing() => {
                     if begun.elapsed() >= self.host.host.spec.lost_after {
                         return Err(self.lost(last_line(&chain(&error))));

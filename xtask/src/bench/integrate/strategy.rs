@@ -24,7 +24,7 @@ const ROW: &str = "T1";
 
 /// The cost of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(super) struct StrategyCount {
     /// The number of gate runs.
     pub(super) runs: usize,
     /// The number of times that a run had to be waited for.
@@ -33,7 +33,7 @@ pub(super) struct Count {
     pub(super) rounds_to_land: usize,
 }
 
-impl Add for Count {
+impl Add for StrategyCount {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -45,7 +45,7 @@ impl Add for Count {
     }
 }
 
-impl Count {
+impl StrategyCount {
     fn of(runs: usize, rounds: usize) -> Self {
         Self { runs, rounds, rounds_to_land: rounds }
     }
@@ -56,12 +56,12 @@ pub(super) fn batch(count: usize, in_thousand: usize, dice: &mut Dice) -> Vec<bo
     (0..count).map(|_| dice.in_thousand(in_thousand)).collect()
 }
 
-pub(super) fn one_by_one(guilty: &[bool]) -> Count {
-    Count::of(guilty.len(), guilty.len())
+pub(super) fn one_by_one(guilty: &[bool]) -> StrategyCount {
+    StrategyCount::of(guilty.len(), guilty.len())
 }
 
-pub(super) fn bisection(guilty: &[bool]) -> Count {
-    let once = Count::of(1, 1);
+pub(super) fn bisection(guilty: &[bool]) -> StrategyCount {
+    let once = StrategyCount::of(1, 1);
     if guilty.len() < 2 || !guilty.contains(&true) {
         return once;
     }
@@ -69,33 +69,33 @@ pub(super) fn bisection(guilty: &[bool]) -> Count {
     once + bisection(first) + bisection(second)
 }
 
-pub(super) fn window(guilty: &[bool], size: usize) -> Count {
-    let mut count = Count::default();
+pub(super) fn window(guilty: &[bool], size: usize) -> StrategyCount {
+    let mut count = StrategyCount::default();
     let mut rest = guilty;
     while !rest.is_empty() {
         let window = &rest[..rest.len().min(size)];
-        count = count + Count::of(window.len(), 1);
+        count = count + StrategyCount::of(window.len(), 1);
         let culprit = window.iter().position(|guilty| *guilty);
         rest = &rest[culprit.map_or(window.len(), |culprit| culprit + 1)..];
     }
     count
 }
 
-pub(super) fn search(guilty: &[bool], lanes: usize) -> Count {
+pub(super) fn search(guilty: &[bool], lanes: usize) -> StrategyCount {
     searched(guilty, lanes, true)
 }
 
 /// Counts the search with an unknown base.
-pub(super) fn search_with_base(guilty: &[bool], lanes: usize) -> Count {
+pub(super) fn search_with_base(guilty: &[bool], lanes: usize) -> StrategyCount {
     searched(guilty, lanes, false)
 }
 
-fn searched(guilty: &[bool], lanes: usize, base_is_green: bool) -> Count {
+fn searched(guilty: &[bool], lanes: usize, base_is_green: bool) -> StrategyCount {
     let scenario = scenario(guilty);
     let search = Search::new(scenario.setup().with_green_base(base_is_green));
     let report = carry_out(search, Lanes::InStep(lanes), |test| scenario.answer(test));
     let Report { runs, rounds, rounds_to_land, .. } = report;
-    Count { runs, rounds, rounds_to_land }
+    StrategyCount { runs, rounds, rounds_to_land }
 }
 
 /// Returns whether the search holds an innocent change, with gates that are flaky this often in a thousand.
@@ -137,13 +137,13 @@ mod tests {
     fn the_usual_ways_take_what_they_are_known_to_take() {
         let mut guilty = [false; 8];
         assert_eq!(one_by_one(&guilty).runs, 8);
-        assert_eq!(bisection(&guilty), Count::of(1, 1));
-        assert_eq!(window(&guilty, 4), Count::of(8, 2));
-        assert_eq!(window(&guilty, 20), Count::of(8, 1));
+        assert_eq!(bisection(&guilty), StrategyCount::of(1, 1));
+        assert_eq!(window(&guilty, 4), StrategyCount::of(8, 2));
+        assert_eq!(window(&guilty, 20), StrategyCount::of(8, 1));
         guilty[3] = true;
         assert_eq!(bisection(&guilty).runs, 7);
-        assert_eq!(window(&guilty, 4), Count::of(8, 2));
-        assert_eq!(window(&guilty, 20), Count::of(12, 2));
+        assert_eq!(window(&guilty, 4), StrategyCount::of(8, 2));
+        assert_eq!(window(&guilty, 20), StrategyCount::of(12, 2));
         assert!(search(&guilty, 1).runs <= 6);
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn with_four_lanes_the_innocent_land_as_fast_as_with_a_window_of_four() {
         for in_thousand in [20, 50, 100, 200] {
             let mut dice = Dice::new(3);
-            let (mut ours, mut theirs) = (Count::default(), Count::default());
+            let (mut ours, mut theirs) = (StrategyCount::default(), StrategyCount::default());
             for _ in 0..60 {
                 let guilty = batch(16, in_thousand, &mut dice);
                 ours = ours + search(&guilty, 4);

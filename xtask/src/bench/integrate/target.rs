@@ -12,7 +12,7 @@ use crate::{Stopped, program};
 /// The number of files per directory.
 const PER_DIRECTORY: usize = 100;
 
-pub(in crate::bench) struct Target {
+pub(in crate::bench) struct BenchTarget {
     pub(in crate::bench) store: Store,
     pub(in crate::bench) base: ObjectId,
     pub(in crate::bench) sealed: Vec<Sealed>,
@@ -20,7 +20,7 @@ pub(in crate::bench) struct Target {
     pub(in crate::bench) seal_time: Duration,
 }
 
-impl Target {
+impl BenchTarget {
     /// Makes a repository of so many files, and so many changes of three files each.
     pub(in crate::bench) fn new(
         home: &Utf8Path,

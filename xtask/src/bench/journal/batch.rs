@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 
 use super::Args;
-use crate::bench::measure::{Memory, median};
-use crate::bench::report::{Against, Line, Unit};
+use crate::bench::measure::{MemorySample, median};
+use crate::bench::report::{Against, BenchLine, BenchUnit};
 use crate::bench::{bundles, ms, pdca, require_all_awaiting_signoff};
 use crate::{Stopped, program};
 
@@ -15,7 +15,7 @@ const SHARE: f64 = 1.05;
 
 /// Measures whole batches of the binary, each beside as many shells as there are lanes, which only
 /// sleep one after the other, and beside the longest chain of the sleeps.
-pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<BenchLine>, Stopped> {
     let (lanes, gates) = (args.lanes.max(1), args.gates);
     let rounds = args.batch.div_ceil(lanes);
     let ideal = Duration::from_secs(u64::from(rounds * gates));
@@ -32,14 +32,14 @@ pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopp
         runs.push(batch(args, binary, dir)?);
     }
     let (plain, ran) = (ms(median(&loops)), ms(median(&runs)));
-    let line = |what: String, measured: f64, against: (&str, f64)| Line {
+    let line = |what: String, measured: f64, against: (&str, f64)| BenchLine {
         what: format!("batch of 1-second gates: {what}"),
-        unit: Unit::Milliseconds,
+        unit: BenchUnit::Milliseconds,
         measured,
         against: Some(Against { what: against.0.to_owned(), measured: against.1 }),
         aim: Some(SHARE * against.1),
     };
-    let beyond = Line {
+    let beyond = BenchLine {
         against: None,
         aim: Some((SHARE - 1.0) * 1000.0),
         ..line("wall time beyond the loops, per gate".to_owned(), 0.0, ("", 0.0))
@@ -47,7 +47,7 @@ pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopp
     Ok(vec![
         line("wall time".to_owned(), ran, ("plain loops of sleep 1", plain)),
         line("wall time".to_owned(), ran, ("the longest chain of sleeps", ms(ideal))),
-        Line { measured: (ran - plain) / f64::from((rounds * gates).max(1)), ..beyond },
+        BenchLine { measured: (ran - plain) / f64::from((rounds * gates).max(1)), ..beyond },
     ])
 }
 
@@ -79,7 +79,8 @@ fn batch(args: &Args, binary: &Utf8Path, dir: &Utf8Path) -> Result<Duration, Sto
     fs_err::write(workspace.join("pdca.toml"), config(args.gates))?;
     bundles::write_planned(&results, args.batch)?;
     let lanes = args.lanes.max(1).to_string();
-    let ran = pdca(binary, &["batch", "--lanes", &lanes], &workspace, Memory::NotSampled, &[0, 3])?;
+    let ran =
+        pdca(binary, &["batch", "--lanes", &lanes], &workspace, MemorySample::NotSampled, &[0, 3])?;
     require_all_awaiting_signoff(&results, args.batch)?;
     Ok(ran.wall)
 }

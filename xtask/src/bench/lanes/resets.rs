@@ -11,7 +11,7 @@ use crate::{
     bench::{
         measure::median,
         ms,
-        report::{Against, Line, Unit},
+        report::{Against, BenchLine, BenchUnit},
     },
     program,
 };
@@ -21,7 +21,7 @@ const CHANGED: usize = 20;
 /// The number of ignored files that a build left.
 const IGNORED: usize = 2_000;
 
-pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Line>, Stopped> {
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<BenchLine>, Stopped> {
     eprintln!("resets and status");
     let dir = bench.scratch.join("resets");
     fs_err::create_dir(&dir)?;
@@ -88,7 +88,12 @@ struct Work<'a> {
     commands: &'a [&'a [&'a str]],
 }
 
-fn compare(bench: &Bench<'_>, what: &str, rival: &str, work: &Work<'_>) -> Result<Line, Stopped> {
+fn compare(
+    bench: &Bench<'_>,
+    what: &str,
+    rival: &str,
+    work: &Work<'_>,
+) -> Result<BenchLine, Stopped> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     // Short, so repeated more often than the provisioning.
     for round in 0..bench.repeat * 3 {
@@ -104,9 +109,9 @@ fn compare(bench: &Bench<'_>, what: &str, rival: &str, work: &Work<'_>) -> Resul
         })?);
     }
     let theirs = ms(median(&theirs));
-    Ok(Line {
+    Ok(BenchLine {
         what: what.to_owned(),
-        unit: Unit::Milliseconds,
+        unit: BenchUnit::Milliseconds,
         measured: ms(median(&ours)),
         against: Some(Against { what: rival.to_owned(), measured: theirs }),
         aim: Some(theirs),
@@ -114,7 +119,7 @@ fn compare(bench: &Bench<'_>, what: &str, rival: &str, work: &Work<'_>) -> Resul
 }
 
 /// Times the first `git status` in a fresh lane beside the second: equal if no file had to be read.
-fn status(lane: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+fn status(lane: &Utf8Path) -> Result<Vec<BenchLine>, Stopped> {
     let mut times = Vec::new();
     for _ in 0..2 {
         times.push(timed(|| {
@@ -122,9 +127,9 @@ fn status(lane: &Utf8Path) -> Result<Vec<Line>, Stopped> {
             if said.is_empty() { Ok(()) } else { Err("a fresh lane is not clean".into()) }
         })?);
     }
-    Ok(vec![Line {
+    Ok(vec![BenchLine {
         what: "first git status in a fresh lane".to_owned(),
-        unit: Unit::Milliseconds,
+        unit: BenchUnit::Milliseconds,
         measured: ms(times[0]),
         against: Some(Against { what: "second git status".to_owned(), measured: ms(times[1]) }),
         aim: None,

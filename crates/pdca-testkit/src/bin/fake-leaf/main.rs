@@ -63,7 +63,7 @@ mod script;
 
 use std::{env, process::exit};
 
-use script::{Line, Script};
+use script::{LeafScript, ScriptLine};
 
 /// The script makes no sense.
 const BAD_SCRIPT: i32 = 125;
@@ -87,7 +87,7 @@ fn main() {
             Err(_) => fail(BAD_SCRIPT, "no script was given"),
         },
     };
-    let script = Script::parse(&text).unwrap_or_else(|bad| fail(BAD_SCRIPT, &bad));
+    let script = LeafScript::parse(&text).unwrap_or_else(|bad| fail(BAD_SCRIPT, &bad));
     let mut call = 0;
     for line in script.lines {
         if line.calls.as_ref().is_none_or(|calls| calls.contains(&call)) {
@@ -100,7 +100,7 @@ fn load(path: &str) -> String {
     fs_err::read_to_string(path).unwrap_or_else(|err| fail(BAD_SCRIPT, &err.to_string()))
 }
 
-fn step(line: &Line, args: &[String], call: &mut u32) {
+fn step(line: &ScriptLine, args: &[String], call: &mut u32) {
     let words: Vec<String> = line.words.iter().map(|word| script::expand(word, args)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match action::run(&words, call) {

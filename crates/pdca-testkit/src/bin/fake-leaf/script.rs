@@ -4,13 +4,13 @@ use std::{env, ops::RangeInclusive};
 
 /// A script, read but not yet carried out.
 #[derive(Debug)]
-pub(crate) struct Script {
-    pub(crate) lines: Vec<Line>,
+pub(crate) struct LeafScript {
+    pub(crate) lines: Vec<ScriptLine>,
 }
 
 /// One action.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ScriptLine {
     /// Counted from 1, for messages.
     pub(crate) number: usize,
     /// On which calls it is carried out; none means on each.
@@ -18,7 +18,7 @@ pub(crate) struct Line {
     pub(crate) words: Vec<String>,
 }
 
-impl Script {
+impl LeafScript {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut lines = Vec::new();
         let mut rest = text.split_inclusive('\n').enumerate();
@@ -44,7 +44,7 @@ impl Script {
                     .collect();
                 words.push(body);
             }
-            lines.push(Line { number, calls, words });
+            lines.push(ScriptLine { number, calls, words });
         }
         Ok(Self { lines })
     }

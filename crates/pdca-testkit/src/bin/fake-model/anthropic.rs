@@ -3,29 +3,29 @@
 use serde_json::{Value, json};
 
 use crate::{
-    ask::{Ask, Protocol, Tool},
-    http::Event,
-    tools::{Input, Reply},
+    ask::{ModelAsk, ModelProtocol, ModelTool},
+    http::StreamEvent,
+    tools::{ModelReply, ToolInput},
 };
 
-pub(crate) fn read(body: &Value) -> Ask {
+pub(crate) fn read(body: &Value) -> ModelAsk {
     let tools = body["tools"].as_array().into_iter().flatten().filter_map(|tool| {
         // A tool that the provider carries out has a type of its own and no schema.
         let schema = tool.get("input_schema")?.clone();
-        Some(Tool { name: tool["name"].as_str()?.to_owned(), schema: Some(schema) })
+        Some(ModelTool { name: tool["name"].as_str()?.to_owned(), schema: Some(schema) })
     });
     let stream = body["stream"].as_bool().unwrap_or_default();
     let is_result = |value: &Value| value["type"] == "tool_result";
-    Ask::new(Protocol::Anthropic, body, stream, tools.collect(), is_result)
+    ModelAsk::new(ModelProtocol::Anthropic, body, stream, tools.collect(), is_result)
 }
 
-fn block(reply: &Reply, ask: &Ask) -> (Value, &'static str) {
+fn block(reply: &ModelReply, ask: &ModelAsk) -> (Value, &'static str) {
     match reply {
-        Reply::Say(text) => (json!({"type": "text", "text": text}), "end_turn"),
-        Reply::Call { tool, input } => {
+        ModelReply::Say(text) => (json!({"type": "text", "text": text}), "end_turn"),
+        ModelReply::Call { tool, input } => {
             let input = match input {
-                Input::Fields(fields) => fields.clone(),
-                Input::Text(text) => json!({ "input": text }),
+                ToolInput::Fields(fields) => fields.clone(),
+                ToolInput::Text(text) => json!({ "input": text }),
             };
             let id = format!("toolu_{:04}", ask.answered);
             (json!({"type": "tool_use", "id": id, "name": tool, "input": input}), "tool_use")
@@ -33,7 +33,7 @@ fn block(reply: &Reply, ask: &Ask) -> (Value, &'static str) {
     }
 }
 
-pub(crate) fn whole(reply: &Reply, ask: &Ask) -> Value {
+pub(crate) fn whole(reply: &ModelReply, ask: &ModelAsk) -> Value {
     let (block, stop) = block(reply, ask);
     json!({
         "id": format!("msg_{:04}", ask.answered), "type": "message", "role": "assistant", "model": ask.model,
@@ -42,7 +42,7 @@ pub(crate) fn whole(reply: &Reply, ask: &Ask) -> Value {
     })
 }
 
-pub(crate) fn events(reply: &Reply, ask: &Ask) -> Vec<Event> {
+pub(crate) fn events(reply: &ModelReply, ask: &ModelAsk) -> Vec<StreamEvent> {
     let (mut block, stop) = block(reply, ask);
     let delta = if block["type"] == "text" {
         let text = std::mem::replace(&mut block["text"], json!(""));
@@ -68,7 +68,7 @@ pub(crate) fn events(reply: &Reply, ask: &Ask) -> Vec<Event> {
     ]
     .map(|(name, mut data)| {
         data["type"] = json!(name);
-        Event::named(name, &data)
+        StreamEvent::named(name, &data)
     })
     .into()
 }

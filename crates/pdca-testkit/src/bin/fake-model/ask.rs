@@ -4,31 +4,31 @@ use serde_json::Value;
 
 /// The protocols that are spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ModelProtocol {
     Anthropic,
     Responses,
     Chat,
     Gemini,
 }
 
-impl Protocol {
+impl ModelProtocol {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Protocol::Anthropic => "anthropic",
-            Protocol::Responses => "responses",
-            Protocol::Chat => "chat",
-            Protocol::Gemini => "gemini",
+            ModelProtocol::Anthropic => "anthropic",
+            ModelProtocol::Responses => "responses",
+            ModelProtocol::Chat => "chat",
+            ModelProtocol::Gemini => "gemini",
         }
     }
 }
 
 /// What a request asks for.
 #[derive(Debug)]
-pub(crate) struct Ask {
-    pub(crate) protocol: Protocol,
+pub(crate) struct ModelAsk {
+    pub(crate) protocol: ModelProtocol,
     pub(crate) model: String,
     pub(crate) stream: bool,
-    pub(crate) tools: Vec<Tool>,
+    pub(crate) tools: Vec<ModelTool>,
     /// All text of the request, one string a line.
     pub(crate) text: String,
     /// The part of that text which no tool gave back: instructions, prompts, the model's own words.
@@ -51,18 +51,18 @@ const FORMS: [&str; 4] = [
 
 /// A tool that the agent offers.
 #[derive(Debug)]
-pub(crate) struct Tool {
+pub(crate) struct ModelTool {
     pub(crate) name: String,
     /// The JSON Schema of its input; none where the input is free text.
     pub(crate) schema: Option<Value>,
 }
 
-impl Ask {
+impl ModelAsk {
     pub(crate) fn new(
-        protocol: Protocol,
+        protocol: ModelProtocol,
         body: &Value,
         stream: bool,
-        tools: Vec<Tool>,
+        tools: Vec<ModelTool>,
         is_result: fn(&Value) -> bool,
     ) -> Self {
         let model = body["model"].as_str().unwrap_or_default().to_owned();

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{Ask, Protocol};
+use crate::ask::{ModelAsk, ModelProtocol};
 
 /// A fault of the script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Fault {
+pub(crate) struct ModelFault {
     pub(crate) kind: Kind,
     pub(crate) role: Option<String>,
     pub(crate) calls: Option<u32>,
@@ -52,25 +52,25 @@ impl Kind {
 
 /// An answer that is an error.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ModelRefusal {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Value,
 }
 
-impl Fault {
+impl ModelFault {
     /// Returns the provider's error; none for a fault of the connection.
-    pub(crate) fn refusal(&self, ask: &Ask) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, ask: &ModelAsk) -> Option<ModelRefusal> {
         let (status, body) = match ask.protocol {
-            Protocol::Anthropic => self.anthropic()?,
-            Protocol::Responses | Protocol::Chat => self.openai(&ask.model)?,
-            Protocol::Gemini => self.gemini()?,
+            ModelProtocol::Anthropic => self.anthropic()?,
+            ModelProtocol::Responses | ModelProtocol::Chat => self.openai(&ask.model)?,
+            ModelProtocol::Gemini => self.gemini()?,
         };
         let mut headers = Vec::new();
         if let (Kind::RateLimit | Kind::Overloaded, Some(seconds)) = (self.kind, self.retry_after) {
             headers.push(("retry-after", seconds.to_string()));
         }
-        Some(Refusal { status, headers, body })
+        Some(ModelRefusal { status, headers, body })
     }
 
     fn resets_at(&self) -> Timestamp {

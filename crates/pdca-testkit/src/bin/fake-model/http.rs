@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A request, read to its end.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: String,
     /// Without the query.
     pub(crate) path: String,
@@ -17,7 +17,7 @@ pub(crate) struct Request {
 }
 
 /// Reads a request; none where the client only opened a connection.
-pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
+pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<HttpRequest>> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -45,7 +45,7 @@ pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
         }
     }
     let body = if chunked { read_chunks(&mut reader)? } else { read_exactly(&mut reader, length)? };
-    Ok(Some(Request { method, path, body }))
+    Ok(Some(HttpRequest { method, path, body }))
 }
 
 fn read_exactly(reader: &mut BufReader<&TcpStream>, length: usize) -> io::Result<Vec<u8>> {
@@ -73,12 +73,12 @@ fn read_chunks(reader: &mut BufReader<&TcpStream>) -> io::Result<Vec<u8>> {
 
 /// An event of a stream. Providers differ in whether they name them.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
 }
 
-impl Event {
+impl StreamEvent {
     pub(crate) fn named(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string() }
     }
@@ -131,7 +131,11 @@ pub(crate) enum Extent {
 }
 
 /// Answers with a stream of events.
-pub(crate) fn stream(mut stream: &TcpStream, events: &[Event], extent: Extent) -> io::Result<()> {
+pub(crate) fn stream(
+    mut stream: &TcpStream,
+    events: &[StreamEvent],
+    extent: Extent,
+) -> io::Result<()> {
     stream.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n\
           transfer-encoding: chunked\r\nconnection: close\r\n\r\n",

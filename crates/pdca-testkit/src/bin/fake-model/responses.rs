@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::{
-    ask::{Ask, Protocol, Tool},
-    http::Event,
-    tools::{Input, Reply},
+    ask::{ModelAsk, ModelProtocol, ModelTool},
+    http::StreamEvent,
+    tools::{ModelReply, ToolInput},
 };
 
-pub(crate) fn read(body: &Value) -> Ask {
+pub(crate) fn read(body: &Value) -> ModelAsk {
     let tools = body["tools"].as_array().into_iter().flatten().filter_map(|tool| {
         let schema = match tool["type"].as_str()? {
             "function" => Some(tool["parameters"].clone()),
@@ -16,34 +16,34 @@ pub(crate) fn read(body: &Value) -> Ask {
             // A tool that the provider carries out.
             _ => return None,
         };
-        Some(Tool { name: tool["name"].as_str()?.to_owned(), schema })
+        Some(ModelTool { name: tool["name"].as_str()?.to_owned(), schema })
     });
     let stream = body["stream"].as_bool().unwrap_or_default();
     let is_result = |value: &Value| {
         matches!(value["type"].as_str(), Some("function_call_output" | "custom_tool_call_output"))
     };
-    Ask::new(Protocol::Responses, body, stream, tools.collect(), is_result)
+    ModelAsk::new(ModelProtocol::Responses, body, stream, tools.collect(), is_result)
 }
 
-fn item(reply: &Reply, ask: &Ask) -> Value {
+fn item(reply: &ModelReply, ask: &ModelAsk) -> Value {
     let (id, call) = (format!("item_{:04}", ask.answered), format!("call_{:04}", ask.answered));
     match reply {
-        Reply::Say(text) => json!({
+        ModelReply::Say(text) => json!({
             "type": "message", "id": id, "status": "completed", "role": "assistant",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         }),
-        Reply::Call { tool, input: Input::Fields(fields) } => json!({
+        ModelReply::Call { tool, input: ToolInput::Fields(fields) } => json!({
             "type": "function_call", "id": id, "status": "completed", "call_id": call, "name": tool,
             "arguments": fields.to_string(),
         }),
-        Reply::Call { tool, input: Input::Text(text) } => json!({
+        ModelReply::Call { tool, input: ToolInput::Text(text) } => json!({
             "type": "custom_tool_call", "id": id, "status": "completed", "call_id": call, "name": tool,
             "input": text,
         }),
     }
 }
 
-pub(crate) fn whole(reply: &Reply, ask: &Ask) -> Value {
+pub(crate) fn whole(reply: &ModelReply, ask: &ModelAsk) -> Value {
     json!({
         "id": format!("resp_{:04}", ask.answered), "object": "response", "created_at": 1_700_000_000,
         "status": "completed", "model": ask.model, "output": [item(reply, ask)],
@@ -54,16 +54,16 @@ pub(crate) fn whole(reply: &Reply, ask: &Ask) -> Value {
     })
 }
 
-pub(crate) fn events(reply: &Reply, ask: &Ask) -> Vec<Event> {
+pub(crate) fn events(reply: &ModelReply, ask: &ModelAsk) -> Vec<StreamEvent> {
     let done = item(reply, ask);
     let mut opened = done.clone();
     opened["status"] = json!("in_progress");
     let (field, delta, text) = match reply {
-        Reply::Say(text) => ("content", "response.output_text.delta", text.clone()),
-        Reply::Call { input: Input::Fields(fields), .. } => {
+        ModelReply::Say(text) => ("content", "response.output_text.delta", text.clone()),
+        ModelReply::Call { input: ToolInput::Fields(fields), .. } => {
             ("arguments", "response.function_call_arguments.delta", fields.to_string())
         }
-        Reply::Call { input: Input::Text(text), .. } => {
+        ModelReply::Call { input: ToolInput::Text(text), .. } => {
             ("input", "response.custom_tool_call_input.delta", text.clone())
         }
     };
@@ -88,7 +88,7 @@ pub(crate) fn events(reply: &Reply, ask: &Ask) -> Vec<Event> {
     .map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
-        Event::named(name, &data)
+        StreamEvent::named(name, &data)
     })
     .collect()
 }

@@ -3,19 +3,19 @@
 use serde::Deserialize;
 
 use crate::{
-    ask::Ask,
-    fault::Fault,
-    tools::{self, Reply},
+    ask::ModelAsk,
+    fault::ModelFault,
+    tools::{self, ModelReply},
 };
 
 /// Answers per role, and what goes wrong.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Script {
+pub(crate) struct ModelScript {
     #[serde(default, rename = "role")]
     pub(crate) roles: Vec<RoleScript>,
     #[serde(default, rename = "fault")]
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<ModelFault>,
     /// Words whose arrival is logged.
     #[serde(default)]
     pub(crate) watch: Vec<String>,
@@ -41,31 +41,31 @@ pub(crate) enum Turn {
     Edit { path: String, old: String, new: String },
 }
 
-impl Script {
+impl ModelScript {
     /// Returns the role that the request is of: the first one whose words are in it.
-    pub(crate) fn role(&self, ask: &Ask) -> Option<&RoleScript> {
+    pub(crate) fn role(&self, ask: &ModelAsk) -> Option<&RoleScript> {
         self.roles.iter().find(|role| ask.text.contains(&role.when))
     }
 }
 
 impl RoleScript {
     /// Returns the answer to the request. Past the last turn the last one is given again.
-    pub(crate) fn reply(&self, ask: &Ask) -> Reply {
+    pub(crate) fn reply(&self, ask: &ModelAsk) -> ModelReply {
         if ask.tools.is_empty() {
             return if ask.text.contains("SEARCH/REPLACE") {
-                Reply::Say(self.edit_blocks(ask))
+                ModelReply::Say(self.edit_blocks(ask))
             } else {
-                Reply::side_call(ask)
+                ModelReply::side_call(ask)
             };
         }
         match self.turns.get(ask.answered).or(self.turns.last()) {
             Some(turn) => tools::reply(&turn.filled(ask), &ask.tools),
-            None => Reply::side_call(ask),
+            None => ModelReply::side_call(ask),
         }
     }
 
     /// Puts all edits and words of the role into one text, for an agent that has no tools.
-    fn edit_blocks(&self, ask: &Ask) -> String {
+    fn edit_blocks(&self, ask: &ModelAsk) -> String {
         let blocks = self.turns.iter().filter_map(|turn| match turn.filled(ask) {
             Turn::Say(text) => Some(text),
             Turn::Edit { path, old, new } => Some(block(&path, &old, &new)),
@@ -89,7 +89,7 @@ fn block(path: &str, old: &str, new: &str) -> String {
 
 impl Turn {
     /// Puts paths of the request in the place of `${NAME}`.
-    fn filled(&self, ask: &Ask) -> Turn {
+    fn filled(&self, ask: &ModelAsk) -> Turn {
         let fill = |text: &str| ask.fill(text);
         match self {
             Turn::Say(text) => Turn::Say(fill(text)),

@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 
 use crate::{
     anthropic,
-    ask::{Ask, Protocol},
+    ask::{ModelAsk, ModelProtocol},
     chat,
-    fault::{Fault, Kind},
+    fault::{Kind, ModelFault},
     gemini,
-    http::{self, Extent, Request},
+    http::{self, Extent, HttpRequest},
     responses,
-    script::Script,
-    tools::Reply,
+    script::ModelScript,
+    tools::ModelReply,
 };
 
 /// A script and what came of it so far.
 #[derive(Debug)]
 pub(crate) struct Server {
-    script: Script,
+    script: ModelScript,
     started: Instant,
     state: Mutex<State>,
 }
@@ -40,7 +40,8 @@ struct State {
 impl Server {
     pub(crate) fn load(script: &str, log: &str) -> Result<Self, String> {
         let text = fs_err::read_to_string(script).map_err(|why| why.to_string())?;
-        let script: Script = toml::from_str(&text).map_err(|why| format!("{script}: {why}"))?;
+        let script: ModelScript =
+            toml::from_str(&text).map_err(|why| format!("{script}: {why}"))?;
         let log = File::options().create(true).append(true).open(log);
         let log = log.map_err(|why| format!("the log cannot be opened: {why}"))?;
         let state = Mutex::new(State { log, faults: vec![(0, None); script.faults.len()] });
@@ -68,7 +69,7 @@ impl Server {
                 return http::answer(stream, refusal.status, &refusal.headers, &refusal.body);
             }
         }
-        let reply = role.map_or_else(|| Reply::side_call(&ask), |role| role.reply(&ask));
+        let reply = role.map_or_else(|| ModelReply::side_call(&ask), |role| role.reply(&ask));
         let extent = match fault.map(|fault| fault.kind) {
             Some(Kind::Stall) => Extent::Stalled,
             Some(_) => Extent::Cut,
@@ -78,14 +79,14 @@ impl Server {
             }
         };
         let (whole, events): (Value, _) = match ask.protocol {
-            Protocol::Anthropic => {
+            ModelProtocol::Anthropic => {
                 (anthropic::whole(&reply, &ask), anthropic::events(&reply, &ask))
             }
-            Protocol::Responses => {
+            ModelProtocol::Responses => {
                 (responses::whole(&reply, &ask), responses::events(&reply, &ask))
             }
-            Protocol::Chat => (chat::whole(&reply, &ask), chat::events(&reply, &ask)),
-            Protocol::Gemini => (gemini::whole(&reply, &ask), gemini::events(&reply, &ask)),
+            ModelProtocol::Chat => (chat::whole(&reply, &ask), chat::events(&reply, &ask)),
+            ModelProtocol::Gemini => (gemini::whole(&reply, &ask), gemini::events(&reply, &ask)),
         };
         match (ask.stream, extent) {
             (true, extent) => http::stream(stream, &events, extent),
@@ -97,7 +98,7 @@ impl Server {
     }
 
     /// Returns the first fault that applies, and counts it.
-    fn fault(&self, role: Option<&str>) -> Option<&Fault> {
+    fn fault(&self, role: Option<&str>) -> Option<&ModelFault> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (fault, (calls, first)) in self.script.faults.iter().zip(&mut state.faults) {
             let of_role = fault.role.as_deref().is_none_or(|wanted| role == Some(wanted));
@@ -116,8 +117,8 @@ impl Server {
 
     fn log(
         &self,
-        request: &Request,
-        ask: Option<&Ask>,
+        request: &HttpRequest,
+        ask: Option<&ModelAsk>,
         role: Option<&str>,
         reply: &str,
     ) -> io::Result<()> {
@@ -140,7 +141,7 @@ impl Server {
 }
 
 /// Reads a request for an answer of the model; none for any other.
-fn ask(request: &Request, body: &Value) -> Option<Ask> {
+fn ask(request: &HttpRequest, body: &Value) -> Option<ModelAsk> {
     if request.method != "POST" {
         return None;
     }
@@ -163,7 +164,7 @@ fn ask(request: &Request, body: &Value) -> Option<Ask> {
 }
 
 /// Answers a request for the size of a prompt.
-fn token_count(request: &Request) -> Option<Value> {
+fn token_count(request: &HttpRequest) -> Option<Value> {
     if request.path.ends_with("/count_tokens") {
         return Some(json!({"input_tokens": 1000}));
     }

@@ -3,28 +3,28 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ask::{Ask, Tool},
+    ask::{ModelAsk, ModelTool},
     script::Turn,
 };
 
 /// An answer of the model.
 #[derive(Debug, Clone)]
-pub(crate) enum Reply {
+pub(crate) enum ModelReply {
     Say(String),
-    Call { tool: String, input: Input },
+    Call { tool: String, input: ToolInput },
 }
 
 /// What a tool is called with.
 #[derive(Debug, Clone)]
-pub(crate) enum Input {
+pub(crate) enum ToolInput {
     Fields(Value),
     Text(String),
 }
 
-impl Reply {
+impl ModelReply {
     /// Answers a request that is not part of the conversation, such as one for a title.
-    pub(crate) fn side_call(ask: &Ask) -> Self {
-        Reply::Say(match &ask.form {
+    pub(crate) fn side_call(ask: &ModelAsk) -> Self {
+        ModelReply::Say(match &ask.form {
             Some(schema) => filler(schema).to_string(),
             None => "A small change".to_owned(),
         })
@@ -32,8 +32,8 @@ impl Reply {
 
     pub(crate) fn name(&self) -> &str {
         match self {
-            Reply::Say(_) => "say",
-            Reply::Call { tool, .. } => tool,
+            ModelReply::Say(_) => "say",
+            ModelReply::Call { tool, .. } => tool,
         }
     }
 }
@@ -46,15 +46,15 @@ const EDITORS: [&str; 3] = ["Edit", "edit", "replace"];
 const PATCHER: &str = "apply_patch";
 
 /// Chooses the tool for a turn. What has no tool of its own goes through the shell; without a shell the turn is told in words.
-pub(crate) fn reply(turn: &Turn, tools: &[Tool]) -> Reply {
+pub(crate) fn reply(turn: &Turn, tools: &[ModelTool]) -> ModelReply {
     let offered =
         |names: &[&str]| names.iter().find_map(|name| tools.iter().find(|tool| tool.name == *name));
     let shell = |line: String| match offered(&SHELLS) {
         Some(tool) => call(tool, &[(&["command", "cmd"], &line)]),
-        None => Reply::Say(format!("no shell to run: {line}")),
+        None => ModelReply::Say(format!("no shell to run: {line}")),
     };
     match turn {
-        Turn::Say(text) => Reply::Say(text.clone()),
+        Turn::Say(text) => ModelReply::Say(text.clone()),
         Turn::Shell(line) => shell(line.clone()),
         Turn::Read(path) => match offered(&READERS) {
             Some(tool) => call(tool, &[(&["file_path", "filePath", "path"], path)]),
@@ -102,17 +102,17 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn patch(tool: &Tool, change: &str) -> Reply {
+fn patch(tool: &ModelTool, change: &str) -> ModelReply {
     let text = format!("*** Begin Patch\n{change}*** End Patch\n");
     let input = match &tool.schema {
-        Some(_) => Input::Fields(json!({ "input": text })),
-        None => Input::Text(text),
+        Some(_) => ToolInput::Fields(json!({ "input": text })),
+        None => ToolInput::Text(text),
     };
-    Reply::Call { tool: tool.name.clone(), input }
+    ModelReply::Call { tool: tool.name.clone(), input }
 }
 
 /// Calls a tool with values under the first name that its schema knows; other required fields are filled with what they may be.
-fn call(tool: &Tool, values: &[(&[&str], &String)]) -> Reply {
+fn call(tool: &ModelTool, values: &[(&[&str], &String)]) -> ModelReply {
     let schema = tool.schema.clone().unwrap_or_default();
     let properties = &schema["properties"];
     let mut fields = Map::new();
@@ -129,7 +129,7 @@ fn call(tool: &Tool, values: &[(&[&str], &String)]) -> Reply {
             fields.insert(name.to_owned(), filler(&properties[name]));
         }
     }
-    Reply::Call { tool: tool.name.clone(), input: Input::Fields(Value::Object(fields)) }
+    ModelReply::Call { tool: tool.name.clone(), input: ToolInput::Fields(Value::Object(fields)) }
 }
 
 /// Any value that the schema allows.
