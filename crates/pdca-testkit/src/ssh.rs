@@ -124,8 +124,11 @@ impl SshHosts {
     fn listen(&mut self, index: usize) {
         let (dir, name) = (&self.dir, &self.names[index]);
         let Wire { space, address, .. } = &self.wires[index];
+        // A home of its own, without what the shell of whoever runs the tests does at its start.
+        let home = dir.join("hosts").join(name);
+        fs_err::create_dir_all(&home).expect("a home can be made");
         let config = format!(
-            "ListenAddress {address}\nHostKey {dir}/host-key\nAuthorizedKeysFile {dir}/user-key.pub\nPidFile none\n\
+            "SetEnv HOME={home}\nListenAddress {address}\nHostKey {dir}/host-key\nAuthorizedKeysFile {dir}/user-key.pub\nPidFile none\n\
              StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nMaxSessions 100\nMaxStartups 100\n"
         );
         let file = dir.join(format!("sshd-{name}"));

@@ -224,10 +224,7 @@ mod tests {
 
     #[test]
     fn the_testkit_stays_out_of_the_product_and_at_the_bottom() {
-        let wrong = [
-            ("pdca-cli", "pdca-testkit", None),
-            ("pdca-testkit", "pdca-gates", None),
-        ];
+        let wrong = [("pdca-cli", "pdca-testkit", None), ("pdca-testkit", "pdca-gates", None)];
         assert_eq!(
             findings(&wrong),
             [
