@@ -34,6 +34,10 @@ fn ran(program: &str, args: &[&str]) -> bool {
     Tool::new(program).args(args).run().is_ok_and(|said| said.success())
 }
 
+fn make_key(file: &Utf8Path) {
+    assert!(ran("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", file.as_str()]));
+}
+
 impl SshHosts {
     /// Starts a host for each name, with keys and configurations in `dir`. Returns what this machine lacks for it.
     pub fn start(dir: &Utf8Path, names: &[&str]) -> Result<Self, &'static str> {
@@ -43,8 +47,7 @@ impl SshHosts {
             return Err("root, sshd and ip are needed; `.ci/install-test-hosts` installs them");
         }
         for key in ["user-key", "host-key"] {
-            let file = dir.join(key);
-            assert!(ran("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", file.as_str()]));
+            make_key(&dir.join(key));
         }
         let mut hosts = Self {
             dir: dir.to_owned(),
@@ -72,14 +75,15 @@ impl SshHosts {
     /// Writes the configuration anew, with further lines for each host.
     pub fn configure(&self, more: &str) {
         let dir = &self.dir;
-        let mut text = String::new();
-        for (name, Wire { address, .. }) in self.names.iter().zip(&self.wires) {
-            text.push_str(&format!(
+        let hosts = self.names.iter().zip(&self.wires);
+        let entry = |(name, Wire { address, .. }): (&String, &Wire)| {
+            format!(
                 "Host {name}\n  HostName {address}\n  User root\n  IdentityFile {dir}/user-key\n  IdentitiesOnly yes\n  \
                  UserKnownHostsFile {dir}/known-hosts\n  StrictHostKeyChecking accept-new\n{more}"
-            ));
-        }
-        fs_err::write(self.config(), text).expect("a configuration can be written");
+            )
+        };
+        fs_err::write(self.config(), hosts.map(entry).collect::<Vec<_>>().concat())
+            .expect("a configuration can be written");
     }
 
     /// Has all further connections go over a link of so many bytes in a second, in each direction, and of this delay
