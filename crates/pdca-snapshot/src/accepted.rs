@@ -216,9 +216,12 @@ impl Key {
         names.retain(|name| name.starts_with("issue_"));
         let dirs: Vec<Utf8PathBuf> = names.iter().map(|name| root.join(name)).collect();
         let looked = map_chunks(&dirs, CHUNK, |chunk| {
-            let look = |dir: &Utf8PathBuf| match open.contains(dir.as_path()) {
-                true => Ok(Self { text: format!("open {dir}\n"), ..Self::empty() }),
-                false => Self::of_bundle(dir),
+            let look = |dir: &Utf8PathBuf| {
+                if open.contains(dir.as_path()) {
+                    Ok(Self { text: format!("open {dir}\n"), ..Self::empty() })
+                } else {
+                    Self::of_bundle(dir)
+                }
             };
             chunk.iter().map(look).collect()
         });
