@@ -81,13 +81,12 @@ pub fn review(
         }
     }
     let heading = started.lines().next().unwrap_or_default();
-    let text = match kept {
-        Some(text) => text,
-        None => {
-            let is_reviewed = |bundle: &Bundle| cycles.contains(bundle.id());
-            let reviewed: Vec<Bundle> = all.into_iter().filter(is_reviewed).collect();
-            written(cx, &index, &reviewed, &started, &draft, err)?
-        }
+    let text = if let Some(text) = kept {
+        text
+    } else {
+        let is_reviewed = |bundle: &Bundle| cycles.contains(bundle.id());
+        let reviewed: Vec<Bundle> = all.into_iter().filter(is_reviewed).collect();
+        written(cx, &index, &reviewed, &started, &draft, err)?
     };
     let entry = adopt(&text, heading).map_err(|error| {
         Failure::from_error(Exit::Usage, &error)
