@@ -70,7 +70,7 @@ fn h22_another_binary_an_old_git_a_full_disk_and_a_missing_program_are_refused_b
 }
 
 /// Starts a program in a world without walls: no Landlock, and no mounts for `bwrap`.
-const NO_WALLS: &str = r#"
+const NO_WALLS: &str = r"
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
     execv(argv[1], argv + 1);
     return 98;
 }
-"#;
+";
 
 #[test]
 fn h22_a_host_without_walls_is_refused_unless_nothing_has_to_be_confined() {

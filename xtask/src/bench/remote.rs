@@ -198,8 +198,8 @@ fn run(args: &Args, binary: &Utf8Path, hosts: u32, link: Link) -> Result<Measure
         machines.slow_down(SLOW.0, Duration::from_millis(SLOW.1));
     }
     let lanes = if hosts == 0 { "2" } else { "0" };
-    let line = ["batch", "--lanes", lanes, "--events", "events"];
-    let mut command = program::command(binary.as_str(), &line, &workspace);
+    let words = ["batch", "--lanes", lanes, "--events", "events"];
+    let mut command = program::command(binary.as_str(), &words, &workspace);
     #[expect(
         clippy::disallowed_methods,
         reason = "the stand-in comes before the programs of the path"

@@ -134,10 +134,9 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
     }
     match (here, there) {
         (_, CratePlace::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
-        (CratePlace::Apart, CratePlace::Level(_)) => None,
         // The end-to-end suites consist of tests, so both kinds of dependency are the same there. The benches of the tasks
         // measure against the hosts that the tests use.
-        (CratePlace::Apart, CratePlace::Testkit) => None,
+        (CratePlace::Apart, CratePlace::Level(_) | CratePlace::Testkit) => None,
         (_, CratePlace::Testkit) if !plain => None,
         (_, CratePlace::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
         (CratePlace::Level(from_level), CratePlace::Level(to_level)) => {

@@ -50,7 +50,7 @@ fn carry(args: &[String]) -> io::Result<()> {
 
 /// Carries bytes until their end.
 fn travel(mut from: impl Read + Send, mut to: impl Write, link: Link) -> io::Result<()> {
-    let (put, taken) = mpsc::channel::<(Instant, Vec<u8>)>();
+    let (put, came) = mpsc::channel::<(Instant, Vec<u8>)>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut piece = [0; PIECE];
@@ -58,8 +58,8 @@ fn travel(mut from: impl Read + Send, mut to: impl Write, link: Link) -> io::Res
             let mut free = Instant::now();
             while let Ok(read @ 1..) = from.read(&mut piece) {
                 let size = f64::from(u32::try_from(read).unwrap_or(u32::MAX));
-                let takes = Duration::from_secs_f64(size / f64::from(link.bytes_per_second));
-                free = free.max(Instant::now()) + takes;
+                let needs = Duration::from_secs_f64(size / f64::from(link.bytes_per_second));
+                free = free.max(Instant::now()) + needs;
                 if put.send((free + link.delay, piece[..read].to_vec())).is_err() {
                     return;
                 }
@@ -67,7 +67,7 @@ fn travel(mut from: impl Read + Send, mut to: impl Write, link: Link) -> io::Res
                 wait_until(free);
             }
         });
-        for (due, bytes) in taken {
+        for (due, bytes) in came {
             wait_until(due);
             to.write_all(&bytes)?;
             to.flush()?;
