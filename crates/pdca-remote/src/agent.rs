@@ -32,6 +32,9 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// The interval between two looks.
 const LOOK: Duration = Duration::from_millis(20);
+/// The time for which lines are gathered into one answer: an agent that prints without pause would cost a request for each
+/// line.
+const GATHER: Duration = Duration::from_millis(250);
 /// The longest part of a log in one answer.
 const MAX_LOG: u64 = 1 << 20;
 
@@ -221,16 +224,19 @@ impl<'a> HostAgent<'a> {
         if job.exists() { Ok(job) } else { Err(VerbRefusal::Unknown { name: name.clone() }.into()) }
     }
 
-    /// Waits for something new, and answers at once where there is something.
+    /// Waits for something new, and answers soon after there is something, or at once when the job has ended.
     fn watch(&self, request: &WatchRequest) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let job = self.require_job(&request.name)?;
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms);
         let mut asked = Instant::now();
         let mut state = engine::state(&job)?;
+        let mut gathered_since = None;
         loop {
             let log = read_from(&job.log(), request.offset)?;
             let is_live = matches!(state, FarState::Running | FarState::Queued | FarState::Staged);
-            if !log.is_empty() || !is_live || Instant::now() >= deadline {
+            let is_due = !log.is_empty()
+                && gathered_since.get_or_insert_with(Instant::now).elapsed() >= GATHER;
+            if is_due || !is_live || Instant::now() >= deadline {
                 let next = request.offset + log.len() as u64;
                 let watched = Watched { state, next, beat: job.beat()? };
                 return Ok((VerbResponse::Watched(watched), vec![log]));
