@@ -71,6 +71,17 @@ pub enum HostEngine {
     Process,
 }
 
+impl HostEngine {
+    /// Returns the name that the configuration has for the engine.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssh => "ssh",
+            Self::Slurm => "slurm",
+            Self::Process => "process",
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -95,6 +106,18 @@ impl HostEntry {
             time_minutes: None,
             memory_mb: None,
         }
+    }
+
+    /// Returns the entry as a table of `pdca.toml`, without the values that are defaults.
+    pub fn stanza(&self) -> String {
+        let mut text = format!("[[hosts]]\nname = \"{}\"\nslots = {}\n", self.name, self.slots);
+        if self.root != ROOT {
+            text = format!("{text}root = \"{}\"\n", self.root);
+        }
+        if self.engine != HostEngine::default() {
+            text = format!("{text}engine = \"{}\"\n", self.engine.name());
+        }
+        text
     }
 
     fn spec(&self) -> HostSpec {
@@ -299,7 +322,7 @@ pub fn host_requirements(
         min_free: site.limits.min_free,
         slot_memory: site.limits.lane_memory,
         sandbox: walls.next().is_some(),
-        slurm: host.engine == HostEngine::Slurm,
+        engine: host.spec().engine,
         gates: None,
     }
 }

@@ -63,7 +63,7 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
     };
     let stanza = preset.stanza(role).and_then(|stanza| Table::try_from(stanza).ok());
     let Some(mut stanza) = stanza else {
-        let able: Vec<&str> = preset.roles.iter().map(|role| role.as_str()).collect();
+        let able: Vec<&str> = preset.roles().map(Role::as_str).collect();
         let problem = Problem::new(format!("`{agent}` has no preset as {role}"))
             .hint(format!("it can be {}; or give the leaf an `argv`", able.join(" or ")));
         expanded.problems.push((place, problem));

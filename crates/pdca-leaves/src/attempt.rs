@@ -214,7 +214,7 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
             Err(flaw) => flaws.push((*output, flaw)),
         }
     }
-    if matches!(role, Role::Builder | Role::Resolver) && call.places.worktree.is_some() {
+    if role.spec().edits_checkout && call.places.worktree.is_some() {
         // What a builder did is in its checkout; whether that is a change is not seen here.
         return Ok(produced);
     }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::{
     config::{Mode, PromptVia},
     protocol::Protocol,
-    role::Role,
+    role::{ROLES, Role},
 };
 
 /// All presets, by name.
@@ -45,8 +45,8 @@ pub struct Preset {
     pub tested: &'static str,
     /// The form of its output.
     pub protocol: Protocol,
-    /// The roles it can fill.
-    pub roles: &'static [Role],
+    /// Whether it edits files of a checkout and does nothing else.
+    pub edits_only: bool,
     /// State below the home directory that it writes. A name that ends in `.json` is a file.
     pub home: &'static [&'static str],
     /// The arguments in every role, the program apart.
@@ -64,19 +64,6 @@ pub struct Preset {
     guard_env: &'static [(&'static str, &'static str)],
     independent_env: &'static [(&'static str, &'static str)],
 }
-
-/// What an agent with tools of its own can be.
-const ALL_ROLES: &[Role] = &[
-    Role::Planner,
-    Role::PlanAdviser,
-    Role::Builder,
-    Role::Reviewer,
-    Role::Adviser,
-    Role::Signoff,
-    Role::Publisher,
-    Role::Act,
-    Role::Resolver,
-];
 
 /// The keys of a leaf that a preset gives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,16 +98,25 @@ impl Preset {
         near.min_by_key(|(distance, _)| *distance).map(|(_, preset)| preset.name)
     }
 
+    /// Returns the roles that the agent can fill, in the order of the cycle.
+    pub fn roles(&self) -> impl Iterator<Item = Role> {
+        ROLES.iter().map(|spec| spec.role).filter(|role| self.can_fill(*role))
+    }
+
+    /// Returns whether the agent can fill a role.
+    pub fn can_fill(&self, role: Role) -> bool {
+        role.spec().edits_checkout || !self.edits_only
+    }
+
     /// The keys of the leaf of a role; none where the agent cannot fill it.
     pub fn stanza(&self, role: Role) -> Option<Stanza> {
-        if !self.roles.contains(&role) {
+        if !self.can_fill(role) {
             return None;
         }
-        let is_guarded = matches!(role, Role::Builder | Role::Resolver);
         let mut argv = vec![self.name];
         argv.extend(self.args);
         let mut env: BTreeMap<_, _> = self.env.iter().copied().collect();
-        if is_guarded {
+        if role.spec().edits_checkout {
             argv.extend(self.guard_args);
             env.extend(self.guard_env.iter().copied());
         }
@@ -175,8 +171,8 @@ mod tests {
     #[test]
     fn every_stanza_is_a_leaf_that_nothing_is_wrong_with() {
         for preset in PRESETS {
-            for role in preset.roles {
-                let leaf = LeafConfig { id: Some("a".into()), ..leaf(preset, *role) };
+            for role in preset.roles() {
+                let leaf = LeafConfig { id: Some("a".into()), ..leaf(preset, role) };
                 let leaves = Leaves { advisory: vec![leaf], ..Leaves::default() };
                 assert_eq!(leaves.validate(), [], "{} as {role}", preset.name);
             }
@@ -211,8 +207,8 @@ mod tests {
 
     #[test]
     fn aider_is_not_asked_for_a_file_outside_its_checkout() {
-        for role in aider::PRESET.roles {
-            let prompt = crate::prompt::built_in(*role, leaf(&aider::PRESET, *role).protocol);
+        for role in aider::PRESET.roles() {
+            let prompt = crate::prompt::built_in(role, leaf(&aider::PRESET, role).protocol);
             assert!(!prompt.contains("{output}"), "{prompt}");
             assert!(prompt.contains("an edit of any other file voids all of them"), "{prompt}");
         }

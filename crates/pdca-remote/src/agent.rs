@@ -21,7 +21,7 @@ use crate::host_root::{HostRoot, JobDir, read_text};
 use crate::objects;
 use crate::offer::{Surroundings, offer, running};
 use crate::verb::{
-    CollectRequest, Collected, FarState, JobEngine, Needs, ReapRequest, StageRequest, StartRequest,
+    CollectRequest, Collected, FarState, Needs, ReapRequest, StageRequest, StartRequest,
     VerbRefusal, VerbRequest, VerbResponse, WatchRequest, Watched,
 };
 use crate::wire::WireMessage;
@@ -164,7 +164,8 @@ impl<'a> HostAgent<'a> {
         if job.is_published() || engine::is_alive(&job)? {
             return Ok(VerbResponse::Started { already: true });
         }
-        if request.engine == JobEngine::Process && running(&self.root) >= request.slots {
+        let engine = request.engine.engine();
+        if !engine.has_queue() && running(&self.root) >= request.slots {
             return Err(VerbRefusal::Busy { slots: request.slots }.into());
         }
         self.lay_out(&job)?;
@@ -174,10 +175,12 @@ impl<'a> HostAgent<'a> {
         )?;
         let mut argv = self.runner.clone();
         argv.push(name.to_string());
-        engine::start(&job, &request.engine, &argv)?;
+        engine.start(&job, &argv)?;
         // The runner takes the fence when it publishes, which may be at once.
         drop(fence);
-        await_runner(&job, &request.engine)?;
+        if !engine.has_queue() {
+            await_runner(&job)?;
+        }
         Ok(VerbResponse::Started { already: false })
     }
 
@@ -228,6 +231,7 @@ impl<'a> HostAgent<'a> {
     fn watch(&self, request: &WatchRequest) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let job = self.require_job(&request.name)?;
         let deadline = Instant::now() + Duration::from_millis(request.wait_ms);
+        let ask_every = engine::engine_of(&job)?.engine().ask_every();
         let mut asked = Instant::now();
         let mut state = engine::state(&job)?;
         let mut gathered_since = None;
@@ -243,7 +247,7 @@ impl<'a> HostAgent<'a> {
             }
             std::thread::sleep(LOOK);
             // An engine is a program, and asking it costs more than a look at a file.
-            if job.is_published() || asked.elapsed() > engine::ask_every(&job) {
+            if job.is_published() || asked.elapsed() > ask_every {
                 state = engine::state(&job)?;
                 asked = Instant::now();
             }
@@ -315,10 +319,7 @@ fn is_older(name: &JobName, than: &JobName) -> bool {
 }
 
 /// Waits until the runner has the job's lock, or has ended already.
-fn await_runner(job: &JobDir, engine: &JobEngine) -> Result<(), AgentError> {
-    if *engine != JobEngine::Process {
-        return Ok(());
-    }
+fn await_runner(job: &JobDir) -> Result<(), AgentError> {
     let deadline = Instant::now() + STARTS_WITHIN;
     while Instant::now() < deadline {
         // The file says that a runner had the lock, and so tells one that died from one that is not up yet.
@@ -338,7 +339,7 @@ fn end(job: &JobDir) -> Result<(), AgentError> {
     while engine::is_alive(job)? {
         let is_late = begun.elapsed() > ENDS_WITHIN;
         if !asked || is_late {
-            engine::end(job, is_late)?;
+            engine::engine_of(job)?.engine().end(job, is_late)?;
             asked = true;
         }
         if begun.elapsed() > 3 * ENDS_WITHIN {

@@ -1,4 +1,7 @@
-//! Starting, finding and ending the runner of a job: as a process of the host, or through Slurm.
+//! Engines: the means to run the runner of a job on a host.
+//!
+//! An engine is a type that implements [`Engine`] in a module of its own, a variant of [`JobEngine`], which carries its
+//! options, and one arm of [`JobEngine::engine`], which registers it. Nothing else of this crate asks which one it is.
 
 use std::io;
 use std::time::Duration;
@@ -7,71 +10,55 @@ use rustix::process::{Pid, Signal};
 
 use crate::agent::{AgentError, tail};
 use crate::host_root::{JobDir, read_text};
-use crate::slurm;
 use crate::verb::{FarState, JobEngine, VerbRefusal};
 
+/// Starts, finds and ends runners.
+pub(crate) trait Engine {
+    /// Starts a runner that outlives this process.
+    fn start(&self, job: &JobDir, argv: &[String]) -> Result<(), AgentError>;
+
+    /// Returns whether anything of a job is alive or will be.
+    fn is_alive(&self, job: &JobDir) -> Result<bool, AgentError>;
+
+    /// Asks the runner to end, or kills it.
+    fn end(&self, job: &JobDir, kill: bool) -> Result<(), AgentError>;
+
+    /// Returns the state of a job that is neither published nor fenced nor cancelled.
+    fn state(&self, job: &JobDir) -> Result<FarState, AgentError>;
+
+    /// Returns how long a state may be relied upon.
+    fn ask_every(&self) -> Duration;
+
+    /// Returns whether the engine decides when a job starts. If not, the slots of the host bound the number of jobs.
+    fn has_queue(&self) -> bool;
+
+    /// Returns the programs that the engine calls, which the host must have.
+    fn programs(&self) -> &'static [&'static str];
+}
+
+impl JobEngine {
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        match self {
+            Self::Process => &HostProcess,
+            Self::Slurm(options) => options,
+        }
+    }
+
+    /// Returns the programs that a host must have for the engine.
+    pub fn programs(&self) -> &'static [&'static str] {
+        self.engine().programs()
+    }
+}
+
 /// Returns the engine that a job was started with.
-fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
+pub(crate) fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
     let text = read_text(&job.engine_choice())?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
-/// Returns how long a state may be relied upon.
-pub(crate) fn ask_every(job: &JobDir) -> Duration {
-    match engine_of(job) {
-        Ok(JobEngine::Slurm(_)) => Duration::from_secs(1),
-        Ok(JobEngine::Process) | Err(_) => Duration::from_millis(50),
-    }
-}
-
-/// Starts a runner that outlives this process.
-pub(crate) fn start(job: &JobDir, engine: &JobEngine, argv: &[String]) -> Result<(), AgentError> {
-    match engine {
-        JobEngine::Process => {
-            let started = pdca_process::detach(argv, job.path(), &job.output());
-            started.map_err(|error| VerbRefusal::NotStarted { said: error.to_string() }.into())
-        }
-        JobEngine::Slurm(options) => slurm::start(job, options, argv),
-    }
-}
-
 /// Returns whether anything of a job is alive or will be.
 pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
-    match engine_of(job)? {
-        JobEngine::Process => Ok(job.is_locked()? || has_children(job)?),
-        JobEngine::Slurm(_) => slurm::is_alive(job),
-    }
-}
-
-/// Returns whether a leaf or gate of the job is alive: each supervisor holds this lock until its tree is gone.
-fn has_children(job: &JobDir) -> io::Result<bool> {
-    let path = job.workspace().join(".pdca/children.lock");
-    match pdca_process::wait_until_free(&path, Duration::ZERO) {
-        Ok(()) => Ok(false),
-        Err(pdca_process::LivenessLockError::StillHeld { .. }) => Ok(true),
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
-
-/// Asks the runner to end, or kills it.
-pub(crate) fn end(job: &JobDir, kill: bool) -> Result<(), AgentError> {
-    if let JobEngine::Slurm(_) = engine_of(job)? {
-        return slurm::end(job);
-    }
-    let Some(pid) = job.pid()?.and_then(Pid::from_raw) else { return Ok(()) };
-    // The descriptor stays with this very process. The lock is looked at after it was opened, so the process that
-    // held it then is the one that gets the signal, and no later owner of the number.
-    let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
-        return Ok(());
-    };
-    if job.is_locked()? && job.pid()? == Some(pid.as_raw_pid()) {
-        let signal = if kill { Signal::KILL } else { Signal::TERM };
-        // Gone meanwhile is as good.
-        let _sent = rustix::process::pidfd_send_signal(&process, signal);
-        // A stopped process takes the signal when it is continued.
-        let _sent = rustix::process::pidfd_send_signal(&process, Signal::CONT);
-    }
-    Ok(())
+    engine_of(job)?.engine().is_alive(job)
 }
 
 pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
@@ -87,18 +74,73 @@ pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
     if job.cancel_mark().exists() {
         return Ok(FarState::Cancelled);
     }
-    if let JobEngine::Slurm(_) = engine {
-        return slurm::state(job);
+    engine.engine().state(job)
+}
+
+/// Runs a runner as a process of the host itself.
+struct HostProcess;
+
+impl Engine for HostProcess {
+    fn start(&self, job: &JobDir, argv: &[String]) -> Result<(), AgentError> {
+        let started = pdca_process::detach(argv, job.path(), &job.output());
+        started.map_err(|error| VerbRefusal::NotStarted { said: error.to_string() }.into())
     }
-    if job.is_locked()? {
-        return Ok(FarState::Running);
+
+    fn is_alive(&self, job: &JobDir) -> Result<bool, AgentError> {
+        Ok(job.is_locked()? || has_children(job)?)
     }
-    // It may have published between the two looks.
-    if job.is_published() {
-        return Ok(FarState::Ended);
+
+    fn end(&self, job: &JobDir, kill: bool) -> Result<(), AgentError> {
+        let Some(pid) = job.pid()?.and_then(Pid::from_raw) else { return Ok(()) };
+        // The descriptor stays with this very process. The lock is looked at after it was opened, so the process that
+        // held it then is the one that gets the signal, and no later owner of the number.
+        let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        else {
+            return Ok(());
+        };
+        if job.is_locked()? && job.pid()? == Some(pid.as_raw_pid()) {
+            let signal = if kill { Signal::KILL } else { Signal::TERM };
+            // Gone meanwhile is as good.
+            let _sent = rustix::process::pidfd_send_signal(&process, signal);
+            // A stopped process takes the signal when it is continued.
+            let _sent = rustix::process::pidfd_send_signal(&process, Signal::CONT);
+        }
+        Ok(())
     }
-    if job.beat_file().exists() {
-        return Ok(FarState::Died { said: tail(&job.output()) });
+
+    fn state(&self, job: &JobDir) -> Result<FarState, AgentError> {
+        if job.is_locked()? {
+            return Ok(FarState::Running);
+        }
+        // It may have published between the two looks.
+        if job.is_published() {
+            return Ok(FarState::Ended);
+        }
+        if job.beat_file().exists() {
+            return Ok(FarState::Died { said: tail(&job.output()) });
+        }
+        Ok(FarState::Staged)
     }
-    Ok(FarState::Staged)
+
+    fn ask_every(&self) -> Duration {
+        Duration::from_millis(50)
+    }
+
+    fn has_queue(&self) -> bool {
+        false
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Returns whether a leaf or gate of the job is alive: each supervisor holds this lock until its tree is gone.
+fn has_children(job: &JobDir) -> io::Result<bool> {
+    let path = job.workspace().join(".pdca/children.lock");
+    match pdca_process::wait_until_free(&path, Duration::ZERO) {
+        Ok(()) => Ok(false),
+        Err(pdca_process::LivenessLockError::StillHeld { .. }) => Ok(true),
+        Err(error) => Err(io::Error::other(error)),
+    }
 }

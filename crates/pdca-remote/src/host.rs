@@ -155,9 +155,10 @@ impl Host {
         required: &Requirements,
         repositories: Vec<String>,
     ) -> Result<Offer, Vec<HostRefusal>> {
-        let (programs, slurm) = (required.programs.clone(), required.slurm);
+        let mut programs = required.programs.clone();
+        programs.extend(required.engine.programs().iter().map(|program| (*program).to_owned()));
         let gates = required.gates.clone();
-        match self.offer(OfferRequest { programs, repositories, slurm, gates }) {
+        match self.offer(OfferRequest { programs, repositories, gates }) {
             Ok(offer) => {
                 let refusals = offer.refusals(required);
                 if refusals.is_empty() { Ok(offer) } else { Err(refusals) }

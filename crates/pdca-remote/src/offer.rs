@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host_root::HostRoot;
 use crate::objects;
+use crate::verb::JobEngine;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OfferRequest {
@@ -14,8 +15,6 @@ pub struct OfferRequest {
     pub programs: Vec<String>,
     /// Repositories whose commits are asked for.
     pub repositories: Vec<String>,
-    /// True if the programs of Slurm are asked for.
-    pub slurm: bool,
     /// The gates whose environment is asked for.
     #[serde(default)]
     pub gates: Option<Checks>,
@@ -42,8 +41,6 @@ pub struct Offer {
     pub running: u32,
     /// Those of the programs that were asked for and found.
     pub found: Vec<String>,
-    /// The programs of Slurm that are missing.
-    pub slurm_missing: Vec<String>,
     /// The wall clock, in seconds since 1970.
     pub clock: i64,
     /// The commits that are on the host, by repository.
@@ -70,7 +67,8 @@ pub struct Requirements {
     pub slot_memory: u64,
     /// True if leaves or gates have to be confined.
     pub sandbox: bool,
-    pub slurm: bool,
+    /// The means to run jobs there, whose programs the host must have.
+    pub engine: JobEngine,
     /// The gates whose environment has to be known; none for bands.
     pub gates: Option<Checks>,
 }
@@ -100,8 +98,8 @@ pub enum HostRefusal {
     NoTool { program: String },
     #[error("its root cannot be written: {said}")]
     Unwritable { said: String },
-    #[error("Slurm's `{program}` is not on its PATH")]
-    NoSlurm { program: String },
+    #[error("`{program}` of its engine is not on its PATH")]
+    NoEngine { program: String },
 }
 
 impl HostRefusal {
@@ -130,11 +128,9 @@ impl HostRefusal {
                 format!("install `{program}` on {name}, or send it with `send` in [[hosts]]")
             }
             Self::Unwritable { .. } => format!("name another `root` for {name} in [[hosts]]"),
-            Self::NoSlurm { .. } => {
-                format!(
-                    "name a host where sbatch works, or leave out `engine` of {name} in [[hosts]]"
-                )
-            }
+            Self::NoEngine { program } => format!(
+                "name a host where `{program}` works, or leave out `engine` of {name} in [[hosts]]"
+            ),
         }
     }
 }
@@ -169,10 +165,9 @@ impl Offer {
         }
         let missing = required.programs.iter().filter(|program| !self.found.contains(program));
         found.extend(missing.map(|program| HostRefusal::NoTool { program: program.clone() }));
-        if required.slurm {
-            let missing = self.slurm_missing.iter().cloned();
-            found.extend(missing.map(|program| HostRefusal::NoSlurm { program }));
-        }
+        let needed = required.engine.programs().iter().map(|program| (*program).to_owned());
+        let missing = needed.filter(|program| !self.found.contains(program));
+        found.extend(missing.map(|program| HostRefusal::NoEngine { program }));
         found
     }
 }
@@ -187,8 +182,6 @@ pub struct Surroundings<'a> {
 
 /// Collects the facts of this machine.
 pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: Surroundings<'_>) -> Offer {
-    let slurm = if request.slurm { &crate::slurm::PROGRAMS[..] } else { &[] };
-    let is_missing = |program: &&&str| find(about.search_path, program).is_none();
     let have = |name: &String| {
         let repository = root.repository(name).ok()?;
         Some((name.clone(), objects::kept(&repository).ok()?))
@@ -209,7 +202,6 @@ pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: Surroundings
             .filter(|one| find(about.search_path, one).is_some())
             .cloned()
             .collect(),
-        slurm_missing: slurm.iter().filter(is_missing).map(|one| (*one).to_owned()).collect(),
         clock: about.clock,
         have: request.repositories.iter().filter_map(have).collect(),
         unwritable: try_to_write(root).err().map(|error| error.to_string()),
@@ -328,7 +320,7 @@ mod tests {
             sandbox: Some("landlock".into()),
             free_disk: Some(1 << 40),
             free_memory: Some(1 << 33),
-            found: vec!["agent".into()],
+            found: ["agent", "sbatch", "squeue", "sacct", "scancel"].map(Into::into).into(),
             ..Offer::default()
         };
         let required = Requirements {
@@ -337,7 +329,7 @@ mod tests {
             min_free: 1 << 30,
             slot_memory: 1 << 28,
             sandbox: true,
-            slurm: true,
+            engine: JobEngine::Slurm(crate::SlurmOptions::default()),
             gates: None,
         };
         (offer, required)
@@ -353,9 +345,9 @@ mod tests {
             (|o| o.sandbox = None, "no sandbox", "bubblewrap"),
             (|o| o.free_disk = Some(5), "nearly full", "pdca hosts gc h"),
             (|o| o.free_memory = Some(5), "memory is short", "fewer slots"),
-            (|o| o.found.clear(), "`agent` is not on its PATH", "install `agent`"),
+            (|o| drop(o.found.remove(0)), "`agent` is not on its PATH", "install `agent`"),
             (|o| o.unwritable = Some("read-only".into()), "read-only", "another `root`"),
-            (|o| o.slurm_missing = vec!["sbatch".into()], "`sbatch`", "leave out `engine`"),
+            (|o| drop(o.found.remove(1)), "`sbatch`", "leave out `engine`"),
         ];
         let (offer, required) = good();
         assert_eq!(offer.refusals(&required), []);
@@ -374,8 +366,8 @@ mod tests {
         let (offer, required) = good();
         let unknown = Offer { free_disk: None, free_memory: None, ..offer };
         assert_eq!(unknown.refusals(&required), []);
-        let lax = Requirements { sandbox: false, slurm: false, ..required };
-        let bare = Offer { sandbox: None, slurm_missing: vec!["sbatch".into()], ..unknown };
+        let lax = Requirements { sandbox: false, engine: JobEngine::Process, ..required };
+        let bare = Offer { sandbox: None, found: vec!["agent".into()], ..unknown };
         assert_eq!(bare.refusals(&lax), []);
     }
 }

@@ -10,11 +10,9 @@ use std::time::Duration;
 use pdca_process::{Tool, ToolOutput};
 
 use crate::agent::{AgentError, tail};
+use crate::engine::Engine;
 use crate::host_root::{JobDir, read_text};
 use crate::verb::{FarState, SlurmOptions, VerbRefusal};
-
-/// The programs that the engine calls.
-pub(crate) const PROGRAMS: [&str; 4] = ["sbatch", "squeue", "sacct", "scancel"];
 
 /// A controller that restarts answers after a while; asking longer would keep the driver's connection busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,42 +49,86 @@ fn call(args: &[&str]) -> Result<ToolOutput, AgentError> {
     Ok(Tool::new(*program).args(args).timeout(PATIENCE).run()?)
 }
 
-pub(crate) fn start(
-    job: &JobDir,
-    options: &SlurmOptions,
-    argv: &[String],
-) -> Result<(), AgentError> {
-    // The answer to an earlier `sbatch` may have been lost.
-    if let Some(id) = find(job)? {
-        return Ok(fs_err::write(job.engine_id(), id)?);
+impl Engine for SlurmOptions {
+    fn start(&self, job: &JobDir, argv: &[String]) -> Result<(), AgentError> {
+        // The answer to an earlier `sbatch` may have been lost.
+        if let Some(id) = find(job)? {
+            return Ok(fs_err::write(job.engine_id(), id)?);
+        }
+        let script = script(argv);
+        let file = job.path().join("slurm.sh");
+        fs_err::write(&file, script)?;
+        let mut words = vec![
+            "sbatch".to_owned(),
+            "--parsable".to_owned(),
+            "--requeue".to_owned(),
+            "--open-mode=append".to_owned(),
+            "--export=NIL".to_owned(),
+            format!("--job-name={}", job.name()),
+            format!("--output={}", job.output()),
+            format!("--chdir={}", job.path()),
+        ];
+        words.extend(self.licenses.iter().map(|licenses| format!("--licenses={licenses}")));
+        words.extend(self.partition.iter().map(|partition| format!("--partition={partition}")));
+        words.extend(self.time_minutes.iter().map(|minutes| format!("--time={minutes}")));
+        words.extend(self.memory_mb.iter().map(|mib| format!("--mem={mib}M")));
+        words.push(file.to_string());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = call(&words)?;
+        if !said.success() {
+            let said = String::from_utf8_lossy(&said.stderr).trim().to_owned();
+            return Err(VerbRefusal::NotStarted { said }.into());
+        }
+        let id = String::from_utf8_lossy(&said.stdout);
+        let id = id.trim().split(';').next().unwrap_or_default().to_owned();
+        Ok(fs_err::write(job.engine_id(), id)?)
     }
-    let script = script(argv);
-    let file = job.path().join("slurm.sh");
-    fs_err::write(&file, script)?;
-    let mut words = vec![
-        "sbatch".to_owned(),
-        "--parsable".to_owned(),
-        "--requeue".to_owned(),
-        "--open-mode=append".to_owned(),
-        "--export=NIL".to_owned(),
-        format!("--job-name={}", job.name()),
-        format!("--output={}", job.output()),
-        format!("--chdir={}", job.path()),
-    ];
-    words.extend(options.licenses.iter().map(|licenses| format!("--licenses={licenses}")));
-    words.extend(options.partition.iter().map(|partition| format!("--partition={partition}")));
-    words.extend(options.time_minutes.iter().map(|minutes| format!("--time={minutes}")));
-    words.extend(options.memory_mb.iter().map(|mib| format!("--mem={mib}M")));
-    words.push(file.to_string());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let said = call(&words)?;
-    if !said.success() {
-        let said = String::from_utf8_lossy(&said.stderr).trim().to_owned();
-        return Err(VerbRefusal::NotStarted { said }.into());
+
+    fn is_alive(&self, job: &JobDir) -> Result<bool, AgentError> {
+        Ok(matches!(ask(job)?, SlurmState::Queued | SlurmState::Running))
     }
-    let id = String::from_utf8_lossy(&said.stdout);
-    let id = id.trim().split(';').next().unwrap_or_default().to_owned();
-    Ok(fs_err::write(job.engine_id(), id)?)
+
+    fn end(&self, job: &JobDir, _kill: bool) -> Result<(), AgentError> {
+        let name = format!("--name={}", job.name());
+        let said = call(&["scancel", &name])?;
+        if said.success() { Ok(()) } else { Err(controller(&said)) }
+    }
+
+    fn state(&self, job: &JobDir) -> Result<FarState, AgentError> {
+        let asked = ask(job)?;
+        // It may have published while Slurm was asked.
+        if job.is_published() {
+            return Ok(FarState::Ended);
+        }
+        Ok(match asked {
+            // A node that lost its daemon keeps its processes: Slurm gave the job up, and its runner works on.
+            SlurmState::Over | SlurmState::Unknown if job.is_locked()? => FarState::Running,
+            SlurmState::Queued => FarState::Queued,
+            SlurmState::Running => FarState::Running,
+            SlurmState::Capped(limit) => FarState::Capped { limit: limit.to_owned() },
+            SlurmState::Over | SlurmState::Unknown if job.engine_id().exists() => {
+                let said = tail(&job.output());
+                if is_memory_limit(&said) {
+                    FarState::Capped { limit: "memory".to_owned() }
+                } else {
+                    FarState::Died { said }
+                }
+            }
+            SlurmState::Over | SlurmState::Unknown => FarState::Staged,
+        })
+    }
+
+    fn ask_every(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn has_queue(&self) -> bool {
+        true
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["sbatch", "squeue", "sacct", "scancel"]
+    }
 }
 
 /// Returns the script of a job. It has the environment of a login, not that of the driver's connection.
@@ -141,34 +183,6 @@ fn ask(job: &JobDir) -> Result<SlurmState, AgentError> {
     Ok(SlurmState::Unknown)
 }
 
-pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
-    Ok(matches!(ask(job)?, SlurmState::Queued | SlurmState::Running))
-}
-
-pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
-    let asked = ask(job)?;
-    // It may have published while Slurm was asked.
-    if job.is_published() {
-        return Ok(FarState::Ended);
-    }
-    Ok(match asked {
-        // A node that lost its daemon keeps its processes: Slurm gave the job up, and its runner works on.
-        SlurmState::Over | SlurmState::Unknown if job.is_locked()? => FarState::Running,
-        SlurmState::Queued => FarState::Queued,
-        SlurmState::Running => FarState::Running,
-        SlurmState::Capped(limit) => FarState::Capped { limit: limit.to_owned() },
-        SlurmState::Over | SlurmState::Unknown if job.engine_id().exists() => {
-            let said = tail(&job.output());
-            if is_memory_limit(&said) {
-                FarState::Capped { limit: "memory".to_owned() }
-            } else {
-                FarState::Died { said }
-            }
-        }
-        SlurmState::Over | SlurmState::Unknown => FarState::Staged,
-    })
-}
-
 /// Returns whether Slurm ended a job for its memory. Where it samples memory instead of having the kernel bound it, the
 /// state of the job is `CANCELLED`, and only the words in the job's output tell of the limit. No leaf and no gate writes
 /// there.
@@ -176,12 +190,6 @@ fn is_memory_limit(output: &str) -> bool {
     let words = ["exceeded memory limit", "exceeded job memory limit", "oom_kill", "oom-kill"];
     let of_slurm = output.lines().filter(|line| line.starts_with("slurmstepd"));
     of_slurm.map(str::to_lowercase).any(|line| words.iter().any(|word| line.contains(word)))
-}
-
-pub(crate) fn end(job: &JobDir) -> Result<(), AgentError> {
-    let name = format!("--name={}", job.name());
-    let said = call(&["scancel", &name])?;
-    if said.success() { Ok(()) } else { Err(controller(&said)) }
 }
 
 #[cfg(test)]

@@ -59,22 +59,13 @@ pub struct Ssh {
     sockets: Utf8PathBuf,
     /// The seconds after which a silent link is dead.
     alive_secs: u64,
-    /// Arguments for tests, such as `-F FILE`.
-    options: Vec<String>,
 }
 
 impl Ssh {
     /// `host` is a name of the user's `~/.ssh/config`; `root` must be [`is_plain_root`].
     pub fn new(host: &str, root: &str, sockets: Utf8PathBuf, alive_secs: u64) -> Self {
         let (host, root) = (host.to_owned(), root.to_owned());
-        Self { host, root, sockets, alive_secs: alive_secs.max(2), options: Vec::new() }
-    }
-
-    /// Adds arguments of `ssh`.
-    #[must_use]
-    pub fn with_options(mut self, options: &[String]) -> Self {
-        self.options.extend_from_slice(options);
-        self
+        Self { host, root, sockets, alive_secs: alive_secs.max(2) }
     }
 
     fn tool(&self, command: &str) -> Tool {
@@ -93,12 +84,7 @@ impl Ssh {
             "ServerAliveCountMax=3".to_owned(),
         ];
         let settings = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
-        Tool::new("ssh").args(settings).args(&self.options).args([
-            "-T",
-            "--",
-            self.host.as_str(),
-            command,
-        ])
+        Tool::new("ssh").args(settings).args(["-T", "--", self.host.as_str(), command])
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod abort;
 mod cleanup;
+pub mod hosts;
 pub mod lanes;
 mod recover;
 pub mod runs;

@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_migrate, config_show, demo, flow, gates, guard, hosts, init, publish, queue, run,
-    signoff, split, status, why,
+    config_migrate, config_show, demo, flow, gates, guard, init, publish, queue, run, signoff,
+    split, status, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Page, Report};
@@ -32,7 +32,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_landing::Forecast>(),
         one::<gates::Gated>(),
         one::<guard::Judgement>(),
-        one::<hosts::HostsReport>(),
+        one::<pdca_upkeep::hosts::HostsReport>(),
         one::<init::InitReport>(),
         either::<pdca_landing::IntegrateReport, pdca_landing::StatsReport>(),
         one::<pdca_upkeep::lanes::doctor::Findings>(),

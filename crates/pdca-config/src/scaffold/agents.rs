@@ -21,14 +21,12 @@ fn parse(name: &str, role: Role) -> Result<Chosen, String> {
     }
     let able = || {
         let presets = pdca_leaves::PRESETS.into_iter();
-        let names: Vec<&str> = presets
-            .filter(|preset| preset.roles.contains(&role))
-            .map(|preset| preset.name)
-            .collect();
+        let names: Vec<&str> =
+            presets.filter(|preset| preset.can_fill(role)).map(|preset| preset.name).collect();
         format!("as {role} there are {}, or none", names.join(", "))
     };
     match Preset::named(name) {
-        Some(preset) if preset.roles.contains(&role) => Ok(Some(preset)),
+        Some(preset) if preset.can_fill(role) => Ok(Some(preset)),
         Some(_) => Err(format!("`{name}` has no preset as {role}; {}", able())),
         None => Err(format!("no preset is named `{name}`; {}", able())),
     }
@@ -50,7 +48,7 @@ impl AgentPair {
     ) -> Self {
         let on_path = |role| {
             let presets = found.iter().filter_map(|name| Preset::named(name));
-            presets.filter(move |preset| preset.roles.contains(&role))
+            presets.filter(move |preset| preset.can_fill(role))
         };
         let builder = builder.unwrap_or_else(|| on_path(Role::Builder).next());
         let reviewer = reviewer.unwrap_or_else(|| {

@@ -1,7 +1,7 @@
 //! aider.
 
 use super::Preset;
-use crate::{config::PromptVia, protocol::Protocol, role::Role};
+use crate::{config::PromptVia, protocol::Protocol};
 
 /// It edits the files of a checkout and runs nothing, so it builds and resolves and does not judge. Its histories go to
 /// the staged view, and it has no map of the repository: the cache of that would lie in the checkout and become part of
@@ -11,7 +11,7 @@ pub(super) static PRESET: Preset = Preset {
     family: None,
     tested: "0.86.2",
     protocol: Protocol::Aider,
-    roles: &[Role::Builder, Role::Resolver],
+    edits_only: true,
     home: &[".aider"],
     args: &[
         "--message-file",

@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use super::{ALL_ROLES, Preset};
+use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
 /// The staged view lies outside its directory, so `acceptEdits` is not enough: it could neither read the brief nor run a
@@ -10,7 +10,7 @@ pub(super) static PRESET: Preset = Preset {
     family: Some("anthropic"),
     tested: "2.1.325",
     protocol: Protocol::Claude,
-    roles: ALL_ROLES,
+    edits_only: false,
     home: &[".claude", ".claude.json"],
     args: &[
         "-p",

@@ -1,6 +1,6 @@
 //! Codex.
 
-use super::{ALL_ROLES, Preset};
+use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
 /// Its own sandbox cannot be built inside ours, so it is switched off.
@@ -9,7 +9,7 @@ pub(super) static PRESET: Preset = Preset {
     family: Some("openai"),
     tested: "0.166.0",
     protocol: Protocol::Codex,
-    roles: ALL_ROLES,
+    edits_only: false,
     home: &[".codex"],
     args: &[
         "exec",

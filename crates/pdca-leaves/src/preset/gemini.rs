@@ -1,6 +1,6 @@
 //! Gemini CLI.
 
-use super::{ALL_ROLES, Preset};
+use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
 /// It has no flag for effort: its models decide that themselves.
@@ -9,7 +9,7 @@ pub(super) static PRESET: Preset = Preset {
     family: Some("google"),
     tested: "0.61.0",
     protocol: Protocol::Gemini,
-    roles: ALL_ROLES,
+    edits_only: false,
     home: &[".gemini"],
     args: &[
         "--approval-mode",

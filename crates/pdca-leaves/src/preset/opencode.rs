@@ -1,6 +1,6 @@
 //! opencode.
 
-use super::{ALL_ROLES, Preset};
+use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
 /// Whose models it speaks to is in its own configuration, so it has no family.
@@ -9,7 +9,7 @@ pub(super) static PRESET: Preset = Preset {
     family: None,
     tested: "1.18.33",
     protocol: Protocol::Opencode,
-    roles: ALL_ROLES,
+    edits_only: false,
     home: &[
         ".config/opencode",
         ".local/share/opencode",
