@@ -93,7 +93,7 @@ fn config(
         default_branch: settings.default_branch.clone(),
         lanes: LaneSettings::at(root.lanes().join(&settings.workspace)),
         schedule: settings.schedule,
-        // The driver gated the branch before it sent anything.
+        // Gating the branch by itself is the driver's, once for all bundles.
         gate_base: GateBase::Off,
         search_path: machine.search_path.clone(),
         utc_offset: machine.utc_offset,
