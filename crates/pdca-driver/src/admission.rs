@@ -67,11 +67,14 @@ impl From<LivenessLockError> for AdmissionError {
 /// Returns the name of the process that holds the lock at `path`, or `None`. Takes no lock for longer than the test.
 pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
     let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
+    // Without creating it: a question must not leave files behind, and may come from a reader
+    // without the right to write.
     let file = match open(path, false) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(error)),
     };
+    // Shared, so that two questions at once do not take each other for a holder.
     match file.try_lock_shared() {
         Ok(()) => {
             release(&file);
@@ -113,6 +116,8 @@ fn is_gone(holder: &str) -> bool {
     let number = holder.strip_prefix("process ").unwrap_or_default();
     let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());
     let pid = number[..end].parse().ok().and_then(rustix::process::Pid::from_raw);
+    // Only `SRCH` says that there is no such process; `PERM` is an answer about one of another
+    // user.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
@@ -139,6 +144,8 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
     }
+    // The name is only for people, so it is neither synced nor replaced whole; replacing the file
+    // would leave the lock on one that no path names.
     file.set_len(0).map_err(unusable)?;
     file.rewind().map_err(unusable)?;
     file.write_all(holder.as_bytes()).map_err(unusable)?;

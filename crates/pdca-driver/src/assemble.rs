@@ -54,6 +54,8 @@ pub(crate) fn assemble_summary(
     let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
     let protected: Vec<String> = protected_paths(&cx.config.rows, &patch);
     let protected: Vec<String> =
+        // A path may hold line breaks that would open another item; sealing looks for the same
+        // spelling.
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
     let recorded = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
     let products = recorded.product_sentences(snapshot.iterations + 1);
@@ -94,6 +96,7 @@ pub(crate) fn assemble_summary(
     };
     cx.run.map_or(Ok(()), Run::require_ours)?;
     let (summary, text) = (Artifact::Summary, assemble(&inputs));
+    // Never replaced: a summary that is there may carry a sign-off.
     let publish = || bundle.publish_new(summary, text.as_bytes());
     if !cx.effects.perform(summary.file_name(), publish)? {
         let name = summary.file_name();

@@ -86,8 +86,12 @@ impl AttemptNotes {
         if config.resume == Some(false) || config.resume_args.is_empty() || !role.may_resume() {
             return None;
         }
+        // Strictly earlier: a driver that takes this attempt over must choose the same session,
+        // although a try of this attempt may have noted one (decision 036).
         let is_earlier = |note: &&SessionNote| note.role == role.as_str() && note.attempt < attempt;
         let last = self.sessions.iter().rev().find(is_earlier)?;
+        // In another lane the remembered paths name another bundle's files; at the bare base the
+        // remembered edits are not there (decision 036).
         let is_safe = is_as_left && role == Role::Builder && last.directory == directory;
         let may = config.resume == Some(true) || is_safe;
         (may && last.agent == agent_of(config)).then_some(last)
@@ -99,6 +103,7 @@ impl AttemptNotes {
         self.sessions.retain(|other| !is_same(other));
         self.sessions.push(note);
         let excess = self.sessions.len().saturating_sub(MOST);
+        // The oldest go first: only the latest session of an earlier attempt is ever used.
         self.sessions.drain(..excess);
     }
 

@@ -239,11 +239,14 @@ fn fold_base(
     }
     let plan = Plan::new(tip, config.integrate.strategy, entries)?;
     let mut engine = Engine::new(store, config.integrate.drivers()?);
+    // Nothing is recorded per step: a fold that is cut short is made again with the same ids.
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     let mut stands_on = Vec::new();
     for (entry, bundle) in plan.entries().iter().zip(folded.bundles.iter()) {
         let id = bundle.id.clone();
         match &bundle.fate {
+            // Recorded as support although the base already has it: if it is sent back, this
+            // attempt is stale.
             FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. } => {
                 let sealed = entry.sealed();
                 let seal = sealed.is_signed().then(|| sealed.digest());
@@ -294,6 +297,7 @@ pub(crate) fn landscape(
         // An unreadable bundle has no result; its error is reported when it is run.
         let (outcome, source) =
             result_of(config, store, at, &bundle).unwrap_or((BundleResult::None, None));
+        // The result of the completed bundle must not stand in for an open one that has none.
         sources.remove(&id);
         if let Some(source) = source {
             if let Change::Accepted(record) = &source.change {
@@ -304,6 +308,7 @@ pub(crate) fn landscape(
         known.insert(id, outcome);
     }
     let records: Vec<&SealRecord> = records.iter().collect();
+    // One walk of the history for all of them.
     let landed = present_in(store, at.tip, &records)?;
     let held = HeldBack::load(&config.queue());
     for (id, outcome) in &mut known {
@@ -321,6 +326,7 @@ pub(crate) fn landscape(
                     | HeldReason::Conflict
                     | HeldReason::Drift,
                 ) => Whereabouts::Held,
+                // Its effect is in the branch, by whatever commit, so nothing has to be folded.
                 Some(HeldReason::Present) => Whereabouts::Landed,
                 Some(
                     HeldReason::Needs
@@ -353,6 +359,8 @@ fn result_of(
         | State::Iterate(_)
         | State::Discontinued => return Ok((BundleResult::None, None)),
     };
+    // Accepted without a change, or for another branch: dependants need not wait for it, and there
+    // is nothing to fold.
     let nothing = if is_complete { BundleResult::Nothing } else { BundleResult::None };
     let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
     let brief = Brief::parse(&String::from_utf8_lossy(&brief));
@@ -390,6 +398,7 @@ fn result_of(
     let Some((attempt, head, patch)) = checked_change(config, store, bundle, &snapshot)? else {
         return Ok((nothing, None));
     };
+    // Nothing may be built on a red result, although it waits for the same sign-off.
     if is_red(&snapshot) {
         return Ok((nothing, None));
     }
@@ -502,6 +511,8 @@ impl Landscape {
         match &self.sources.get(id).ok_or_else(missing)?.change {
             Change::Accepted(record) => {
                 let sealed = Sealed::load(store, &record.run, id)?;
+                // The seal's ref decides; `seal.json` in the bundle is a copy that anybody can
+                // edit.
                 if sealed.record() == &**record {
                     Ok(sealed)
                 } else {

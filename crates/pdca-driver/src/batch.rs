@@ -83,6 +83,8 @@ impl Batch {
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };
+        // By id, because `bundle` and `mark_landed` search by it; the order of directories may be
+        // another.
         known.sort_by(|a, b| a.id().cmp(b.id()));
         let rows = survey_bundles(&known);
         let stale = stale_results(config);
@@ -114,6 +116,7 @@ impl Batch {
         };
         for (bundle, row) in known.into_iter().zip(rows) {
             let is_stale = stale.get(&row.id).is_some_and(|stale| stale.waits_for.is_none());
+            // An unreadable bundle is part of a batch, so that its error is reported.
             let is_open = row.result.as_ref().map_or(true, |glance| glance.state.is_open());
             let is_in = chosen.map_or(is_open || is_stale, |chosen| chosen.contains(&row.id));
             if is_in {
@@ -196,6 +199,7 @@ impl Batch {
             let inside = inside.map(|at| self.items[at].standing);
             inside.or_else(|| outside.get(id).copied()) == Some(ItemState::Complete)
         });
+        // Asking git walks the history of every target, which most batches do not need.
         let landed = if asked.is_empty() { asked } else { landed_of(config, &asked) };
         for item in self.items.iter_mut().chain(&mut self.guests) {
             if landed.contains(&item.id) {

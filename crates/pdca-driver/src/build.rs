@@ -38,6 +38,7 @@ pub(crate) fn build(
     bundle: &Bundle,
     snapshot: &Snapshot,
 ) -> Result<(), BeatError> {
+    // Before dependencies and inputs are looked at: the change exists, and no leaf is paid for it.
     if take_resolution(cx, bundle, snapshot)? || take_refolded(cx, bundle, snapshot)? {
         return Ok(());
     }
@@ -66,6 +67,8 @@ pub(crate) fn build(
     let request = Call { facts, ..request };
     let start = checkout.filter(|_| !request.is_stub());
     let start = start.map_or(Ok(None), |checkout| start_of(cx, bundle, checkout))?;
+    // Not part of the job's key: an earlier attempt's session is the same for a driver that takes
+    // over (decision 036).
     let session = session_of(cx, bundle, &request, start.is_some())?;
     let request = Call { session: session.as_deref(), ..request };
     if chosen.variant.is_some() {
@@ -108,6 +111,7 @@ pub(crate) fn build(
         };
         cx.set_owner(checkout, &OwnerNote { job, head: Some(head) })?;
     }
+    // Last: until here the job's verdict is what spares a second call of the builder after a crash.
     cx.effects.perform("job-done", done).map_err(BeatError::Own)
 }
 
@@ -337,6 +341,8 @@ fn harvest(
     bundle: &Bundle,
     checkout: &Checkout,
 ) -> Result<(Vec<u8>, Option<String>), BeatError> {
+    // Before the commit, which would record a nested repository as a link to a commit that no store
+    // has.
     let nested = checkout.lane.nested();
     let nested = nested.or_else(|error| Err(refuse_left(cx, bundle, error)?))?;
     if !nested.is_empty() {

@@ -225,6 +225,8 @@ fn keep_record(
 ) -> Result<(), BoxError> {
     let keep = || bundle.calls().keep(&record, transcript);
     let kept = || cx.effects.perform("call-kept", keep);
+    // The record before the event: a driver that dies in between emits the event again, and nothing
+    // is counted twice (decision 034).
     cx.config.meter.keep(&record, kept)?;
     cx.tell(bundle, EventKind::recorded(record));
     Ok(())
@@ -302,6 +304,7 @@ fn begin(cx: &Driver<'_>, request: &Call<'_>, tried: u32, number: u32) -> io::Re
     let role = request.inputs.role().as_str().to_owned();
     let agent = request.agent();
     let began = (cx.config.clock)();
+    // Prices are kept with the call: those of the configuration may change before it is recorded.
     let header = CallHeader {
         call: name_of_call(cx, began, &dir),
         number,

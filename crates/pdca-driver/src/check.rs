@@ -25,6 +25,7 @@ pub fn gate(
     bundle: &Bundle,
     snapshot: &Snapshot,
 ) -> Result<GateReport, BeatError> {
+    // A person signed what the old report said. A new report would change the evidence afterwards.
     if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
         return Err(BeatError::Signed);
     }
@@ -36,8 +37,11 @@ pub fn gate(
         close_report(bundle)
     };
     if let Some(run) = cx.run {
+        // Before the report is published: once it is there, no driver runs the gates of this
+        // attempt again.
         run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
     }
+    // Before the JSON, whose presence moves the state; after it nothing would write the text again.
     bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
     cx.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
     Ok(report)
@@ -174,6 +178,7 @@ pub(crate) fn are_gates_confined(cx: &Driver<'_>) -> bool {
     cx.config.gate_sandbox != SandboxMode::Off
         && (cx.config.gate_sandbox == SandboxMode::Bwrap
             || matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }))
+        // The sandbox does not hold for a gate that has to run in the workspace (decision 007).
         && cx.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
 }
 
@@ -192,11 +197,13 @@ pub(crate) fn run_rows(
     tree: Option<&mut dyn Tree>,
 ) -> Result<GatesOutcome, BeatError> {
     let mut tell = |event| follow_gate(cx, bundle, event);
+    // Nothing is started, so there is nothing to guard the bundle against.
     if rows.is_empty() {
         return run_checks(rows, scene, tree, cx.cancel, &mut tell).map_err(BeatError::Gates);
     }
     stand_guard(cx, bundle)?;
     let checked = run_checks(rows, scene, tree, cx.cancel, &mut tell);
+    // Before any return: whatever the rows' outcome, no state may be derived from a planted file.
     let written = relieve_guard(cx, bundle)?;
     require_there(cx, bundle, scene.worktree)?;
     if !written.is_empty() {

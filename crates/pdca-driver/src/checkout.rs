@@ -30,6 +30,8 @@ use crate::run_bundle::{BeatError, Driver};
 use pdca_events::EventKind;
 
 /// The number of slots tried for a combination, and the distance between them.
+// Three may run side by side, see `claim_for_combination`. The step keeps the spares of one slot
+// apart from the slots of the others.
 const SPARES: u32 = 4;
 const SPARE_STEP: u32 = FIRST_SLOT / SPARES;
 
@@ -174,6 +176,7 @@ pub(crate) fn claim_checkout(
     };
     let slot = slot_for(cx, bundle);
     let lanes = cx.config.lanes.lent().ended_by(cx.cancel);
+    // The lane's lock before the record: the journal never names a slot that another process holds.
     let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
     if let Some(run) = cx.run {
         let claim = || run.claim(bundle.id(), slot, &attempt.base);
@@ -215,6 +218,9 @@ pub(crate) fn attempt_for(
     let known = known.filter(|known| {
         known.iterations == snapshot.iterations
             && known.target == spec.name
+            // Another brief asks for another change, so it begins at the tip again. Of a refolded
+            // attempt the brief always differs: archiving appended the reason to it after the
+            // attempt was recorded.
             && (!fresh || known.brief == digest || known.refolded.is_some())
     });
     let attempt = if let Some(known) = known {
@@ -244,6 +250,7 @@ fn begin_attempt(
     let tip = commit_id(&found.commit)?;
     let at = TargetTip { spec, branch: &found.branch, tip };
     let base = base_of(cx.config, &store, bundle, &brief, at)?;
+    // The ref before the record, so that a recorded base cannot be collected by a gc in the target.
     keep_ref(cx, &store, bundle.id(), (tip, base.commit))?;
     let attempt = Attempt {
         iterations,
@@ -264,6 +271,7 @@ fn begin_attempt(
 
 /// Takes the lane's names (ports, database, temporary directory) for as long as it is claimed.
 fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
+    // The names must not depend on the path through which the workspace is reached.
     let real = cx.config.dirs.root.canonicalize_utf8();
     let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.dirs.root.clone()));
     Ok(LaneEnv::named(bench.take_names(&workspace, cx.config.lanes.ports)?))
@@ -435,6 +443,8 @@ impl<'d> Patched<'d> {
         let known = driver.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
         let known = known.as_ref().and_then(|known| known.head_of(&sha256_hex(patch)));
         // Prefer the commits that Do left; without them the patch becomes one commit.
+        // The lane borrows the target's objects, so it sees commits that another lane brought
+        // there.
         if let Some(head) = known.filter(|head| checkout.lane.tree_of(head).is_ok()) {
             clear_at(driver, bundle, checkout, name, head)?;
             let owner = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
@@ -457,6 +467,8 @@ impl<'d> Patched<'d> {
         driver.effects.perform("commit", commit).map_err(CheckoutError::from)?;
         let head = keep_change(driver, bundle, checkout, &checkout.head()?, patch, &message)?;
         driver
+            // Last: the note says that the checkout stands at the change, and a later driver
+            // believes it.
             .set_owner(checkout, &OwnerNote { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
     }

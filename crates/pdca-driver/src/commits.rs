@@ -20,8 +20,10 @@ use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run_bundle::{BeatError, Driver};
 
 /// The number of tries to move a ref while other processes take the fence.
+// A driver takes the fence once, so it rarely moves more than once while a ref is written.
 const TRIES: u32 = 5;
 /// The longest generated subject, in characters.
+// The convention of git's own project, and where forges cut a subject.
 const SUBJECT: usize = 72;
 
 /// Returns the signer of the driver's own commits of an attempt. Recorded before the first commit, so that a driver
@@ -78,6 +80,7 @@ pub(crate) fn keep_change(
     let base = commit_id(&checkout.attempt.base)?;
     let mut head = commit_id(head)?;
     let take = || LaneObjects::open(&store, checkout.lane.path())?.take_in(base, head);
+    // Into the target's store, because the lane is reset and its objects may go (decision 019).
     let line = cx.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
     if line.is_none() {
         let text = "its commits are not one line from the base: they become one commit";
@@ -98,6 +101,7 @@ pub(crate) fn keep_change(
     let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
     let note = || {
         cx.config.attempts().update(bundle.id(), |attempt| {
+            // A driver that takes over records the same change again.
             if attempt.changes.last() != Some(&change) {
                 attempt.changes.push(change.clone());
             }
@@ -147,6 +151,7 @@ pub(crate) fn under_fence(
         tries += 1;
         let fence = match Fence::current(store)? {
             Some(fence) => fence,
+            // The repository has no fence yet, so there is no driver that this one could fence out.
             None => Fence::take(store, &ref_run(config), 0)?,
         };
         match change(&fence) {
@@ -180,6 +185,7 @@ pub(crate) fn message_for(bundle: &Bundle) -> String {
     let title = title_of(&String::from_utf8_lossy(&brief), bundle.id());
     let mut subject: String = title.chars().take(SUBJECT).collect();
     if subject.len() < title.len() {
+        // A title without a space in its second half is cut inside a word rather than lost.
         let whole = subject.rfind(' ').filter(|at| *at > SUBJECT / 2).unwrap_or(subject.len());
         subject.truncate(whole);
     }

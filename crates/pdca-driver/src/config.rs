@@ -295,6 +295,9 @@ impl WorkspaceConfig {
         let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
         // Closed explicitly, because the home directory may be inside an opened one such as `/tmp`.
         let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+        // The root is closed and what may be written is opened in it: an unlisted place stays
+        // closed (decision 024). `pdca.toml` decides what gates are, and lies in the opened
+        // workspace.
         let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.dirs.root.join("pdca.toml")];
         no_write.extend(home);
         no_write.extend(self.dirs.own().into_iter().chain(self.kept()));

@@ -151,6 +151,8 @@ impl DependencyCheck {
         let said = match tool.run() {
             Ok(output) if output.success() => return Ok(()),
             Ok(output) => {
+                // Most programs say on standard error what is missing; some say it on standard
+                // output.
                 let words = [&output.stderr, &output.stdout].map(|bytes| last_line(bytes));
                 let words = words.into_iter().find(|words| !words.is_empty());
                 let code = output.code;

@@ -105,6 +105,8 @@ impl BeatFailures {
         if self.listed.as_ref().is_some_and(|names| !is_listed(names)) {
             return None;
         }
+        // A record that cannot be read loses the count; the log in the bundle still tells of the
+        // failure.
         let bytes = fs_err::read(path).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
@@ -115,6 +117,7 @@ impl BeatFailures {
         let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
             return Ok(());
         };
+        // Another beat starts its own count: failures of a builder say nothing about the reviewer.
         let before = self
             .record(bundle.id())
             .filter(|_| self.find(bundle, &glance).is_some_and(|failure| failure.beat == beat));

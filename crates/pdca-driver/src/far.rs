@@ -183,6 +183,7 @@ impl FarFailure {
     /// Returns the beat to blame, the reason and the log.
     pub(crate) fn blamed(&self) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
         let (beat, why) = self.beat.as_ref()?;
+        // The word comes from another machine, so only known ones are taken over.
         let known = ["builder", "reviewer", "patch"].into_iter().find(|known| known == beat);
         Some((known.unwrap_or("leaf"), why.clone(), self.log.clone()))
     }
@@ -225,6 +226,8 @@ impl CallGrant {
             return Err(BeatError::Capped { called: self.before + *called });
         }
         let next = *called + 1;
+        // On disk before the call starts: a runner that takes over must not get the calls a second
+        // time.
         files::replace(&self.file, format!("{next}\n").as_bytes()).map_err(BeatError::Own)?;
         *called = next;
         Ok(())

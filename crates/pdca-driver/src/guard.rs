@@ -60,6 +60,7 @@ pub(crate) fn relieve_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<Vec<Stri
             });
         }
     }
+    // Only after everything was set aside: a driver that dies before compares again.
     cx.effects.perform("guard-done", || remove(&file)).map_err(BeatError::Own)?;
     Ok(intruders)
 }

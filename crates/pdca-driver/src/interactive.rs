@@ -128,6 +128,7 @@ pub(crate) fn consult_leaf(
     let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
     let jobs = cx.config.jobs();
     let job = jobs.of(bundle.id()).join(role.as_str());
+    // Before the job goes: the cost of a call whose driver died is in its directory only.
     cx.keep_calls(bundle, &job);
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
@@ -136,6 +137,7 @@ pub(crate) fn consult_leaf(
     let attempt = snapshot.iterations + 1;
     let gates = gate_lines(cx.config, snapshot.authored_brief());
     let notes = cx.config.attempt_notes(bundle.id()).load().map_err(BeatError::Own)?;
+    // No checkout is as the agent left it, so only `resume = true` continues a session here.
     let wanted = Resumption { role, attempt, config, directory: &job, is_as_left: false };
     let places = CallPaths { primary: primary.as_deref(), ..own_places(cx, &kept) };
     let request = Call {

@@ -63,6 +63,7 @@ impl Key {
                 hash.update(piece);
             }
         }
+        // Sixty-four bits are enough to tell the few jobs of one bundle apart.
         Self(hex(&hash.finalize()[..8]))
     }
 }

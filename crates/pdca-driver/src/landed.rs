@@ -18,6 +18,8 @@ pub fn landed_of(config: &WorkspaceConfig, accepted: &BTreeSet<BundleId>) -> BTr
     }
     match TargetBranches::load(&config.queue()) {
         Ok(found) => landed_among(&found, accepted),
+        // Unknown counts as not landed: a dependant waits rather than starts on a branch without
+        // it.
         Err(_) => BTreeSet::new(),
     }
 }

@@ -35,6 +35,7 @@ pub(crate) struct Unfinished {
 /// Parses the bundle out of the job name in an owner note: `<workspace>-<id>-<kind>-<digest>`.
 pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
     let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
+    // From the right, because the id of a bundle may contain hyphens; kind and digest have none.
     let mut parts = rest.rsplitn(3, '-');
     let (_digest, _kind) = (parts.next()?, parts.next()?);
     parts.next()?.parse().ok()
@@ -58,6 +59,7 @@ impl LaneOwners {
     /// An unreadable note counts as no owner; that only loses a shortcut.
     pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
         let mut notes = self.lanes.notes().unwrap_or_default();
+        // The latest note of a bundle wins, because later entries of the map replace earlier ones.
         notes.sort_by_key(|note| note.written);
         let home = |note: Note| {
             if note.slot >= FIRST_SLOT {

@@ -36,9 +36,11 @@ impl Driver<'_> {
         if request.is_stub() {
             return Ok(Guarded { answer: leaf(self, bundle, request), planted: Vec::new() });
         }
+        // Counted before it starts, so that a driver that is killed cannot call without limit.
         spend(self, bundle, request.inputs.role())?;
         stand_guard(self, bundle)?;
         let answer = leaf(self, bundle, request);
+        // Before any error of the call is returned: a failed leaf may have planted files too.
         let planted = relieve_guard(self, bundle)?;
         let answer = within_budget(answer)?;
         // A reviewer works in a copy; the checkout to require is the one under review.

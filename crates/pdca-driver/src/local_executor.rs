@@ -23,6 +23,7 @@ impl<'a> LocalExecutor<'a> {
     }
 
     fn config_under(&self, terms: &Terms) -> Cow<'a, WorkspaceConfig> {
+        // The usual case, in which nothing travelled: the configuration is large and is not copied.
         if self.driver.config.terms() == *terms {
             return Cow::Borrowed(self.driver.config);
         }

@@ -10,6 +10,7 @@ use pdca_state::BundleId;
 use crate::admission::{AdmissionError, Held, admit, holder};
 
 /// The time that children of a killed driver get to die. Their supervisors kill them sooner.
+// Supervisors allow half a second; the rest is for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The directory for bundle locks in the bundle root, for workspaces that share it.
@@ -80,6 +81,7 @@ impl WorkspaceLocks<'_> {
     pub fn admit(&self) -> Result<Held, AdmissionError> {
         let (lock, what) = self.errand.lock();
         let held = admit(&self.dirs.private().join(lock), what, self.holder)?;
+        // After the lock: no other driver can start children while this one waits.
         wait_until_free(&self.children(), PATIENCE)?;
         Ok(held)
     }
@@ -190,6 +192,8 @@ fn within(
     loop {
         match take() {
             Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+                // A kernel lock with a limit on the wait would need a signal or a thread, so it is
+                // polled.
                 std::thread::park_timeout(Duration::from_millis(10));
             }
             answer => return answer,

@@ -141,6 +141,7 @@ pub fn plan_session(
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
         record.given.insert(bundle.id().clone(), sha256_hex(&brief));
     }
+    // Before `make_room` removes the job that holds their cost.
     if let Some(before) = SessionRecord::load(&job) {
         keep_left_calls(cx, &job, &before);
     }
@@ -152,6 +153,7 @@ pub fn plan_session(
         let name = Utf8PathBuf::from(id.dir_name()).join(Artifact::Brief.file_name());
         inputs.replace(&name, draft);
     }
+    // After its drafts are read into the inputs: from here on the earlier session is gone.
     make_room(cx, &job).map_err(BeatError::Own)?;
     cx.effects.perform("plan-session", || record.store(&job)).map_err(BeatError::Own)?;
     for bundle in bundles {
@@ -164,6 +166,7 @@ pub fn plan_session(
     if matches!(answer, Err(LeafError::Cancelled)) || cx.cancel.is_cancelled() {
         return Err(BeatError::Interrupted);
     }
+    // Before any brief is published: a driver that dies from here on must not ask the person again.
     record.ended = true;
     cx.effects.perform("plan-ended", || record.store(&job)).map_err(BeatError::Own)?;
     let ids: Vec<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
@@ -292,6 +295,8 @@ fn publish(
             None if present.is_empty() => BriefEnd::Unchanged,
             None => refused("its brief.md was removed".to_owned()),
             Some(Err(flaw)) => refused(flaw.to_string()),
+            // Before the comparison with `given`: a driver that publishes the rest finds its own
+            // work here.
             Some(Ok(brief)) if brief == present => BriefEnd::Unchanged,
             Some(Ok(_)) if record.given.get(id) != Some(&sha256_hex(&present)) => {
                 refused("its brief was edited during the session".to_owned())

@@ -31,6 +31,7 @@ use groups::Groups;
 use worker::Worker;
 
 /// The interval at which external events are polled while no worker reports.
+// A person who signs off does not notice this delay; `looks.rs` bounds what a tick costs.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The work on a bundle, given its slot; `None` with one lane.
@@ -121,6 +122,7 @@ pub fn carry_out<'p, T: Send>(
     work: Work<'_, T>,
     host: &mut dyn PoolHost<T>,
 ) -> Frontier<'p> {
+    // Unbounded, so that a worker never waits for the dispatcher.
     let (reports, arrived) = unbounded();
     std::thread::scope(|scope| {
         let spawn_worker = |slot, lane| worker::spawn_worker(scope, slot, lane, work, &reports);
@@ -174,6 +176,8 @@ impl<T> Dispatcher<'_, '_, T> {
         for id in self.plan.ids() {
             let lane = self.host.assigned_lane(id).and_then(|slot| usize::try_from(slot).ok());
             if let Some(slot) = lane.filter(|slot| *slot < self.lanes.len()) {
+                // A slot holds the work of one bundle. Work in a slot beyond the present number of
+                // lanes stays there.
                 self.homes.insert(slot, id.clone());
             }
         }
@@ -186,6 +190,8 @@ impl<T> Dispatcher<'_, '_, T> {
             if next.is_some_and(|next| !next.contains(&(id.clone(), None))) {
                 continue;
             }
+            // `start_first` still refuses a bundle with a rival in flight: briefs may have changed
+            // since.
             if self.frontier.start_first(&id).is_ok_and(|started| started) {
                 self.assign(&id, slot);
             }
@@ -237,6 +243,7 @@ impl<T> Dispatcher<'_, '_, T> {
         while self.has_free_lane() && !self.host.is_stopped() {
             let Some(groups) = &self.groups else { return };
             let mut next = groups.next(self.plan, &self.frontier);
+            // Nothing can free the groups any more, so order within a group yields to progress.
             if next.is_empty() && self.busy.is_empty() {
                 next = groups.any(&self.frontier);
             }
@@ -256,6 +263,8 @@ impl<T> Dispatcher<'_, '_, T> {
     }
 
     fn has_free_lane(&self) -> bool {
+        // A slot of a lost host may be in both sets. Then a free lane may be missed until the next
+        // report, but none is promised that is not there.
         self.busy.len() + self.closed.len() < self.lanes.len()
     }
 
@@ -333,6 +342,7 @@ impl<T> Dispatcher<'_, '_, T> {
         self.closed.extend(lost.into_iter().filter_map(|slot| usize::try_from(slot).ok()));
         if moves {
             if let Some(groups) = &mut self.groups {
+                // The group would otherwise wait for its slot for the rest of the run.
                 groups.closed(done.slot);
             }
             // Ready again, in its old place in the order.
@@ -369,6 +379,7 @@ impl<T> Dispatcher<'_, '_, T> {
                         self.host.freed(&freed, &id);
                     }
                 }
+                // Fails for a bundle that has not halted, whose claims are needed as they are.
                 ExternalEvent::Withdrawn(id) => drop(self.frontier.withdrawn(&id)),
                 // Fails for a bundle that is in flight again or never halted, which needs no reopening.
                 ExternalEvent::Reopened(id) => drop(self.frontier.reopened(&id)),

@@ -279,14 +279,18 @@ fn least_free<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> io::Result<
 /// Returns the free space at `place`, or at its nearest parent that exists.
 fn free(place: &Utf8Path) -> io::Result<u64> {
     let mut there: Utf8PathBuf = place.to_owned();
+    // The lanes' directory may not exist before the first run.
     while !there.exists() && there.pop() {}
     let stat = rustix::fs::statvfs(there.as_std_path())?;
+    // `f_bavail`, not `f_bfree`: blocks that are reserved for root are of no use here. Counted in
+    // `f_frsize`; `f_bsize` is only the preferred size of a transfer.
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// Reads the available memory from a file like `/proc/meminfo`.
 fn available(file: &Utf8Path) -> io::Result<u64> {
     let text = fs_err::read_to_string(file)?;
+    // Not `MemFree`, which leaves out caches that the kernel gives back on demand.
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.map(|kib| kib.saturating_mul(1024))

@@ -97,6 +97,7 @@ fn is_protected(path: &str, gate_words: &[String]) -> bool {
     let path = path.to_lowercase();
     let mut parts: Vec<&str> = path.split('/').collect();
     let name = parts.pop().unwrap_or_default();
+    // A workspace may lie inside of its target; a patch must not write a sign-off there.
     let is_bundle = |pair: &[&str]| pair[0] == "results" && pair[1].starts_with("issue_");
     let read_by = |(program, files): &(&str, &[&str])| {
         gate_words.iter().any(|word| word == program) && files.contains(&name)

@@ -332,8 +332,11 @@ pub fn publish_accepted(
     }
     let messages = Messages::load(bundle, &inputs)?;
     let onto = inputs.stack.onto();
+    // After the texts: the message is part of the commit, and the same message makes the same
+    // commit.
     let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message, onto)?;
     forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
+    // The last step before the first effect on the forge, because the gates also read the texts.
     if gate_again(cx, bundle, &mut inputs, &messages)? {
         news.push(PublishStep::Gated);
     }

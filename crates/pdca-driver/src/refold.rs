@@ -59,12 +59,15 @@ pub(crate) fn mend(
     let Some(known) = attempts.load(bundle.id()).map_err(BeatError::Own)? else {
         return Ok(false);
     };
+    // The driver died between recording and archiving: go on with the archive, and do not fold
+    // again.
     if let Some(said) = known.refolded.clone()
         && known.iterations > snapshot.iterations
     {
         put_away_stale(cx, bundle, &said)?;
         return Ok(true);
     }
+    // What stands on the branch alone cannot become stale, and needs no look at other bundles.
     if known.iterations != snapshot.iterations || known.stands_on.is_empty() {
         return Ok(false);
     }
@@ -77,6 +80,7 @@ pub(crate) fn mend(
         Refolded::Waits => return Ok(false),
         Refolded::Onto(next) => {
             let commits = (commit_id(&next.base)?, commit_id(&next.changes[0].head)?);
+            // The ref before the record: a gc must not collect the commits that Do is to take.
             keep_ref(cx, &store, bundle.id(), commits)?;
             let note = || attempts.store(bundle.id(), &next);
             cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
@@ -168,11 +172,15 @@ fn refold(
                 base: base.commit.to_string(),
                 tip: Some(base.tip.to_string()),
                 stands_on: base.stands_on,
+                // The same signer and time, so that a refold that is repeated makes the same
+                // commits.
                 made: known.made.clone(),
                 changes,
                 refolded: Some(said.to_owned()),
             }))
         }
+        // The fold leaves no commit, and an empty patch cannot be checked: it goes back to Do with
+        // the reason.
         Some(FoldFate::AlreadyPresent { .. }) | None => {
             Refolded::Conflict("what it does is in the new base already".to_owned())
         }
@@ -212,6 +220,8 @@ pub(crate) fn take_refolded(
         |known: &Attempt| known.refolded.is_some() && known.iterations == snapshot.iterations;
     let Some(known) = known.filter(is_it) else { return Ok(false) };
     let Some(change) = known.changes.last() else { return Ok(false) };
+    // The patch is the difference as a lane computes it, so that it has the same bytes as a
+    // builder's.
     let Some(checkout) = claim_checkout(cx, bundle, snapshot, true)? else { return Ok(false) };
     let head = change.head.clone();
     let patch = checkout.lane.diff(&known.base, &head).map_err(CheckoutError::from)?;
@@ -219,6 +229,7 @@ pub(crate) fn take_refolded(
         return Ok(false);
     }
     let change = ChangeCommit { patch: sha256_hex(&patch), head };
+    // Before the patch appears: a driver that finds a patch looks for its commits by the digest.
     let note =
         || cx.config.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
     cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;

@@ -31,6 +31,7 @@ pub(crate) fn review(
     let fixed = patched.as_ref().map(Patched::tree);
     let brief = snapshot.authored_brief();
     for adviser in cx.config.leaves.advisory.iter().filter(|adviser| adviser.is_for(brief)) {
+        // Before the reviewer, whose artifact moves the state: after it no adviser would be asked.
         advise(cx, bundle, snapshot, checkout.as_ref(), fixed, adviser)?;
     }
     let config = &cx.config.leaves.reviewer;
@@ -65,6 +66,7 @@ fn advise(
 ) -> Result<(), BeatError> {
     let id = config.id.as_deref().unwrap_or("adviser");
     let place = Artifact::advisory(id);
+    // A driver that takes over does not ask again what was answered and paid for.
     if bundle.dir().join(&place).exists() {
         return Ok(());
     }
@@ -123,6 +125,7 @@ fn ask(
         ..Call::new(config, &inputs, Utf8Path::new(""), places)
     };
     let attempt = snapshot.iterations.to_string();
+    // The same tree may come back in a later attempt, which is reviewed on its own.
     let parts = [("tree", fixed.unwrap_or("")), ("attempt", &attempt)];
     let key = leaf_key(&request, &parts).map_err(failed)?;
     let name =
@@ -180,6 +183,7 @@ fn lay_out_copy(
     checkout: &Checkout,
     copy: &Utf8Path,
 ) -> Result<(), BoxError> {
+    // Each try has a fresh copy: what a failed one wrote there must not be reviewed.
     pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
     checkout.lane.copy_to(copy).map_err(CheckoutError::from)?;
     let base = &checkout.attempt.base;

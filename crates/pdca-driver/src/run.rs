@@ -110,6 +110,8 @@ impl Run {
         let journal = self.journal();
         let state = journal.state();
         let now = (self.clock)();
+        // The last record is at least this driver's own `Admitted` or `TakenUp`, so both uptimes
+        // are of one boot, and the time between two drivers does not count.
         state.worked + now.uptime.saturating_sub(state.last.at.uptime)
     }
 
@@ -139,6 +141,8 @@ impl Run {
             WorkstreamStatus::Running if work.is_on_host() => {
                 records.extend(work.claim.as_ref().map(|claim| interrupted(id, claim.generation)));
             }
+            // Every beat of an attempt claims the checkout. Only the first of them begins a
+            // generation.
             WorkstreamStatus::Running => return Ok(()),
             // A person sent it back or runs it again, which lifts the block.
             WorkstreamStatus::Blocked { .. } => {
@@ -157,6 +161,8 @@ impl Run {
         records.push(Record::Claimed { bundle, generation, slot, host, base });
         let (bundle, process) = (id.clone(), self.me.clone());
         records.push(Record::Started { bundle, generation, process });
+        // One append: without the process, recovery could tell nothing about the runner of a claim
+        // where the lane's lock cannot be probed.
         journal.append((self.clock)(), records)?;
         Ok(())
     }
@@ -225,9 +231,14 @@ impl Run {
         let ending = ending(result);
         if let (WorkstreamStatus::Running, Some(claim)) = (&work.status, &work.claim) {
             let (bundle, generation) = (id.clone(), claim.generation);
+            // Before `Recovery`: `pauses` takes a status that is newer than the last fault for an
+            // unblocking.
             records.push(Record::Ended { bundle, generation, ending: ending.clone() });
         }
         if let BeatEnding::Interrupted { cause } = ending
+            // The end of a driver says nothing about the bundle and is not counted against it.
+            // Otherwise a machine that is often switched off would block its bundles
+            // (decision 009).
             && cause != Cause::Crash
         {
             let (bundle, phase) = (Some(id.clone()), phase(result));
@@ -235,6 +246,7 @@ impl Run {
         }
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
+        // Not retried: uncommitted work went with the directory, so a person decides at once.
         if let Err(BeatError::Checkout(error @ CheckoutError::Lost { .. })) = result {
             let (bundle, reason) = (Some(id.clone()), Reason::Recovery);
             let evidence = error.to_string();
@@ -315,6 +327,7 @@ impl Run {
             // Interrupted after its last step, or decided by a person meanwhile: the files say that
             // nothing is left to do.
             WorkstreamStatus::Interrupted => can_go_on(&self.bundles, id),
+            // Also one on a host that this driver does not use: it may still bring a result.
             WorkstreamStatus::Running => true,
             // A bundle that was finished or discontinued meanwhile needs no unblocking.
             WorkstreamStatus::Blocked { reason, .. } => {
@@ -339,6 +352,7 @@ impl Run {
 /// Returns whether a driver can continue a bundle, by its files. An unreadable bundle counts.
 fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
     match bundles.bundle(id).glance() {
+        // A person removed the bundle, so nothing of it is left to wait for.
         Err(LoadError::Missing { .. }) => false,
         Err(_) => true,
         Ok(glance) => match glance.state {

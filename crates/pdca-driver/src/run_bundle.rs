@@ -206,6 +206,7 @@ impl Driver<'_> {
         carry: Carry<'_>,
     ) -> Result<BandEnd, BeatError> {
         let _span = info_span!("bundle", id = %bundle.id(), lane = self.slot()).entered();
+        // The lock before anything is read: a person may be signing the bundle.
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
             return Err(BeatError::Blocked { evidence });
@@ -226,12 +227,14 @@ impl Driver<'_> {
                     let text = format!("its duration cannot be recorded: {error}");
                     self.tell(bundle, EventKind::notice(WarningCode::NotStored, text));
                 }
+                // Both records only advise the scheduler, so failing to write them fails no bundle.
                 if let Err(error) = BeatFailures::of(self.config).forget(bundle.id()) {
                     let text = format!("the record of earlier failures cannot be removed: {error}");
                     self.tell(bundle, EventKind::notice(WarningCode::NotStored, text));
                 }
                 self.tell(bundle, EventKind::Halted { halt: drive.halt });
             }
+            // Says nothing about the bundle, so it counts as no failure.
             Err(BeatError::Interrupted) => {}
             Err(error) => {
                 let note = || BeatFailures::of(self.config).note(bundle, error);
@@ -285,6 +288,8 @@ impl Driver<'_> {
 
     /// Runs one bundle as a job.
     pub fn run_band(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
+        // The claim is made later, by the first beat that needs a checkout, and takes this
+        // generation.
         let generation = self.run.and_then(|run| run.generation_of(id)).map_or(1, Generation::get);
         let job = Job {
             name: self.job_name(id.as_str(), generation)?,
@@ -310,6 +315,7 @@ impl Driver<'_> {
         artifact: Artifact,
         bytes: &[u8],
     ) -> Result<(), BeatError> {
+        // A driver that was stopped may wake here after a take-over; its artifact must not appear.
         self.run.map_or(Ok(()), Run::require_ours)?;
         Ok(self.effects.perform(artifact.file_name(), || bundle.publish(artifact, bytes))?)
     }
@@ -375,6 +381,8 @@ pub(crate) enum Carried {
 fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {
     // An earlier driver may have died while a child ran: compare before any state is derived.
     let written = relieve_guard(cx, bundle)?;
+    // Before anything else is done with the bundle, so that a call that ended is on record before a
+    // cap is compared or its job is removed (decision 034).
     cx.keep_left_calls(bundle);
     if !written.is_empty() {
         let text =
@@ -392,12 +400,15 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, 
         let next = step(position);
         info!(state = ?snapshot.state, ?next, "step");
         if let Step::Halt(halt) = next {
+            // A stale result looks finished: only a comparison with what it stands on shows that it
+            // is not (decision 018).
             if !cx.cancel.is_cancelled() && mend(cx, bundle, &snapshot)? {
                 snapshot = bundle.load()?;
                 position = cx.position(&snapshot)?;
                 steps += 1;
                 continue;
             }
+            // Every artifact is published, so no verdict of a child is needed again (decision 003).
             cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
             return Ok(BandEnd { halt, steps, red: is_red(&snapshot) });
         }
@@ -443,6 +454,7 @@ fn carry_out(
     bundle: &Bundle,
     snapshot: &Snapshot,
 ) -> Result<(), BeatError> {
+    // A driver that lost its run must not begin a child in a lane that another one uses by now.
     cx.run.map_or(Ok(()), Run::require_ours)?;
     match next {
         Step::Halt(_) => Ok(()),
@@ -461,6 +473,8 @@ fn carry_out(
 
 fn archive(cx: &Driver<'_>, plan: &ArchivePlan) -> Result<(), BeatError> {
     for one in &plan.steps {
+        // Step by step, because each is an effect that a crash may follow. The plan's first step
+        // makes the archive visible, and every step can be repeated (decision 005).
         cx.effects.perform(one.name(), || one.apply())?;
     }
     Ok(())

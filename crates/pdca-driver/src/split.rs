@@ -124,6 +124,8 @@ pub fn split_bundle(
     effects: &dyn Effects,
 ) -> Result<Split, SplitError> {
     let plan = Plan::of(config, bundle, into)?;
+    // Made before the first effect, because a sign-off that the rules refuse must leave nothing
+    // behind.
     let summary = plan.signed(bundle, signer)?;
     for (one, was_there) in &plan.all {
         if !was_there {
@@ -153,6 +155,7 @@ pub fn split_bundle(
         let publish = || bundle.publish(Artifact::Brief, noted.as_bytes());
         effects.perform(Artifact::Brief.file_name(), publish)?;
     }
+    // A summary that is there is of an earlier state and must not be taken for the sign-off.
     if plan.snapshot.state != State::AwaitingSignoff {
         effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
     }

@@ -29,6 +29,8 @@ impl JobName {
     pub fn new(run: &str, unit: &str, generation: Generation) -> Result<Self, JobNameError> {
         let name = Self { run: run.to_owned(), unit: unit.to_owned(), generation };
         let is_word = |text: &str| !text.is_empty() && !text.contains(is_unfit);
+        // The name is a directory on a host and is split at hyphens; only the unit may contain
+        // some, because the run ends at the first and the generation begins at the last `-g`.
         if is_word(run) && is_word(unit) && !run.contains('-') {
             Ok(name)
         } else {

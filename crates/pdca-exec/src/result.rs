@@ -56,6 +56,7 @@ impl JobResult {
 
 /// Deserializes a report through the parser of `check-gates.json`, which rejects reports that contradict themselves.
 fn validated<'de, D: Deserializer<'de>>(from: D) -> Result<GateReport, D::Error> {
+    // One parser for both, so that a host cannot send a report that a file could not hold.
     let value = serde_json::Value::deserialize(from)?;
     GateReport::parse(value.to_string().as_bytes()).map_err(D::Error::custom)
 }

@@ -97,6 +97,7 @@ fn write_globs<S: Serializer>(globs: &[Pattern], to: S) -> Result<S::Ok, S::Erro
 
 fn read_globs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Pattern>, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
+    // A host must not trust a glob that a person's configuration would refuse.
     let globs = texts.iter().map(|text| Pattern::parse(text, Case::Sensitive));
     globs.collect::<Result<_, _>>().map_err(D::Error::custom)
 }

@@ -120,6 +120,8 @@ impl<F> Shared<F> {
     /// Waits until something changed, or for the next look.
     fn wait(&self) {
         let state = self.lock();
+        // A change that came between the decision and this wait is not lost: the next look is due
+        // anyway.
         let _woken = self.changed.wait_timeout(state, LOOK);
     }
 
@@ -140,6 +142,7 @@ struct Over<'s, H: FlowHost> {
 
 impl<H: FlowHost> Drop for Over<'_, H> {
     fn drop(&mut self) {
+        // Otherwise the scope would wait for a batch of hours before the panic is seen.
         if std::thread::panicking() {
             self.host.stop();
         }
@@ -160,6 +163,7 @@ fn decide<H: FlowHost>(
     };
     let facts = host.facts(is_building)?;
     let state = shared.lock();
+    // Reading the facts takes a while, and the lock is not held over it.
     if state.generation != before || state.standing.building != is_building {
         return Ok(None);
     }
@@ -256,6 +260,7 @@ fn conduct<'scope, H: FlowHost>(
 /// Marks a track as running; false if the flow is over or it runs already.
 fn begin<F>(shared: &Shared<F>, track: impl FnOnce(&mut Standing) -> &mut bool) -> bool {
     let mut state = shared.lock();
+    // Looked at again under the lock: the decision was made without it.
     if state.is_over || state.standing.stopping {
         return false;
     }
@@ -287,6 +292,8 @@ fn deliver_once<H: FlowHost>(shared: &Shared<H::Failure>, host: &H, ids: &[Bundl
     let delivered = guarded(host, || host.deliver(ids));
     shared.ended(|state| {
         state.standing.delivering = false;
+        // Also after a failure: the same facts would have the same answer, for as long as this flow
+        // lasts.
         state.standing.delivered.extend(ids.iter().cloned());
         state.failures.extend(delivered.err());
     });

@@ -148,6 +148,7 @@ pub fn osc9(term_program: Option<&str>, term: Option<&str>, text: &str) -> Optio
     let known = ["iTerm.app", "WezTerm", "ghostty", "vscode"];
     let is_known = term_program.is_some_and(|program| known.contains(&program))
         || term.is_some_and(|term| term.contains("kitty") || term.starts_with("foot"));
+    // A control character would end the sequence and let the rest of the text control the terminal.
     let text: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
     is_known.then(|| format!("\u{1b}]9;{text}\u{7}"))
 }

@@ -134,6 +134,7 @@ fn may_build(facts: &FlowFacts, standing: &Standing) -> bool {
         && !standing.build_stopped
         && !facts.pace.is_held()
         && !facts.buildable.is_empty()
+        // A batch over the same states would do nothing again, for ever.
         && standing.built.as_ref() != Some(&facts.fingerprint)
 }
 

@@ -46,14 +46,18 @@ pub(super) fn apply(
         FarOutcome::Gated { .. } => return Err(unusable("it is of a combination")),
         FarOutcome::Interrupted => return Err(BeatError::Interrupted),
     };
+    // Paths come from another machine and are checked before the first effect: `../x` is never
+    // written.
     let result = FarFiles { bundle, leg, files: by_path(published.files)?, contents };
     let root = Utf8Path::new("results").join(bundle.id().dir_name());
     require_own(&root, &leg.assignment.files, &result.files)?;
+    // Commits and record before the patch: a driver that finds a patch looks for its commits.
     keep_commits(cx, &result, published.head.as_deref(), pack)?;
     for _ in 0..calls {
         cx.run.map_or(Ok(()), |run| run.leaf_called(bundle.id(), "far"))?;
     }
     result.publish(cx)?;
+    // The ledger of the bundle came with the files, past the sum that is kept in memory.
     cx.config.meter.forget();
     if let (Some(run), Some(report)) = (cx.run, bundle.load()?.gates) {
         run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
@@ -142,6 +146,7 @@ impl FarFiles<'_> {
         let Some(entry) = self.files.get(path) else { return Ok(None) };
         let found =
             self.contents.get(&entry.digest).or_else(|| self.leg.contents.get(&entry.digest));
+        // The digest is the host's claim, so the bytes are hashed again here.
         let found = found.filter(|bytes| sha256_hex(bytes) == entry.digest);
         let missing = || unusable(&format!("{path} is not part of it"));
         found.map(|bytes| Some(bytes.as_slice())).ok_or_else(missing)
@@ -173,9 +178,11 @@ impl FarFiles<'_> {
             let Some(path) = of_bundle(path) else { continue };
             ordered.push((moving(&path), path, entry));
         }
+        // `None` sorts before `Some`, so files that move no state come first.
         ordered.sort_by_key(|(moves, path, _)| (*moves, path.clone()));
         for (moves, path, entry) in ordered {
             let Some(bytes) = self.content(&entry.path)? else { continue };
+            // Publishing it again would change its times and announce an effect that did nothing.
             if is_there(&self.bundle.dir().join(&path), &entry.digest) {
                 continue;
             }
@@ -230,6 +237,7 @@ fn keep_commits(
     let same = |attempt: &Attempt| {
         (attempt.base.clone(), attempt.target.clone(), attempt.branch.clone(), attempt.iterations)
     };
+    // A record of another base would have the patch judged on a commit that the driver never chose.
     if same(&came) != same(&known) {
         return Err(unusable("it is of another base"));
     }

@@ -23,6 +23,7 @@ use crate::run_bundle::{BeatError, Carried, Driver, carry_here};
 /// The base of a claim where no target is configured.
 const NO_BASE: &str = "0000000000000000000000000000000000000000";
 /// The lanes of what has to be done here for a bundle that runs on a host, above those of the pool.
+// Below `FIRST_SLOT`, where the checkouts of integrations begin.
 const BESIDE: u32 = 5_000;
 
 /// Runs bands in one slot of one host.
@@ -69,11 +70,15 @@ impl<'a> HostExecutor<'a> {
         if next == Step::Gate && !snapshot.artifacts.contains(pdca_state::Artifact::Patch) {
             return carry_here(cx, next, bundle, snapshot);
         }
+        // The base is fixed here, before the claim: a host does not see the results of other
+        // bundles.
         let found = attempt_for(cx, bundle, snapshot, next == Step::Build)?;
         let base = found.as_ref().map_or(NO_BASE, |(_, attempt)| attempt.base.as_str());
         let place = (self.host.host.name(), self.slot);
         let current = run.generation_of(bundle.id()).map_or(0, pdca_journal::Generation::get);
         let anew = self.spent.load(Ordering::SeqCst) == current;
+        // On record before anything is staged: a driver that takes over knows where to look
+        // (decision 064).
         let claim = || run.claim_on(bundle.id(), place, base, anew);
         let Some(generation) = cx.effects.perform("claim", claim)? else {
             return carry_here(cx, next, bundle, snapshot);
@@ -98,8 +103,11 @@ impl<'a> HostExecutor<'a> {
         let scope = Scope::Bundle(bundle.id().clone());
         let fetched = follow(cx, self.host, &leg, &scope)?;
         let applied = apply(cx, bundle, &leg, generation, fetched);
+        // The calls that were made are recorded by now, so setting them aside longer would count
+        // them twice.
         drop(calls);
         self.spent.store(generation.get(), Ordering::SeqCst);
+        // After a failure to write here, the job on the host still has the only copy of the result.
         if !matches!(applied, Err(BeatError::Record(_) | BeatError::Own(_) | BeatError::Write(_))) {
             self.reap(&leg);
         }

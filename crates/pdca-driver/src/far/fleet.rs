@@ -129,6 +129,8 @@ impl Fleet {
                     return Ok(Reserved { fleet: self, calls });
                 }
             }
+            // Jobs under way take minutes, so polling costs nothing and needs no condition
+            // variable.
             std::thread::park_timeout(std::time::Duration::from_millis(50));
         }
     }

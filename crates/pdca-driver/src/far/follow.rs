@@ -65,6 +65,7 @@ impl Asked<'_> {
 
     /// Asks until there is an answer, the host is lost or the driver is cancelled.
     fn until_answered<T>(&self, ask: impl Fn() -> Result<T, HostError>) -> Result<T, BeatError> {
+        // This machine's running time, never a clock of the host (decision 065).
         let begun = Instant::now();
         let mut pause = PAUSES.0;
         loop {
@@ -140,6 +141,8 @@ impl Asked<'_> {
             };
             match watched.state {
                 FarState::Ended => return Ok(()),
+                // A queued job has no runner yet, so its beat stands still for as long as the queue
+                // is long.
                 FarState::Queued => alive = Instant::now(),
                 FarState::Running => {
                     if watched.beat != beat {
@@ -188,6 +191,7 @@ impl Asked<'_> {
 
     /// Ends the job, as far as the host answers. What it does not hear now the fence tells it later.
     fn cancel(&self) {
+        // A person who pressed Ctrl-C waits for this.
         let deadline = Instant::now() + self.host.host.spec.lost_after.min(Duration::from_secs(20));
         while let Err(error) = self.host.host.cancel(self.name) {
             if !error.is_passing() || Instant::now() >= deadline {

@@ -93,6 +93,7 @@ fn config(
         default_branch: settings.default_branch.clone(),
         lanes: LaneSettings::at(root.lanes().join(&settings.workspace)),
         schedule: settings.schedule,
+        // Gating the branch by itself is the driver's, once for all bundles.
         gate_base: GateBase::Off,
         search_path: machine.search_path.clone(),
         utc_offset: machine.utc_offset,
@@ -220,6 +221,7 @@ fn result_of(
     };
     let repository = job.root().repository(&target.repository)?;
     let pack = pdca_remote::pack(&repository, std::slice::from_ref(&head), &[attempt.base]);
+    // Before `publish`: a result is whole or not there, and its pack is a part of it.
     pdca_state::files::replace(job.dir().pack(), &pack.map_err(io::Error::other)?)?;
     Ok((paths, Some(head)))
 }

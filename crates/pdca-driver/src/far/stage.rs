@@ -79,6 +79,8 @@ pub(super) fn band(
     if let (Some(limit), Some(run)) = (terms.limits.max_cost, cx.run) {
         let spent = cost_of_run(cx.config, &cx.config.run, &run.batch()).cost;
         let own = bundle.calls().cost().map(|total| total.cost).unwrap_or_default();
+        // The host compares the sum of the bundle's ledger, which has earlier costs in it, so they
+        // are added to what the run has left.
         let left = own.plus(Money::from_micros(limit.micros().saturating_sub(spent.micros())));
         let issue = terms.limits.max_cost_per_issue;
         terms.limits.max_cost_per_issue = Some(issue.map_or(left, |issue| issue.min(left)));
@@ -99,6 +101,7 @@ pub(super) fn band(
     for path in [
         Utf8Path::new(".pdca/attempts").join(&record),
         Utf8Path::new(".pdca/attempt-notes").join(&record),
+        // Rows in quarantine must not block on a host either.
         Utf8PathBuf::from(".pdca/flakes.json"),
     ] {
         sent.push(Sent { from: dirs.root.join(&path), ..here(path) });
@@ -146,6 +149,7 @@ fn leg(
     let objects = wanted.map(|wanted| {
         let common_dir = wanted.target.common_dir();
         let format =
+            // A SHA-1 id has 40 digits and a SHA-256 id 64.
             if wanted.commits.iter().any(|commit| commit.len() > 40) { "sha256" } else { "sha1" };
         Objects {
             repository: repository_name(wanted.target.name(), common_dir),

@@ -35,6 +35,7 @@ use super::stand_in;
 /// The id that stands for the branch alone in events. It cannot be an id that a person gives.
 const BASE_SCOPE: &str = "base+";
 /// The number of red verdicts that stop a batch.
+// A red verdict is never believed once (decision 013): one flaky test would stop a whole batch.
 const REDS: u32 = 2;
 
 /// The condition under which the branch alone is gated.
@@ -116,6 +117,7 @@ pub(crate) fn gate_bases(
     }
     let fronts = bases_of(cx, batch, schedule);
     std::thread::scope(|scope| {
+        // A slot for each branch, or they would wait for one checkout.
         let gate = |(slot, front)| scope.spawn(move || gate_base(cx, front, slot));
         let asked: Vec<_> = (FIRST_SLOT..).zip(&fronts).map(gate).collect();
         let answers = asked.into_iter().map(|thread| {
@@ -139,6 +141,8 @@ fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBr
         let Ok(snapshot) = bundle.load() else { continue };
         let next = cx.position(&snapshot).map(step);
         let is_built =
+            // Steps after which a builder is called. What is built already stands on its recorded
+            // base.
             matches!(next, Ok(Step::Build | Step::SendBack | Step::Archive(Reentry::Do)));
         let Some(brief) = snapshot.authored_brief().filter(|_| may_start && is_built) else {
             continue;
@@ -222,6 +226,7 @@ fn ask_about_base(
     }
     let told = stand_in(&cx.config.dirs.bundles, BASE_SCOPE);
     let jobs = base_jobs(cx, front)?;
+    // A known red counts as the first of the two, so that confirming it costs one run.
     let mut reds = u32::from(known == Some(Light::Red));
     loop {
         let (target, branch) = (&base.target, &base.branch);
@@ -262,6 +267,8 @@ fn ask_about_base(
             break;
         }
     }
+    // After the verdict is stored: the rows' own verdicts are what a killed driver would go on
+    // from.
     let removed = Jobs::new(jobs.clone()).remove(&jobs);
     removed.map_err(|source| IntegrateError::Io { path: jobs, source })?;
     Ok(base)

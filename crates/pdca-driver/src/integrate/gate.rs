@@ -62,6 +62,8 @@ impl CombinationGate for QueueGate<'_> {
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
         if let Some(place) = self.host_of(job.slot) {
             match self.gate_far(&driver, place, branch, job) {
+                // A verdict follows from tree and gates alone, so a lost host costs a second run
+                // and no claim.
                 Err(error) if is_of_host(&error) => {
                     let text =
                         format!("{}; the combination is gated here", pdca_state::chain(&error));
@@ -160,6 +162,8 @@ impl GateIdentity<'_> {
         let WorkspaceConfig { lanes, gate_sandbox, gates_may_write, gates_env_pass, .. } =
             self.config;
         let hydrate = serde_json::to_vec(&lanes.hydrate);
+        // Canonical bytes and no `Debug` output, which may change with a compiler or a crate
+        // (decision 021).
         let cache: Vec<&str> = lanes.cache.iter().map(pdca_dag::Pattern::as_str).collect();
         let reset = serde_json::to_vec(&(lanes.reset, cache));
         BTreeMap::from([
@@ -198,6 +202,8 @@ pub(super) fn gate_combination(
 ) -> Result<GateRuling, BeatError> {
     let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
     let job = Job {
+        // The number of the question is part of the name: a confirming run must not collect the
+        // result of the first.
         name: job_name(&asked.run, &format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
         work: Work::Combination {
             target: branch.target.name.clone(),
@@ -330,6 +336,8 @@ impl<'g> CombinationTree<'g> {
         checkout: &'g Checkout,
         at: &Combination<'_>,
     ) -> Result<Self, BeatError> {
+        // The directory differs for each question, so a confirming run does not find the checkout
+        // "as left" by the first and starts from a reset (decision 021).
         let digest = sha256_hex(at.dir.as_str().as_bytes());
         let name = format!("{COMBINED}{}-{digest}", driver.config.dirs.mark());
         let left = checkout.owner().map_err(CheckoutError::from)?.filter(|left| left.job == name);

@@ -166,6 +166,7 @@ fn fate(
     let record = id.map(|id| runs.find(&id).found.map(|found| found.state));
     let is_active = match &record {
         None => false,
+        // A record that cannot be read may be of an integration that still lands.
         Some(Err(_)) => true,
         Some(Ok(state)) => state.is_active() && !age.is_ending,
     };
@@ -198,6 +199,7 @@ pub fn drop_gc_ref(
         return Err(GcRefError::NoTarget { target: anchor.target.clone() });
     };
     let store = config.store(target)?;
+    // Both kinds of driver use these refs: one that builds and one that integrates.
     let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
     let _admission = Admission::take(locks)?;
     // The locks are held, so no driver is fenced out by using the present fence.

@@ -90,6 +90,8 @@ pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawa
     if state != State::Complete {
         return Err(ReturnError::NotAccepted { id: id.clone(), state });
     }
+    // Before git is asked: after a merge on the forge the branch here may not have been fetched
+    // yet.
     require_not_merged(bundle)?;
     let TargetBranches { branches: fronts, unplaceable, .. } =
         TargetBranches::load_some(&config.queue(), |other| other == id)?;

@@ -168,6 +168,8 @@ pub fn seal(
     let attempt = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
     let based = base.to_string();
     let attempt =
+        // The report names the base that was checked. A record of another base is of another
+        // attempt.
         attempt.filter(|known| known.iterations == snapshot.iterations && known.base == based);
     let head = match checked_change(config, &store, bundle, snapshot)? {
         Some((known, head, _)) if known.base == based => head,
@@ -175,10 +177,14 @@ pub fn seal(
     };
     require_checked(config, bundle, &target, &store, head, (base, checked))?;
     let known: Vec<Sealed> = Sealed::all(&store)?.into_iter().flatten().collect();
+    // A seal of exactly this acceptance is there if a driver died before `seal.json` or the
+    // sign-off was written. All of its fields are taken over below, so that the seal gets the same
+    // bytes.
     let is_it = |sealed: &&Sealed| {
         let record = sealed.record();
         (&record.id, record.head, record.base) == (bundle.id(), head, base)
             && record.patch_digest == checked
+            // Seals of earlier versions have no digest of the brief.
             && record.brief_digest.as_ref().is_none_or(|sealed| *sealed == brief)
             && record.overrides == accepted.overrides
     };
@@ -220,6 +226,7 @@ pub fn seal(
     };
     let log = Log { message: "pdca: accept", seconds: config.dates.now() };
     let (sealed, effect) =
+        // The ref first: it decides. Without it, `seal.json` would be a claim that nothing proves.
         effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
     effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
     Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
@@ -311,6 +318,7 @@ fn require_checked(
     made: ObjectId,
     (base, patch): (ObjectId, &str),
 ) -> Result<(), SealingError> {
+    // The name that `Checkout::change_name` gives to a checkout at this change.
     let name = format!("{}-{}-{base}-{}", config.dirs.mark(), bundle.id(), &patch[..16]);
     let notes = config.lanes.lent().notes().unwrap_or_default();
     let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
@@ -324,6 +332,7 @@ fn require_checked(
     let other = || SealingError::OtherCommit { made, checked: checked.clone() };
     let head = ObjectId::from_hex(checked.as_bytes()).map_err(|_| other())?;
     let lane = config.lanes.root.join(format!("lane-{slot}")).join(&target.name);
+    // The commit in the lane may never have been taken into the target's store.
     store.import(&lane, base, head)?;
     if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
 }

@@ -104,6 +104,7 @@ impl Driver<'_> {
             bases_heard: None,
         };
         host.settle_the_rest(plan);
+        // A part of its own: ending the gates over branches must not cancel the batch.
         let gating = self.cancel.part();
         let asking = Driver { cancel: &gating, ..*self };
         let frontier = std::thread::scope(|scope| {
@@ -116,6 +117,8 @@ impl Driver<'_> {
                     let (to, from) = unbounded();
                     host.bases_heard = Some(from);
                     // Sending fails only after the pool has ended.
+                    // The scope joins this thread, so `_over` has to be dropped, and the gates
+                    // cancelled, before it ends.
                     scope.spawn(move || drop(to.send(gate_bases(&asking, batch, plan))));
                 }
             }
@@ -124,6 +127,8 @@ impl Driver<'_> {
         host.leave_red_bases();
         host.end_the_run();
         if let Some(fleet) = self.fleet {
+            // After the run has ended, because a finished run lets the hosts forget everything of
+            // it.
             reap_hosts(self, fleet);
         }
         let is_left = |bundle: &Bundle| {
@@ -133,6 +138,8 @@ impl Driver<'_> {
         if let Some(short) = host.short
             && batch.bundles.iter().any(is_left)
         {
+            // Reported only if something was left because of it: a disk that fills up during the
+            // last bundle stopped nothing. The same holds for login and cost below.
             host.stopped.get_or_insert(Stop::Room(short));
         }
         if let Some((agent, said)) = self.config.breaker.any_signed_out()
@@ -186,6 +193,7 @@ fn homes(cx: &Driver<'_>) -> BTreeMap<BundleId, u32> {
     // A lane beyond those of this run has the number of a host's slot.
     homes.retain(|_, slot| *slot < fleet.local);
     for (id, (host, slot, _)) in cx.run.map(Run::on_hosts).unwrap_or_default() {
+        // The claim is newer than work that an earlier attempt left in a lane here.
         homes.remove(&id);
         homes.extend(fleet.slot_of(&host, slot).map(|slot| (id, slot)));
     }
@@ -306,6 +314,7 @@ impl BatchHost<'_> {
         let outcome = match &result {
             Ok(BandEnd { halt: Halt::Complete, .. }) => Completion::Complete,
             Ok(BandEnd { halt: Halt::AwaitingSignoff, red, .. }) => {
+                // Numbered by arrival, so that about a twentieth is due at each look.
                 let turn = Looks::turn(self.watched.len());
                 self.watched.insert(id.clone(), Watched { seen: None, turn });
                 if *red { Completion::Red } else { Completion::Built }
@@ -336,6 +345,8 @@ impl BatchHost<'_> {
     fn decision(&mut self, id: &BundleId, thorough: bool) -> Option<ExternalEvent> {
         let bundle = self.batch.bundle(id)?;
         let watched = self.watched.get_mut(id)?;
+        // Read before the state: a change that comes in between has a later time and is seen at the
+        // next look, or at the bundle's turn.
         let changed = fs_err::metadata(bundle.dir()).and_then(|found| found.modified()).ok();
         if !thorough && changed.is_some() && watched.seen == changed {
             return None;
@@ -375,7 +386,9 @@ impl BatchHost<'_> {
         if asked.is_empty() {
             return Vec::new();
         }
+        // Walks the history of the target, so it is asked only about bundles that others wait for.
         let landed = landed_of(self.driver.config, &asked);
+        // Each landing is told once.
         self.accepted.retain(|id| !landed.contains(id));
         landed.into_iter().map(ExternalEvent::Landed).collect()
     }
@@ -385,6 +398,8 @@ impl BatchHost<'_> {
     fn reopen(&mut self, bundle: &Bundle) -> bool {
         let planned = self.batch.items.iter().find(|item| item.id == *bundle.id());
         let same = planned
+            // The frontier was computed from these declarations; with others, two rivals could be
+            // in flight together.
             .is_some_and(|item| item.declares_as(&Batch::item_of(self.driver.config, bundle)));
         if same {
             self.results.remove(bundle.id());
@@ -477,6 +492,7 @@ impl BatchHost<'_> {
             return;
         }
         let longest = self.driver.config.limits.max_duration;
+        // The time that drivers worked, not the time since the start: a run may rest overnight.
         if run.worked() >= longest {
             return self.stop(Stop::Duration(longest));
         }
@@ -515,6 +531,7 @@ impl BatchHost<'_> {
     /// Returns whether so much waits for the person, or soon will, that nothing new is started.
     fn is_ahead(&self) -> bool {
         let Some(pace) = self.driver.config.pace else { return false };
+        // What is in flight will wait for the person too, so it counts already.
         let unsigned = self.watched.len() + self.in_flight;
         u32::try_from(unsigned).unwrap_or(u32::MAX).saturating_add(pace.elsewhere)
             >= pace.max_unsigned
@@ -570,6 +587,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
             self.stop(Stop::Record { error: chain(&error) });
             return false;
         }
+        // Local lanes count as slots, so this says that no machine is left.
         let has_slot = fleet.lost_slots().len() < fleet.slots() as usize;
         if !has_slot {
             self.stopped.get_or_insert(Stop::NoHost);

@@ -10,6 +10,7 @@ use super::TICK;
 
 /// Within so many looks each bundle is loaded once, even if the time stamp of its directory is unchanged: editing a
 /// file in place does not change it.
+// At one look a tick, an edit that the time stamp does not show is seen within two seconds.
 const TURNS: usize = 20;
 
 #[derive(Debug, Default)]

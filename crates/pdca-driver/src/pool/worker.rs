@@ -27,10 +27,14 @@ pub(super) fn spawn_worker<'scope, T: Send>(
     work: Work<'scope, T>,
     reports: &'scope Sender<Done<T>>,
 ) -> io::Result<Worker> {
+    // One place is enough: the dispatcher assigns only to an idle worker, so sending never blocks
+    // it.
     let (jobs, given) = crossbeam_channel::bounded::<BundleId>(1);
     let thread = std::thread::Builder::new().name(format!("lane-{slot}"));
     thread.spawn_scoped(scope, move || {
         for id in given {
+            // State shared with other workers is behind locks that recover from poisoning, and a
+            // bundle's files are replaced whole.
             let result = catch_unwind(AssertUnwindSafe(|| work(&id, lane)));
             let result = result.map_err(|panic| Panicked(words(panic.as_ref())));
             // The dispatcher outlives its workers.

@@ -58,6 +58,7 @@ impl<'d> Forge<'d> {
             settings,
             program,
             repo: inputs.repo.clone(),
+            // `007` would parse as 7, which is another issue.
             issue: id.as_str().parse().ok().filter(|_| is_number(id.as_str())),
             at: None,
             pull: None,
@@ -82,6 +83,7 @@ impl<'d> Forge<'d> {
         let pulls = self.gh().pulls(&inputs.branch)?;
         let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
             pulls.into_iter().partition(|pull| is_ours(inputs, pull));
+        // A branch may have had several pull requests. An open one is the one to go on with.
         self.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
         self.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
         // Where the builder may push, a pull request of the branch that was never published from here is its own.

@@ -85,6 +85,7 @@ pub(super) fn inputs(
     let branch = Branch::of(pattern, id, &slug, run)
         .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
     let base = base_of(&front, &settings.remote);
+    // A push to the target branch would be a landing without a certificate.
     if [base.as_str(), &front.branch].contains(&branch.as_str()) {
         let branch = branch.to_string();
         return Err(PublishError::OwnTarget { id: id.clone(), branch });
@@ -175,6 +176,7 @@ fn is_repository(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let part =
         |part: &str| !part.is_empty() && !part.starts_with(['-', '.']) && part.bytes().all(legal);
+    // It becomes an argument of `gh`.
     (2..=3).contains(&text.split('/').count()) && text.len() <= 200 && text.split('/').all(part)
 }
 

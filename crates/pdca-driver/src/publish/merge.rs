@@ -30,6 +30,8 @@ impl Sender<'_> {
             Mergeability::Waits { why } => return Ok((pull, MergeOutcome::Waits { why })),
             Mergeability::Refused { why } => return Ok((pull, MergeOutcome::Refused { why })),
         }
+        // The forge is told the commit, so that it refuses if the branch moves after the look
+        // (decision 046).
         let (method, head) = (self.forge.settings.merge_method, made.commit().to_string());
         let is_merged =
             |found: &Pull| found.number == pull.number && found.state() == PullState::Merged;
@@ -41,6 +43,7 @@ impl Sender<'_> {
             Err(ForgeError::Refused { said, .. }) => {
                 Ok((pull, MergeOutcome::Refused { why: said }))
             }
+            // A merge queue takes the request and leaves the pull request open.
             Err(ForgeError::Unseen { .. }) => {
                 let why = "the forge queued it, or took it and shows it as open".to_owned();
                 Ok((pull, MergeOutcome::Waits { why }))

@@ -59,6 +59,7 @@ impl Sender<'_> {
             pull = self.retarget(inputs, &pull)?;
             news.push(PublishStep::Retargeted);
         }
+        // After the pull request, whose address it names; before the merge, which may be refused.
         let comment = self.comment(inputs, messages, Some(&pull), news)?;
         if request.ready && pull.state() == PullState::Draft {
             pull = self.mark_ready(inputs, &pull)?;
@@ -109,7 +110,10 @@ impl Sender<'_> {
             });
         }
         inputs.record.stack = inputs.stack.to_record();
+        // The commit is on record as ours before it is pushed: after a crash a branch at this
+        // commit must not look foreign (decision 015).
         inputs.record.intend(&remote, &branch, &commit);
+        // `remember` puts each in front, so the order of the record stays.
         for known in ours.iter().map(ToString::to_string).rev() {
             inputs.record.remember(&known);
         }
@@ -321,6 +325,8 @@ impl Sender<'_> {
     /// Writes the record, unless it is unchanged.
     fn save(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
         let text = inputs.record.to_json();
+        // Most calls change nothing, and a bundle that is rewritten looks changed to everything
+        // that watches it.
         if self.forge.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
             return Ok(());
         }

@@ -51,6 +51,7 @@ impl Stack {
         record: &PublishRecord,
         remote: &str,
     ) -> Self {
+        // Another parent would be another commit than the one that is out (decision 045).
         if let Some(known) = record.stack.as_ref().and_then(|known| recorded(config, known)) {
             return Self::On(known);
         }
@@ -58,6 +59,7 @@ impl Stack {
             return Self::None;
         }
         let mut contained = Vec::new();
+        // The last one is directly below; its branch has the files of all the others.
         for support in seal.stands_on.iter().rev() {
             let out = record_of(config, &support.id);
             let branch = out.as_ref().and_then(|out| out.branch.as_ref());

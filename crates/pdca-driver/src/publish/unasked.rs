@@ -106,6 +106,7 @@ fn unpublished(stack: &Stack) -> Vec<BundleId> {
 }
 
 fn shown(commit: &CommitBeyond) -> String {
+    // A subject of somebody else's commit may hold escape sequences for the terminal.
     let subject: String = commit.subject.chars().filter(|c| !c.is_control()).take(72).collect();
     format!("{:.12} {subject}", commit.commit.to_string())
 }

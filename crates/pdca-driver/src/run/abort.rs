@@ -61,6 +61,8 @@ impl Run {
     pub fn abort(&self, config: &WorkspaceConfig, why: &str) -> Result<Vec<Salvage>, AbortError> {
         let bundles: Vec<BundleId> = self.journal().state().bundles.keys().cloned().collect();
         let rescue = Rescue { run: self, config };
+        // A rescue cut short leaves an open intent, and the journal admits no second one for the
+        // bundle.
         rescue.settle()?;
         let mut kept = Vec::new();
         for work in LaneOwners::in_lanes_of(config)
@@ -71,9 +73,11 @@ impl Run {
             kept.extend(rescue.salvage(&work)?);
         }
         let mut journal = self.journal();
+        // `Ended` of attempts on hosts comes first: a running bundle cannot be abandoned.
         let mut records = super::hosts::leave_hosts(journal.state());
         for (bundle, work) in &journal.state().bundles {
             match work.status {
+                // The state was read before `leave_hosts` ended these attempts in the same append.
                 WorkstreamStatus::Running if work.is_on_host() => {
                     let why = "the run was given up".to_owned();
                     records.push(Record::Abandoned { bundle: bundle.clone(), why });
@@ -140,6 +144,8 @@ impl Rescue<'_> {
         let mut journal = self.run.journal();
         let reference = format!("refs/pdca/rescue/{}", work.job);
         let effect = Effect::Rescue { bundle: work.bundle.clone(), reference };
+        // The intent before the commit: a driver that dies in between finds it open and rescues
+        // again.
         let intent = journal.intent((self.run.clock)(), effect)?;
         match lane.save(&work.job) {
             Ok(saved) => {

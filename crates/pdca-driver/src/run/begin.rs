@@ -86,6 +86,8 @@ impl Run {
     ) -> Result<Begun, RunError> {
         let request = Request { config, bundles, lanes, clock };
         let targets = targets(config);
+        // The locks come before any journal is read: only their holder may judge whether a run is
+        // over.
         let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
         refuse_blocked_elsewhere(config, &admission)?;
         let runs = config.dirs.runs();
@@ -95,6 +97,7 @@ impl Run {
         let mut recovered = Vec::new();
         let mut torn = None;
         let mut blocks = Vec::new();
+        // No holders are passed, because `Admission::take` has excluded them.
         match rule(&[], &facts) {
             AdmissionRuling::Admit => {}
             AdmissionRuling::Resume(run) => {
@@ -102,6 +105,8 @@ impl Run {
                 (recovered, torn) = (taken.recovered, taken.torn);
                 let mut journal = taken.journal;
                 let has = |id: &BundleId| journal.state().bundles.contains_key(id);
+                // Continuing keeps the counts of retries and calls. A run cannot grow, so a request
+                // for other bundles ends it.
                 if bundles.iter().all(has) && journal.state().phase == RunPhase::Running {
                     announce(&admission, config, journal.run())?;
                     let run = Self {
@@ -175,9 +180,12 @@ fn refuse_blocked_elsewhere(
             continue;
         };
         let Ok(run) = run.parse::<RunId>() else { continue };
+        // Runs of this workspace are ruled on below, by their journals.
         if workspace == config.dirs.root {
             continue;
         }
+        // The text in the lock only says where to look; the journal decides. One that is gone bars
+        // nothing.
         let found = Runs::new(workspace.join(".pdca/runs")).find(&run);
         if let Ok(found) = found.found
             && found.state.phase.is_blocked()
@@ -224,6 +232,7 @@ pub(super) fn take_up(
 pub(super) fn set_right(request: &Request<'_>, opened: Opened) -> Result<Taken, RunError> {
     let mut journal = opened.journal;
     let recovered = reconcile(request, &mut journal)?;
+    // The driver died between `create` and its first record.
     if journal.state().phase == RunPhase::Preparing {
         journal.append((request.clock)(), vec![running()])?;
     }
@@ -260,6 +269,7 @@ fn running() -> Record {
 
 /// Returns the next epoch: above that of the newest run, which was above all before it.
 pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
+    // A run is created only while no other is active, so the highest epoch is the newest run's.
     let newest = runs.list()?.last().map(|run| runs.find(run));
     let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
     next_epoch(seen).ok_or(RunError::NoEpoch)

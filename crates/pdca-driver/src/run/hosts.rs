@@ -23,6 +23,9 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(None) };
         let mut records = Vec::new();
         match (&work.status, &work.claim) {
+            // Kept, so that a driver that takes over collects the job instead of sending it again.
+            // `anew` is set once the job was collected: under its old name it would only bring the
+            // same result.
             (WorkstreamStatus::Running, Some(claim)) => {
                 if claim.host.as_deref() == Some(host) && !anew {
                     return Ok(Some(claim.generation));

@@ -41,6 +41,8 @@ pub struct Recovered {
 }
 
 /// The most rounds per bundle; each round's records change the facts of the next.
+// The present table needs two: one round that records and one that finds nothing to record. The
+// bound ends the loop if a row ever led back to itself.
 const LOOKS: u32 = 4;
 
 /// Compares journal and lanes for every bundle, and records the actions.
@@ -48,6 +50,7 @@ pub(super) fn reconcile(
     request: &Request<'_>,
     journal: &mut Journal,
 ) -> Result<Vec<Recovered>, AppendError> {
+    // Read once for all bundles: nothing changes in the lanes while the admission is held.
     let lanes = Lanes::look(request.config);
     let mut recovered = Vec::new();
     let ids: Vec<BundleId> = journal.state().bundles.keys().cloned().collect();
@@ -170,6 +173,8 @@ impl Lanes {
         let recorded = recorded.map(|(process, here)| process.liveness(here));
         let of_slot = || self.reports.iter().filter(|report| report.slot == claim.slot);
         let lock = match of_slot().find_map(|report| report.holder) {
+            // Lanes that cannot be listed must not count as free: work might be cleared under a
+            // live child.
             _ if !self.readable => LaneLock::Untold,
             Some(_) => LaneLock::Held,
             None => LaneLock::Free,

@@ -56,6 +56,8 @@ fn below(
     keep: Duration,
 ) -> io::Result<Vec<Prune>> {
     let mut ids = runs.list()?;
+    // The ids are ULIDs in order. The next epoch is counted from the newest run, so its record
+    // stays.
     ids.pop();
     let mut prunes = Vec::new();
     for id in ids {
@@ -83,6 +85,8 @@ fn below(
 
 /// Returns whether a run ended at least `keep` ago.
 pub(crate) fn is_past(state: &RunState, now: Moment, keep: Duration) -> bool {
+    // The wall clock may be used here, because a wrong one only prunes a finished record earlier or
+    // later. A negative age counts as zero.
     let age = now.wall.duration_since(state.since.at.wall);
     !state.is_active() && Duration::try_from(age).unwrap_or_default() >= keep
 }
@@ -93,6 +97,8 @@ pub fn prune(one: &Prune) -> io::Result<()> {
         None => one.dir.clone(),
         Some((run, _)) => {
             let going = one.dir.with_file_name(format!("{GOING}{run}"));
+            // Under the new name a removal that is cut short cannot be read as a run with half a
+            // journal.
             fs_err::rename(&one.dir, &going)?;
             going
         }

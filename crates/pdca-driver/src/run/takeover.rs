@@ -26,6 +26,7 @@ use super::{Run, RunError};
 use crate::config::WorkspaceConfig;
 
 /// The time that a killed process gets to exit.
+// Also for its children, whose supervisors allow at most half a second once the driver is dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The reason a run was not taken over.
@@ -66,6 +67,7 @@ impl Run {
         let found = config.dirs.runs().find(run).found;
         let driver =
             found.map_err(|_| TakeOverError::Unreadable { run: run.clone() })?.state.driver;
+        // A dead driver holds no lock, so the ordinary way is open and nothing has to be replaced.
         let Some(handle) = hold(&driver)? else { return Ok(Self::resume(config, run, clock)?) };
         let (runs, me) = (config.dirs.runs(), myself().map_err(RunError::from)?);
         let admission = Admission::take_over(locks(config)).map_err(RunError::from)?;
@@ -74,6 +76,7 @@ impl Run {
             .map_err(|source| not_taken(run, source))?;
         // From here on nothing that the old driver does counts.
         end(&handle).map_err(|source| TakeOverError::Alive { driver, source })?;
+        // Only now may lanes be looked at: until here a child of the old driver could change them.
         wait_until_free(&config.locks().children(), PATIENCE)?;
         let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = set_right(&request, opened)?;
@@ -133,6 +136,7 @@ fn end(handle: &OwnedFd) -> std::io::Result<()> {
         Err(error) => return Err(error.into()),
     }
     let patience = Timespec::try_from(PATIENCE).map_err(std::io::Error::other)?;
+    // A pidfd becomes readable when its process has ended.
     let mut gone = [PollFd::new(handle, PollFlags::IN)];
     match poll(&mut gone, Some(&patience))? {
         0 => Err(std::io::ErrorKind::TimedOut.into()),

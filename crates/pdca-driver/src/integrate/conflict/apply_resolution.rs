@@ -29,6 +29,7 @@ pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<boo
     let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
     let bundle = &change.bundle;
     let _taken = cx.config.locks().take(id)?;
+    // Looked at again under the lock: since `front` was read a person may have sent it back.
     if !is_as_it_was(change, sealed)? || is_put_away(&cx.config.queue(), bundle) {
         return Ok(false);
     }
@@ -73,6 +74,7 @@ pub(crate) fn take_resolution(
         target: case.target.clone(),
         branch: case.branch.clone(),
         base: base.to_owned(),
+        // A resolver works on the tip of the branch, so the attempt stands on nothing else.
         tip: Some(base.to_owned()),
         stands_on: Vec::new(),
         made: None,

@@ -153,12 +153,16 @@ pub fn resolve(
         keep_conflict(cx, &file, &record, "conflict-block")?;
         return Ok(settled(id, &record, true));
     }
+    // Counted before it starts, and a driver that finds it open goes on under the same number, so a
+    // crash neither loses nor adds an attempt (decision 016).
     record.begin(&tip.to_string());
     keep_conflict(cx, &file, &record, "conflict-attempt")?;
     let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
     cx.tell(&change.bundle, EventKind::integration(text));
     let ask =
         Ask { front, bundle: &change.bundle, sides: &sides, file: &file, attempt: record.attempts };
+    // The resolver of a driver that died wrote into the bundle, which fails the attempt as if that
+    // driver had found it.
     let attempted = if planted.is_empty() {
         attempt_resolution(cx, &ask)?
     } else {
@@ -217,6 +221,7 @@ fn conclude(
         }
     }
     keep_conflict(cx, file, record, "conflict-outcome")?;
+    // Last: the record needs the job no more, and before it the job is the only copy of the answer.
     let cleared = cx.effects.perform("job-done", || file.clear_jobs());
     cleared.map_err(|source| unusable(file, source))
 }

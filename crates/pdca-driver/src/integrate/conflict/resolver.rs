@@ -81,6 +81,8 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let checkout = resolver_checkout(cx, ask)?;
     let kept = cx.config.kept();
     let hold = ask.file.hold();
+    // A lock file of its own: every driver that is admitted waits for the workspace's children, and
+    // a resolver may take an hour (decision 016).
     let request = Call { hold: Some(&hold), ..resolver_request(cx, &checkout, &inputs, &kept) };
     let snapshot = ask.bundle.load().ok();
     let brief = snapshot.as_ref().and_then(Snapshot::authored_brief);
@@ -99,6 +101,7 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
     if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
         // The recorded end of a resolver counts only while its work is still in the checkout.
+        // The job is about to go, and with it the only record of what its calls cost.
         cx.keep_calls(ask.bundle, &job);
         cx.config.jobs().remove(&job).map_err(BeatError::Own)?;
     }
@@ -186,6 +189,8 @@ fn work_on(
 /// Puts the merged tree into the checkout, uncommitted, with its markers.
 fn lay_out(cx: &Driver<'_>, bench: &Bench<'_>) -> Result<(), CheckoutError> {
     let lane = &bench.checkout.lane;
+    // Applied to the working tree and not checked out, so that HEAD stays at the branch and the
+    // result is one change on it.
     let patch = lane.diff(&bench.checkout.attempt.base, &bench.marked)?;
     if patch.is_empty() {
         return Ok(());
@@ -243,6 +248,7 @@ fn take_resolution_of(
     let tree_of = |commit: &str| lane.tree_of(commit).map_err(CheckoutError::from);
     let tree = tree_of(&head)?;
     let given = ask.sides.tree.to_string();
+    // Checked before the markers: a conflict without text, such as a deleted file, leaves none.
     if tree == given {
         let log = "The checkout is as git left it.\n".to_owned();
         return failed("changed nothing", log);
@@ -305,6 +311,7 @@ fn markers_left(ask: &Ask<'_>, bench: &Bench<'_>, patch: &[u8]) -> Vec<String> {
         let found = lines.filter(|(line, _)| is_marker(line, &sides));
         left.extend(found.map(|(_, number)| format!("{file}:{number}")));
     }
+    // The resolver may have moved the text into another file.
     if left.is_empty() {
         let lines = patch.split(|byte| *byte == b'\n').zip(1_usize..);
         let added = lines.filter_map(|(line, number)| Some((line.strip_prefix(b"+")?, number)));
