@@ -188,6 +188,7 @@ impl<'a> Context<'a> {
         err.flush()?;
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer)?;
+        // The end of the input is no answer, and must not count as consent.
         Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
     }
 

@@ -218,6 +218,7 @@ pub fn work<T: Send>(
 ) -> Result<T, Failure> {
     let mut record = Record::open(events)?;
     let cancel = Cancel::new();
+    // Before the driver starts, so that a signal never ends the process with a child alive.
     let signals = Interrupts::listen(&cancel)?;
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
@@ -239,6 +240,7 @@ pub fn work<T: Send>(
         drop(progress.follow(&from, err, &mut |event| record.write(event)));
         worker.join()
     });
+    // After the worker has ended: until then a second signal has to kill at once.
     signals.close();
     done.map_err(|_| {
         Failure::unexpected("the driver's thread panicked")
