@@ -58,6 +58,7 @@ pub fn review(
 ) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let date = log::date(args.date, cx)?;
+    // Also during the call of the leaf: a second review would pay for an entry about the same cycles.
     let _alone = if cx.globals.dry_run { None } else { Some(log::lock(&workspace.process_dir)?) };
     let (now, problems) = baseline(workspace);
     for problem in problems {
@@ -101,6 +102,8 @@ pub fn review(
     recorded &= !cx.globals.dry_run;
     if recorded {
         log::apply(&records.record(&entry, &now, &date)?)?;
+        // After the record. A draft that a crash leaves here is about cycles that are no longer due, and is
+        // not taken up by `kept`.
         fs_err::remove_file(&draft)?;
     }
     let exit = if recorded { Exit::Done } else { Exit::Waiting };
