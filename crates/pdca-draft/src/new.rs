@@ -95,6 +95,8 @@ pub fn new(
         let report = NewReport::of(cx, &bundle, BriefState::Template);
         return Ok(Response::done(NewReport { carried, ..report }));
     }
+    // `create` makes directory and brief by one rename. A directory that is there, with a carry-forward
+    // or notes, can only be given the file.
     if exists {
         bundle.publish(Artifact::Brief, brief.as_bytes())?;
     } else {
