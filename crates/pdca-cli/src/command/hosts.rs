@@ -177,6 +177,7 @@ fn add(args: &AddArgs, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response
         return Ok(Response::done(HostsReport { action: "add", hosts: vec![HostRow::of(&entry)] }));
     }
     let host = fleet::near_side(cx, &entry);
+    // The running binary, even if its file was replaced since: both sides must be the same program.
     let own = fs_err::read("/proc/self/exe")?;
     host.install(own).map_err(|error| {
         Failure::unexpected(format!("pdca cannot be put on {}: {}", entry.name, chain(&error)))
@@ -220,6 +221,7 @@ fn gc(args: &GcArgs, cx: &Context<'_>) -> Result<Response, Failure> {
     for (entry, host, answer) in
         fleet::check_hosts(cx, &site, args.named.entries(cx)?, fleet::HostWork::Bands)?
     {
+        // Asked again, because a host that is refused for a run may still have leftovers to remove.
         let offer = host.offer(pdca_remote::OfferRequest::default());
         let mut row = HostRow::of(entry).answered(answer);
         if let Ok(offer) = offer {
