@@ -234,8 +234,7 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
 impl Signing<'_> {
     /// Takes a bundle. One that waits for sign-off may still be held by the driver that made it so.
     pub fn take<'b>(&self, bundle: &'b Bundle) -> Result<Taken<'b>, AdmissionError> {
-        // In any other state a driver works on it for longer than a person waits. A bundle that cannot be read
-        // is reported by `decide`, which loads it again.
+        // In any other state a driver works on it for longer than a person waits.
         let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
         let patience = if is_due { PATIENCE } else { Duration::ZERO };
         let held = self.config.locks().take_within(bundle.id(), patience)?;
