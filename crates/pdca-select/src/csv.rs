@@ -21,6 +21,7 @@ pub(crate) struct CsvRecords<R> {
     buffer: Vec<u8>,
     next: usize,
     end: usize,
+    // Not the reader of the `csv` crate, which takes a quote that is never closed for one long field.
     core: csv_core::Reader,
     output: Vec<u8>,
     /// The end of each field in `output`.
