@@ -140,6 +140,7 @@ impl SelectionRun<'_> {
         let mut batch = Batch::load(file, batch_name)?;
         let mut there = Existing::list(self.workspace)?;
         let mut choice = self.choose(only, &batch, &there)?;
+        // A call that writes nothing locks nothing and makes no directory.
         let is_due = writes && choice.undecided.is_none() && !choice.chosen.is_empty();
         // One selection at a time, or two would each replace the other's index.
         let _alone = if is_due { Some(batch::lock(&batch.file)?) } else { None };
