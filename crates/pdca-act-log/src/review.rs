@@ -89,6 +89,7 @@ pub fn review(
         let reviewed: Vec<Bundle> = all.into_iter().filter(is_reviewed).collect();
         written(cx, &index, &reviewed, &started, &draft, err)?
     };
+    // Under a heading of our own: no text of a model opens an entry, hides one, or names cycles for it.
     let entry = adopt(&text, heading).map_err(|error| {
         Failure::from_error(Exit::Usage, &error)
             .at(Place::file(&*draft))
