@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if args.select.has_source()
         && let Err(failure) = tracks.step(FlowTask::Draft, &[], || select_drafts(args, cx, err))
     {
+        // The next flow has a budget of its own: this one has not begun any work.
         tracks.end()?;
         return Err(failure);
     }

@@ -145,6 +145,7 @@ impl<'a> Tracks<'a> {
     fn command(&self, words: &[&str]) -> Result<Exit, Failure> {
         let cx = self.context();
         let mut err = Saying(self);
+        // In this process: after a kill of the flow, a driver in a child would go on unseen (decision 042).
         let response = subcommand(words, &cx, &mut io::sink(), &mut err)?;
         if cx.globals.format() == Format::Text && !cx.globals.quiet {
             render(&response, &cx, &mut err)?;
