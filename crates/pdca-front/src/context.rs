@@ -179,6 +179,7 @@ impl<'a> Context<'a> {
 
     /// Returns whether a person can be asked on the terminal.
     pub fn may_ask(&self) -> bool {
+        // Questions are written to standard error, so standard output may be a file.
         self.env.terminal.stdin && self.env.terminal.stderr
     }
 

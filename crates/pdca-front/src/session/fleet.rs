@@ -188,6 +188,7 @@ pub fn fleet(
     if chosen.is_empty() {
         return Ok(None);
     }
+    // Before any host is asked: a configuration that cannot travel, or that holds a credential, stays here.
     require_sendable(cx.workspace()?, site, &chosen)?;
     let (mut fit, mut problems) = (Vec::new(), Vec::new());
     for (entry, host, answer) in check_hosts(cx, site, chosen, work)? {
