@@ -191,6 +191,7 @@ fn add(args: &AddArgs, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response
     for (entry, _, answer) in fleet::check_hosts(cx, &site, vec![&entry], fleet::HostWork::Bands)? {
         rows.push(HostRow::of(entry).answered(answer));
     }
+    // After the installation: a host that cannot be reached is not added.
     if known.is_none()
         && let Some(file) = &workspace.file
     {
