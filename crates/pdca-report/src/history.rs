@@ -212,6 +212,7 @@ impl Recorder {
             | EventKind::Warning { .. }
             | EventKind::Notice { .. } => {}
         }
+        // At the end: `abandon` above needs the last sign before this event.
         self.last.insert(owner, event.at);
     }
 
