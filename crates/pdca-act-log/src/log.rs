@@ -40,6 +40,7 @@ pub fn entry(
     let date = self::date(date, cx)?;
     let writes = (record || cx.globals.yes) && !cx.globals.dry_run;
     let dir = &workspace.process_dir;
+    // Before the log is read: two recorders would each append to what both have read.
     let _alone = if writes { Some(lock(dir)?) } else { None };
     let (now, problems) = baseline(workspace);
     for problem in problems {
@@ -77,6 +78,7 @@ pub(crate) fn load(
     let records = records.require_writable()?;
     let finished: Vec<String> =
         records.unfinished().iter().map(|entry| entry.date.clone()).collect();
+    // First of all, or the entry that is half recorded would be followed by another one for the same cycles.
     apply(&records.finish(now, date)?)?;
     for date in &finished {
         cx.note(err, &format!("finished the interrupted record of {}", printable(date)))?;

@@ -61,6 +61,7 @@ pub fn resolve(
                 .hint("`pdca act log` starts an entry; its last section names signals"))
         };
     }
+    // A missing name is an error only if there is something to sign: a list needs none.
     let (by, date) = (by(), log::date(args.date, cx)?);
     let mut resolutions = Vec::new();
     for number in args.numbers {

@@ -58,6 +58,7 @@ pub fn review(
 ) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let date = log::date(args.date, cx)?;
+    // Also during the call of the leaf: a second review would pay for an entry about the same cycles.
     let _alone = if cx.globals.dry_run { None } else { Some(log::lock(&workspace.process_dir)?) };
     let (now, problems) = baseline(workspace);
     for problem in problems {
@@ -88,6 +89,7 @@ pub fn review(
         let reviewed: Vec<Bundle> = all.into_iter().filter(is_reviewed).collect();
         written(cx, &index, &reviewed, &started, &draft, err)?
     };
+    // Under a heading of our own: no text of a model opens an entry, hides one, or names cycles for it.
     let entry = adopt(&text, heading).map_err(|error| {
         Failure::from_error(Exit::Usage, &error)
             .at(Place::file(&*draft))
@@ -101,6 +103,8 @@ pub fn review(
     recorded &= !cx.globals.dry_run;
     if recorded {
         log::apply(&records.record(&entry, &now, &date)?)?;
+        // After the record. A draft that a crash leaves here is about cycles that are no longer due, and is
+        // not taken up by `kept`.
         fs_err::remove_file(&draft)?;
     }
     let exit = if recorded { Exit::Done } else { Exit::Waiting };

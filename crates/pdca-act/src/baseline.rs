@@ -122,6 +122,7 @@ impl Baseline {
             }
             Err(error) => {
                 problems.push(error.to_string());
+                // Under a digest of its own: a part that is left out would be reported as removed.
                 self.files.insert(name.to_owned(), UNREADABLE.to_owned());
             }
         }

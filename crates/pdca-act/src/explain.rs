@@ -71,6 +71,7 @@ impl<'a> Part<'a> {
     ) -> PartDiff {
         let now = files::read_bounded(&self.path, MAX_LEN).ok().flatten();
         let relative = self.path.strip_prefix(workspace).unwrap_or(&self.path);
+        // Two kinds of absence: `None` for a part that was added since, `Some(None)` for a text that git does not have.
         let before = change.before.as_deref().map(|digest| {
             let mut known = versions.into_iter().flat_map(|versions| versions.of(relative));
             known.find_map(|bytes| self.read(&bytes).filter(|read| read.digest == digest))

@@ -98,6 +98,7 @@ pub(crate) fn recurring(cycles: &[Cycle]) -> Vec<RecurringText> {
                 sources: BTreeSet::new(),
             });
             pattern.sources.insert(source);
+            // Cycles are taken one after the other, so only the last can be the same.
             if pattern.cycles.last() != Some(&cycle.id) {
                 pattern.cycles.push(cycle.id.clone());
             }
@@ -130,6 +131,7 @@ fn cycle_clauses(cycle: &Cycle) -> Vec<(&'static str, String)> {
 
 /// Removes patterns that are a part of a longer pattern of the same cycles.
 fn drop_parts(patterns: &mut Vec<RecurringText>) {
+    // Of the same cycles only: a shorter text that more cycles share is a pattern of its own.
     let mut by_cycles: BTreeMap<Vec<BundleId>, Vec<String>> = BTreeMap::new();
     for pattern in patterns.iter() {
         by_cycles.entry(pattern.cycles.clone()).or_default().push(pattern.text.clone());

@@ -38,6 +38,7 @@ impl Touches {
 
 /// Parses a glob, or takes it literally: a frozen brief is indexed even if a plan would reject it.
 fn pattern(glob: &str) -> Option<Pattern> {
+    // The patterns of the planner, so that the index and a plan agree about what a brief covers.
     Pattern::parse(glob, Case::Sensitive).or_else(|_| Pattern::of_file(glob, Case::Sensitive)).ok()
 }
 

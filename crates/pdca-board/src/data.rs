@@ -153,6 +153,7 @@ fn waiting(snapshot: &WorkspaceSnapshot, entry: &Entry) -> Waiting {
 
 fn lanes(snapshot: &WorkspaceSnapshot, records: &Records, now: Timestamp) -> Vec<LaneRow> {
     let passed = |since: Timestamp| {
+        // The clock may have been set back since the event; then no time has passed.
         Duration::from_secs(u64::try_from(now.as_second() - since.as_second()).unwrap_or(0))
     };
     let row = |entry: &Entry| {

@@ -78,10 +78,11 @@ impl Deciding {
         self.session.set_note(note);
     }
 
-    /// Takes a new list of what waits. What is shown may be of yesterday: its card is asked for again, and the old one is
-    /// kept until then.
+    /// Takes a new list of what waits for sign-off.
     pub(crate) fn refresh(&mut self, listed: &BTreeSet<&BundleId>) {
+        // A reading from before the recording still lists the bundle. Only one without it ends the wait.
         self.recording.retain(|id, _| listed.contains(id));
+        // The card may have changed as well. The old one is shown until the new one comes.
         self.asked = None;
     }
 
@@ -101,6 +102,7 @@ impl Deciding {
 
     /// A decision is on record.
     pub(crate) fn count(&mut self, id: &BundleId) {
+        // Still there: the worker reports a decision before the reading that no longer lists its bundle.
         if let Some(word) = self.recording.get(id) {
             *self.recorded.entry(word).or_default() += 1;
         }
@@ -131,11 +133,13 @@ impl Deciding {
 
     /// Takes a letter about a bundle.
     pub(crate) fn press(&mut self, letter: char, id: &BundleId) -> Step {
+        // Selecting discards the note and the items that were ticked, so it is done only for another bundle.
         if self.session.current() != Some(id) {
             self.session.select(id);
         }
         match self.card(id).cloned() {
             Some(Ok(card)) => self.session.press(letter, Some(&card), self.now),
+            // Undo is about the last decision, whose card is no longer the one that is shown.
             _ if letter == 'u' => self.undo(),
             Some(Err(why)) => Step::Say(why),
             None => Step::Say("its card is being read; press the key again".to_owned()),

@@ -68,6 +68,7 @@ impl WorkspaceDesk {
         let source = Source { bundles, awaits, config: Some(&self.config) };
         let read = WorkspaceSnapshot::load_at_work(source).map_err(|error| chain(&error))?;
         let read = Arc::new(read);
+        // A poisoned lock is no reason to stop: the value is replaced whole, so it is never half-written.
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&read));
         Ok(read)
     }

@@ -163,6 +163,7 @@ impl Navigation {
             Key::Char('2') => self.show(View::Work),
             Key::Char('3') => self.show(View::Together),
             Key::Tab => self.show(self.view.further(1)),
+            // Two further of three views is one back.
             Key::BackTab => self.show(self.view.further(2)),
             Key::Char('/') => self.is_filtering = true,
             Key::Up | Key::Char('k' | 'b') => self.move_by(-1, rows),
@@ -234,6 +235,7 @@ impl Navigation {
     fn move_by(&mut self, by: isize, rows: usize) {
         match self.focus {
             Focus::Detail => {
+                // Far enough for every card. `limit_scroll` takes back what leads past the end.
                 let by = i16::try_from(by.clamp(-1000, 1000)).unwrap_or(0);
                 self.scroll = self.scroll.saturating_add_signed(by);
             }

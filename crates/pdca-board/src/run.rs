@@ -32,6 +32,7 @@ use crate::state::Board;
 use crate::view::{Theme, draw};
 
 /// The interval at which the workspace is read.
+// Polled, because notifications of network file systems are unreliable (decision 062).
 const REFRESH: Duration = Duration::from_secs(1);
 /// The longest time that a message of the worker waits to be shown.
 const POLL: Duration = Duration::from_millis(40);
@@ -93,6 +94,7 @@ pub fn run(
         let mut screen = Screen::open()?;
         let shown = Shown { tools, theme, undo_window, ask, told, signals, begun: Instant::now() };
         let ended = shown.run(&mut screen);
+        // Before the scope waits for the worker, which may still record for seconds.
         screen.close();
         // What was confirmed is recorded before the process ends: the worker drains its questions first.
         drop(shown);
@@ -107,6 +109,7 @@ fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
     loop {
         if due <= Instant::now() {
             tell_data(desk, tell);
+            // From the end of the reading: a slow disk must not be read without a pause.
             due = Instant::now() + REFRESH;
         }
         let first = match asked.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -121,10 +124,12 @@ fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
                 Ask::Card(id) => card = Some(id),
                 Ask::Record(decisions) => {
                     record(desk, decisions, tell);
+                    // The bundle leaves the list with the next reading.
                     due = Instant::now();
                 }
             }
         }
+        // After the decisions, so that it shows what they changed.
         if let Some(id) = card {
             let card = desk.card(&id).map(Arc::new);
             drop(tell.send(Input::Card(id, card)));
@@ -216,6 +221,7 @@ impl Shown<'_> {
             }
             // The countdown of the undo window is drawn too.
             is_new = !inputs.is_empty() || board.deciding().undo_left().is_some();
+            // Last, so that a `u` of the same round comes before its decision is due.
             inputs.push(Input::Tick(self.begun.elapsed()));
             for input in inputs {
                 if let Input::Key(key) = &input {
@@ -264,6 +270,7 @@ impl Shown<'_> {
                 return Ok(false);
             }
             Effect::Quit => return Ok(true),
+            // The raw mode has turned Ctrl-Z off. The terminal would stop the whole group, as this does.
             Effect::Suspend => screen.lend(|| {
                 let stopped =
                     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
@@ -279,6 +286,7 @@ impl Shown<'_> {
                     screen.lend(|| tools.edit_note(&id, &note).map(|note| edited = Some(note)))?;
                 for effect in edited.map(|note| board.update(Input::Note(note))).unwrap_or_default()
                 {
+                    // A note leads to no effect that ends the board.
                     self.carry_out(effect, board, screen)?;
                 }
                 said
@@ -372,6 +380,7 @@ fn key_of(event: KeyEvent) -> Option<Key> {
     Some(match event.code {
         KeyCode::Char('c') if has_control => Key::Interrupt,
         KeyCode::Char('z') if has_control => Key::Suspend,
+        // Ctrl-A is not `a`: it must not accept anything.
         KeyCode::Char(_) if has_control => return None,
         KeyCode::Char(letter) => Key::Char(letter),
         KeyCode::Enter => Key::Enter,

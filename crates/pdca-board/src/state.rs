@@ -111,6 +111,7 @@ impl Board {
                 self.message.clear();
                 effects = self.key(key);
             }
+            // A click must not select another bundle below a prompt that is about this one.
             Input::Click(..) if self.overlay.is_some() => {
                 self.overlay.take_if(|overlay| *overlay == Overlay::Help);
             }
@@ -217,6 +218,7 @@ impl Board {
     fn overlay_key(&mut self, overlay: Overlay, key: Key) -> Vec<Effect> {
         match (overlay, key) {
             (Overlay::Leaving, Key::Enter | Key::Char('y' | 'q')) => {
+                // In this order: the caller stops at `Quit`.
                 vec![Effect::Record(self.deciding.confirm()), Effect::Quit]
             }
             (Overlay::Leaving, Key::Char('u')) => {
@@ -247,6 +249,7 @@ impl Board {
     /// Takes the line that was typed, if the bundle that it is about still waits.
     fn answer(&mut self, prompt: Prompt, text: &str) -> Vec<Effect> {
         let asked = self.deciding.session().current().cloned();
+        // A new reading may have taken it off the list while the line was typed.
         let asked = asked.filter(|id| self.current() == Some(id));
         let step = asked.and_then(|id| self.deciding.answer(prompt, text, &id));
         let gone = || Step::Say("nothing was decided: it no longer waits for you".to_owned());

@@ -195,6 +195,7 @@ fn details(frame: &mut Frame<'_>, board: &mut Board, lines: Vec<Line<'_>>, area:
     frame.render_widget(Paragraph::new(lines).scroll((scroll, 0)), area);
     if scroll < most {
         let below = format!("↓ {} more ", most - scroll);
+        // On the lower border of the pane, so that it covers no line of the text.
         let place = Rect { y: area.bottom(), height: 1, ..area };
         frame.render_widget(Line::from(below).right_aligned(), place);
     }

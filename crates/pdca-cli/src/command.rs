@@ -179,6 +179,7 @@ pub(crate) fn parse(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Parsed {
+    // Before anything else: a line that is still being typed is no valid command line.
     if let Some(answer) = completions::answer(args, env, out) {
         return Parsed::Answered(answer);
     }
@@ -215,6 +216,7 @@ fn explain(
     let text = if palette.has_colours() { text.ansi().to_string() } else { plain.clone() };
     match stream {
         Stream::Err => {
+            // clap has not parsed the flags, and a program that asked for JSON must get a document for this error too.
             if format_of(args) == Format::Json {
                 crate::json::write_error(out, &mistake(&plain).fault())?;
             }
@@ -280,6 +282,7 @@ pub(crate) fn subcommand(
         .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|error| mistake(&error.render().to_string()))?;
+    // `words` have no global options: those of the outer command count.
     let line = Line { globals: cx.globals.clone(), command: parsed.command };
     perform(&line, cx, out, err)
 }

@@ -54,6 +54,7 @@ pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// The same for the tests' binary, which faults can be asked of.
+// The feature has this function alone: a crate below with it would be built twice, and all above it (decision 027).
 #[cfg(feature = "fault-injection")]
 pub fn main_with_faults(args: impl Iterator<Item = OsString>) -> ExitCode {
     main_in(args, ProcessEnv::read().map(|env| ProcessEnv { may_inject_faults: true, ..env }))

@@ -105,6 +105,7 @@ fn checkout(path: &Utf8Path) -> Result<(), pdca_leaves::BoxError> {
     fs_err::write(path.join("README.md"), "A checkout to try a leaf in.\n")?;
     let who =
         ["-c", "user.name=pdca", "-c", "user.email=pdca@localhost", "-c", "commit.gpgsign=false"];
+    // The settings of the user apply. Their hooks and signatures are not for a commit that only a probe sees.
     let commit = [&who[..], &["commit", "-q", "--no-verify", "-m", "first"]].concat();
     for words in [["init", "-q"].as_slice(), &["add", "README.md"], &commit] {
         let said = Tool::new("git").args(words).cwd(path).run()?;

@@ -29,6 +29,7 @@ pub(super) fn rows(target: &Target, now: i64) -> Vec<Row> {
         ));
     }
     let locks = locks(dir);
+    // The descriptors of all processes are read for it, which is slow where there are many.
     let open = if locks.is_empty() { BTreeMap::new() } else { holders() };
     rows.extend(locks.iter().map(|lock| row(&what, lock, open.get(lock), now)));
     rows

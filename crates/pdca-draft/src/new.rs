@@ -32,6 +32,7 @@ pub fn new(
 ) -> Result<Response, Failure> {
     let id = args.id.parse()?;
     let workspace = cx.workspace()?;
+    // First of all: a planner that cannot be called here is refused before anything is written (decision 043).
     if args.plan {
         session::require_leaf(cx, Role::Planner)?;
     }
@@ -43,6 +44,7 @@ pub fn new(
             .at(Place::file(put_away.dir()))
             .hint("move it back to the bundle root, or use another id"));
     }
+    // A link that leads nowhere has the name as well.
     let exists = bundle.dir().symlink_metadata().is_ok();
     if let Ok(glance) = bundle.glance()
         && glance.state.is_terminal()
@@ -95,6 +97,8 @@ pub fn new(
         let report = NewReport::of(cx, &bundle, BriefState::Template);
         return Ok(Response::done(NewReport { carried, ..report }));
     }
+    // `create` makes directory and brief by one rename. A directory that is there, with a carry-forward
+    // or notes, can only be given the file.
     if exists {
         bundle.publish(Artifact::Brief, brief.as_bytes())?;
     } else {

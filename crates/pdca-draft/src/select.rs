@@ -140,6 +140,7 @@ impl SelectionRun<'_> {
         let mut batch = Batch::load(file, batch_name)?;
         let mut there = Existing::list(self.workspace)?;
         let mut choice = self.choose(only, &batch, &there)?;
+        // A call that writes nothing locks nothing and makes no directory.
         let is_due = writes && choice.undecided.is_none() && !choice.chosen.is_empty();
         // One selection at a time, or two would each replace the other's index.
         let _alone = if is_due { Some(batch::lock(&batch.file)?) } else { None };
@@ -157,11 +158,13 @@ impl SelectionRun<'_> {
         }
         let new: Vec<&IssueRecord> =
             choice.chosen.iter().filter(|record| !there.has(&record.id)).copied().collect();
+        // Before anything is written: an id that cannot be told from another must not leave half a batch.
         for record in &new {
             self.workspace.require_distinct(&record.id)?;
         }
         let notes_apply = self.args.notes;
         let mut drafter = Drafter::new(self, notes_apply, &new)?;
+        // Before the first draft: the next call finds the batch here and writes what is missing of it.
         if writes && choice.chosen.iter().any(|record| !batch.index.contains(&record.id)) {
             batch.put(&choice.chosen, &self.pool, &self.source.name(), self.today);
             batch.write()?;
@@ -239,6 +242,7 @@ impl SelectionRun<'_> {
             .partition(|record| batch.index.contains(&record.id));
         let (known, fresh): (Vec<&IssueRecord>, Vec<&IssueRecord>) =
             others.into_iter().partition(|record| there.has(&record.id));
+        // The limit is that of the batch, not of the call. Repeating a call must not add further records.
         let room = match self.args.limit {
             Some(limit) => limit.saturating_sub(batch.index.rows.len()),
             None => usize::MAX,

@@ -13,6 +13,7 @@ pub fn cut(text: &str, room: usize) -> String {
         return text.to_owned();
     }
     let mut kept = String::new();
+    // One column is for the ellipsis.
     let mut used = 1;
     for letter in text.chars() {
         used += letter.width().unwrap_or(0);
@@ -47,6 +48,7 @@ pub fn wrap(text: &str, room: usize, indent: &str) -> Vec<String> {
 }
 
 fn wrap_words(text: &str, room: usize, indent: &str) -> Vec<String> {
+    // Fewer columns would make a line of each letter, and a letter of two columns may not fit at all.
     let room = room.max(8);
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -73,6 +75,7 @@ fn wrap_words(text: &str, room: usize, indent: &str) -> Vec<String> {
                 .find(|(_, columns)| *columns > room)
                 .map_or(word.len(), |(at, _)| at);
             let (head, tail) = word.split_at(fitting);
+            // Nothing fits even on a fresh line. Breaking again would never end.
             if head.is_empty() && used <= width(indent) {
                 break;
             }

@@ -179,6 +179,7 @@ impl<'a> Context<'a> {
 
     /// Returns whether a person can be asked on the terminal.
     pub fn may_ask(&self) -> bool {
+        // Questions are written to standard error, so standard output may be a file.
         self.env.terminal.stdin && self.env.terminal.stderr
     }
 
@@ -188,6 +189,7 @@ impl<'a> Context<'a> {
         err.flush()?;
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer)?;
+        // The end of the input is no answer, and must not count as consent.
         Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
     }
 

@@ -57,6 +57,7 @@ impl Bill {
     pub fn line(&self) -> Option<String> {
         let sum = self.sum();
         let words = total(&sum)?;
+        // Tokens alone, without a price, make no line about cost.
         sum.words()?;
         let each = match self.accepted {
             0 => String::new(),

@@ -174,6 +174,7 @@ impl Failure {
 
 /// Makes paths below `base` in a text relative.
 pub fn shorter(text: &str, base: &Utf8Path) -> String {
+    // Below `/` every path would lose its slash, and read as a relative one.
     if base.as_str().is_empty() || base.as_str() == "/" {
         return text.to_owned();
     }

@@ -56,9 +56,11 @@ impl FlowRecord {
             Some(flow) => flow,
             None => RunId::generate(process_env::moment().wall)?,
         };
+        // The beginning of a flow that was killed is kept, and with it what was spent since.
         let began = before.map_or_else(|| (config.clock)(), |before| before.began);
         let dir = flows(&config).dir(&flow);
         forget_old(&config, &flow)?;
+        // Before the record that names it.
         fs_err::create_dir_all(&dir)?;
         let json = serde_json::to_vec(&Began { began, flow: Some(flow.clone()) })
             .map_err(|error| Failure::unexpected(error.to_string()))?;
@@ -84,6 +86,7 @@ impl FlowRecord {
     /// Ends the flow: the next one has a budget of its own.
     pub fn end(&self) -> Result<(), Failure> {
         match fs_err::remove_file(&self.path) {
+            // A record that is gone already has the same effect.
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }

@@ -53,6 +53,7 @@ pub enum Clock {
 
 /// Returns the current time: wall clock for people, and uptime to measure with.
 pub fn moment() -> pdca_journal::Moment {
+    // On Linux this clock stands still while the machine sleeps: limits count running time only.
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let (seconds, nanos) = (uptime.tv_sec, uptime.tv_nsec);
     pdca_journal::Moment {

@@ -84,6 +84,7 @@ impl Progress {
                     // After a partly written line the file is unreadable, so stop recording.
                     let failed = if is_recorded { record(&event).err() } else { None };
                     is_recorded &= failed.is_none();
+                    // A terminal that is gone ends the showing. The events are still taken and recorded.
                     shown = shown.and_then(|()| self.show_recorded(&event, failed.as_ref(), err));
                 }
                 Err(RecvTimeoutError::Timeout) => shown = shown.and_then(|()| self.draw(err)),
@@ -125,6 +126,7 @@ impl Progress {
         if let EventKind::LeafBegan { role, .. } | EventKind::LeafEnded { role, .. } = &event.kind
             && self.talking.contains(role)
         {
+            // Live lines would be drawn into the middle of what the leaf shows.
             self.is_lent = matches!(event.kind, EventKind::LeafBegan { .. });
         }
         let Some(screen) = &mut self.live else { return };
@@ -301,6 +303,7 @@ impl Progress {
             let passed = span(live.since.elapsed());
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));
             let now = format!("{lane}{name}  {}  {passed}  {}", live.text, live.sign);
+            // A line as wide as the terminal may wrap, and then `wipe` would go up too few rows.
             writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
         }
         screen.drawn = screen.lines.len();

@@ -121,6 +121,7 @@ pub fn run_bundles(
     let begun =
         Run::begin(site, &ids, lanes.get(), process_env::moment).map_err(|error| no_run(&error))?;
     tell_torn(&begun, cx, err)?;
+    // Names of attempts and jobs carry the run (decision 055), which exists only now.
     let site = WorkspaceConfig { run: begun.run.id().to_string(), ..site.clone() };
     work(cx, &site, events, err, |driver| {
         let driver = Driver { run: Some(&begun.run), ..*driver };
@@ -218,6 +219,7 @@ pub fn work<T: Send>(
 ) -> Result<T, Failure> {
     let mut record = Record::open(events)?;
     let cancel = Cancel::new();
+    // Before the driver starts, so that every signal leads to an orderly stop.
     let signals = Interrupts::listen(&cancel)?;
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
@@ -239,6 +241,7 @@ pub fn work<T: Send>(
         drop(progress.follow(&from, err, &mut |event| record.write(event)));
         worker.join()
     });
+    // After the worker has ended: until then a second signal has to kill at once.
     signals.close();
     done.map_err(|_| {
         Failure::unexpected("the driver's thread panicked")

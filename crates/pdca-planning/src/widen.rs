@@ -46,10 +46,13 @@ pub fn widen(
     let wider = widened(&widening, &text, &bundle)?;
     let kept = Kept::load(cx)?;
     let added = added(&text, &wider);
+    // Before the brief is published: the plan is made from the disk, and must lack the new globs at first.
     let new_rivals = new_rivals(&site, &snapshot, &added)?;
     snapshot.brief = Some(Brief::parse(&wider));
     let judged_again = is_judged_again(&site, &snapshot)?;
     if !cx.globals.dry_run {
+        // The brief first. After a crash in between, the same command finds the globs declared and still sets
+        // the summary aside.
         if wider != text {
             bundle.publish(Artifact::Brief, wider.as_bytes())?;
         }

@@ -212,6 +212,7 @@ impl Recorder {
             | EventKind::Warning { .. }
             | EventKind::Notice { .. } => {}
         }
+        // At the end: `abandon` above needs the last sign before this event.
         self.last.insert(owner, event.at);
     }
 
@@ -260,8 +261,10 @@ impl Recorder {
         let name = Text::line(name, LONGEST);
         let Some(open) = self.open.get_mut(owner) else { return };
         let is_it = |span: &Span| span.kind == kind && span.name == name;
+        // Of two that are open under one name, the newer has ended.
         if let Some(place) = open.iter().rposition(is_it) {
             let span = open.remove(place);
+            // The clock may have been set back in between.
             self.spans.push(Span { to: at.max(span.from), end, ..span });
         }
     }

@@ -34,6 +34,7 @@ pub fn html(report: &Report) -> String {
                 // Without one a browser asks the server of the page for an icon.
                 link rel="icon" href="data:,";
                 title { (title) }
+                // Not escaped, here and below: the digests of the policy are those of exactly these bytes.
                 style { (PreEscaped(STYLE)) }
             }
             body {

@@ -78,6 +78,7 @@ impl Report {
             .collect();
         let entries: Vec<&Entry> =
             source.snapshot.entries.iter().chain(&put_away).filter(is_wanted).collect();
+        // A part for each, so that one large patch does not take the room of all others (decision 061).
         let share = (TEXTS / entries.len().max(1)).clamp(PER_BUNDLE.0, PER_BUNDLE.1);
         let mut bundles: Vec<BundlePage> = entries
             .iter()

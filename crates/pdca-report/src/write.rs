@@ -154,6 +154,7 @@ fn write(path: &Utf8Path, text: &str) -> Result<(), Failure> {
     if is_private && let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent).map_err(|error| failed(&error))?;
     }
+    // Not synced: a report that a crash loses can be made again.
     files::replace_unsynced(path, text.as_bytes()).map_err(|error| failed(&error))
 }
 

@@ -314,6 +314,7 @@ fn gate_lines(report: &GateReport) -> Vec<GateLine> {
     };
     let mut lines: Vec<GateLine> =
         report.rows.iter().filter(|row| row.result != GateResult::None).map(line).collect();
+    // A stable sort: within a group the rows keep the order of the report.
     lines.sort_by_key(|line| match (line.result, line.gating) {
         (GateResult::Fail, true) => 0,
         (GateResult::Unverifiable, _) => 1,
@@ -418,12 +419,14 @@ fn refusal(snapshot: &Snapshot, coverage: Coverage) -> Option<String> {
         return Some("the patch was edited after Check".to_owned());
     }
     let summary = snapshot.summary.as_ref()?;
+    // Open items alone are no refusal: they are asked for one by one before an acceptance.
     let text = match tick(summary, &Ticks::All, None) {
         Ok((text, _)) => text,
         Err(_) => summary.text().to_owned(),
     };
     let decision = SignoffDecision {
         action: SignoffAction::Accept,
+        // Any name will do: the rule refuses an empty one, which says nothing about the bundle.
         by: "x".to_owned(),
         date: String::new(),
         note: None,

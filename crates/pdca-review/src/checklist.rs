@@ -70,6 +70,7 @@ fn chosen(summary: &Summary, ticks: &Ticks) -> Result<Vec<usize>, ChecklistError
 fn ticked_text(summary: &Summary, chosen: &[usize], note: Option<&str>) -> Option<String> {
     let text = summary.text();
     let body = summary.section(6)?;
+    // `section` returns a slice of `text`, so the distance of the pointers is its offset.
     let start = body.as_ptr() as usize - text.as_ptr() as usize;
     let note: Option<String> = note
         .map(|note| note.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -97,6 +98,7 @@ fn ticked_text(summary: &Summary, chosen: &[usize], note: Option<&str>) -> Optio
         }
     }
     ticked.push_str(&text[start + body.len()..]);
+    // The parser decides what an item is. A line that only looked like one must not be ticked instead.
     is_ticked_only(summary, &Summary::parse(&ticked), chosen).then_some(ticked)
 }
 

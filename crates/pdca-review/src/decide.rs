@@ -187,6 +187,7 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
     let mut taken = Vec::new();
     let rehearsed = Signing { dry_run: true, ..*signing };
     for (bundle, decision) in decisions {
+        // All are kept until the last is recorded, so a rule that was checked cannot be broken in between.
         let held = signing.take(bundle).map_err(DecideError::from);
         match held.and_then(|held| held.decide(&rehearsed, decision).map(|tried| (held, tried))) {
             Ok((held, tried)) => taken.push((held, decision, tried)),
@@ -209,6 +210,8 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
         for (held, decision) in std::mem::take(&mut left) {
             match held.decide(signing, decision) {
                 Ok(done) => batch.done.push(done),
+                // Another round helps only if all of them are still to be decided: one that is not of the batch, or
+                // that failed in a round before, will not be accepted by this call.
                 Err(DecideError::Sealing(SealingError::AcceptFirst { on }))
                     if on.iter().all(|id| ids.contains(id)) =>
                 {
@@ -217,6 +220,7 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
                 Err(error) => batch.failed.push((decision.id.clone(), error)),
             }
         }
+        // Nothing was recorded, so every further round would be the same.
         if later.len() == before {
             let failed = later.into_iter();
             batch.failed.extend(failed.map(|(_, decision, why)| (decision.id.clone(), why.into())));
@@ -230,6 +234,7 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
 impl Signing<'_> {
     /// Takes a bundle. One that waits for sign-off may still be held by the driver that made it so.
     pub fn take<'b>(&self, bundle: &'b Bundle) -> Result<Taken<'b>, AdmissionError> {
+        // In any other state a driver works on it for longer than a person waits.
         let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
         let patience = if is_due { PATIENCE } else { Duration::ZERO };
         let held = self.config.locks().take_within(bundle.id(), patience)?;
@@ -258,6 +263,7 @@ impl Taken<'_> {
         signing: &Signing<'_>,
         decision: &Decision,
     ) -> Result<Outcome, DecideError> {
+        // Loaded under the lock: what the caller saw before may be of an attempt that is gone.
         let snapshot = self.bundle.load()?;
         match decision.choice.action() {
             None => self.clear(signing, decision, &snapshot),
@@ -320,6 +326,8 @@ impl Taken<'_> {
         } else {
             require_awaiting(bundle, snapshot)?;
         }
+        // Before the summary is published: a change that cannot be sealed must not count as accepted. The seal
+        // takes the signer from the summary as it will be.
         if action == SignoffAction::Accept {
             require_same_patch(bundle, snapshot)?;
         }
@@ -483,6 +491,7 @@ fn archive(
 fn given_up_dependency(config: &WorkspaceConfig, id: &BundleId) -> Option<Remark> {
     let awaits = config.schedule.dependants.into();
     let source = Source { bundles: &config.dirs.bundles, awaits, config: Some(config) };
+    // The decision is on record by now. A remark that cannot be made must not turn it into an error.
     let overview = WorkspaceSnapshot::load(source).ok()?;
     let needs = |entry: &&pdca_snapshot::Entry| entry.blocked_by.iter().any(|by| by.id == *id);
     let waiting: Vec<BundleId> =

@@ -135,6 +135,7 @@ impl Session {
 
     /// Hands out the decisions whose window is over at `now`, in order. They can no longer be undone.
     pub fn due(&mut self, now: Duration) -> Vec<Decision> {
+        // All windows are equally long, so an older decision is never due after a newer one.
         let count = self.pending.iter().take_while(|pending| pending.due <= now).count();
         self.pending.drain(..count).map(|pending| pending.decision).collect()
     }
@@ -174,6 +175,7 @@ impl Session {
 
     /// Takes a key on the present card; `card` is `None` at the end of the list.
     pub fn press(&mut self, key: char, card: Option<&Card>, now: Duration) -> Step {
+        // Every key answers the item, `u` and `q` too: an acceptance is ticked to its end or cancelled.
         if let Mode::Ticking { left, ticked } = &self.mode {
             let (left, ticked) = (left.clone(), ticked.clone());
             return self.press_item(key, left, ticked, now);
@@ -303,6 +305,7 @@ impl Session {
         let Some(Pending { decision, .. }) = self.pending.pop_back() else {
             return Step::Say("there is nothing to undo: everything is recorded".to_owned());
         };
+        // A bundle that was put back is listed twice, and its later place is where it was decided.
         let at = self.ids.iter().rposition(|id| *id == decision.id);
         self.go_to(at.unwrap_or(self.at));
         self.note.clone_from(&decision.note);

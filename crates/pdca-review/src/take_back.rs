@@ -40,6 +40,7 @@ pub(crate) fn take_back(
     action: SignoffAction,
 ) -> Result<Decided, DecideError> {
     let Signing { config, effects, by, date, dry_run } = *signing;
+    // Held from the question whether it has landed until it is sent back: no integration lands it in between.
     let _kept = config.locks().hold_landings(PATIENCE)?;
     let withdrawal = pdca_driver::integrate::withdrawal(config, bundle)?;
     let id = bundle.id();
@@ -57,6 +58,7 @@ pub(crate) fn take_back(
     }
     let note = decision.note.as_deref();
     let has_note = note.is_some_and(|note| !note.trim().is_empty());
+    // An integration that held it has written down why; that is the reason for the next attempt.
     if reentry.is_some() && !has_note && withdrawal.held.is_none() {
         return Err(ReturnError::NoReason { id: id.clone() }.into());
     }
@@ -140,6 +142,7 @@ fn return_culprit(
     bundle: &Bundle,
 ) -> Result<Option<ReturnedCulprit>, DecideError> {
     let id = bundle.id().clone();
+    // Without patience: the caller holds the landings, and a sign-off that holds this bundle may wait for them.
     let Ok(_taken) = config.locks().take(&id) else {
         return Ok(Some(ReturnedCulprit::InUse { id }));
     };

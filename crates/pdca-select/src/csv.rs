@@ -21,6 +21,7 @@ pub(crate) struct CsvRecords<R> {
     buffer: Vec<u8>,
     next: usize,
     end: usize,
+    // Not the reader of the `csv` crate, which takes a quote that is never closed for one long field.
     core: csv_core::Reader,
     output: Vec<u8>,
     /// The end of each field in `output`.
@@ -84,6 +85,7 @@ impl<R: Read> CsvRecords<R> {
             }
         }
         let start = &records.buffer[..records.end];
+        // Without a mark, an ASCII header in UTF-16 has a zero among its first two bytes.
         if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] = start {
             return Err(CsvError::Utf16);
         }
@@ -111,6 +113,7 @@ impl<R: Read> CsvRecords<R> {
 
     /// Reads the next record and returns the line it starts on; `None` at the end.
     pub(crate) fn advance(&mut self) -> Result<Option<u64>, CsvError> {
+        // `csv-core` skips empty lines as well, but then the record would be reported at the first of them.
         loop {
             if self.next == self.end && !self.refill()? {
                 return Ok(None);
@@ -144,6 +147,7 @@ impl<R: Read> CsvRecords<R> {
                 ReadRecordResult::InputEmpty if at_end => {
                     let before =
                         &self.output[..if fields == 0 { 0 } else { self.ends[fields - 1] }];
+                    // The line ends inside of finished fields lead from the beginning of the record to the open quote.
                     let mut opened = Lines { now: line, after_cr: false };
                     opened.feed(before);
                     return Err(CsvError::Unclosed { line: opened.now, field: fields });
@@ -234,6 +238,7 @@ fn sniff(start: &[u8]) -> u8 {
         }
     }
     let most = counts.iter().copied().max().unwrap_or(0);
+    // Of equal counts the first in `SEPARATORS` wins.
     let at = counts.iter().position(|count| *count == most).unwrap_or(0);
     SEPARATORS[at]
 }

@@ -64,6 +64,7 @@ pub(crate) fn severity(labels: &str) -> Option<&str> {
         parts(labels).find_map(|label| after(label, &["severity", "priority", "sev", "prio"]));
     let bare = || {
         parts(labels).find(|label| {
+            // Without the last rank: as labels, its words tell a kind.
             RANKS[..5]
                 .iter()
                 .flat_map(|rank| rank.iter())

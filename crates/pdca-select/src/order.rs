@@ -39,6 +39,7 @@ impl Pool {
             None => {}
             Some(Character::Fix) => records.sort_by(|one, two| {
                 let key = |record: &IssueRecord| {
+                    // Reversed, a record without a date comes last.
                     (rank(record), Reverse(record.updated.or(record.created)))
                 };
                 key(one).cmp(&key(two)).then_with(|| by_id(one, two))

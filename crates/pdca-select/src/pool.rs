@@ -241,6 +241,7 @@ impl<'s> Collector<'s> {
     }
 
     fn word(&mut self, text: &str) -> Arc<str> {
+        // An export has many records and few different words, so each word is kept once.
         if let Some(word) = self.words.get(text) {
             return Arc::clone(word);
         }
@@ -422,6 +423,7 @@ impl Selector {
                 Ok(None) => return Ok(header),
                 Err(CsvError::Unclosed { line, field }) => {
                     let column = header.names.get(field).cloned().unwrap_or_default();
+                    // The quote has taken the rest of the export with it: no further record can be read.
                     each(&header, line, Err(FlawKind::Unclosed { column }));
                     return Ok(header);
                 }

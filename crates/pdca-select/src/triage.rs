@@ -65,6 +65,7 @@ impl Triage<'_> {
 
 /// Returns a text on one line, as short as a fact.
 fn one_line(text: &str) -> String {
+    // A line of its own could be read as a field of the brief, and the tracker is written by anyone.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|c| !c.is_control()).take(200).collect()
 }

@@ -86,6 +86,7 @@ pub fn edit_note(cx: &Context<'_>, id: &BundleId, note: &str) -> Result<String, 
     if !editor::edit(cx, path) {
         return Err(Failure::new(Exit::Unexpected, "the editor failed; the note is as it was"));
     }
+    // By path and not through `file`: many editors replace the file instead of writing into it.
     let written = fs_err::read_to_string(path)?;
     let kept: Vec<&str> = written.lines().filter(|line| !line.starts_with('#')).collect();
     Ok(kept.join("\n").trim().to_owned())

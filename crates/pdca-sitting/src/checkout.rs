@@ -11,6 +11,7 @@ use crate::failure::{Failure, Place};
 /// A private checkout below a temporary directory; both go with it.
 pub(crate) struct Throwaway {
     lane: Lane,
+    // Below `lane`, because fields are dropped in order and the lane has its lock in this directory.
     _root: tempfile::TempDir,
 }
 

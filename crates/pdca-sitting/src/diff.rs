@@ -159,6 +159,7 @@ impl DiffReport {
         let mut text = String::new();
         for line in self.patch.as_deref().unwrap_or_default().lines() {
             let shown = printable(line);
+            // The colours are added after `printable`, which would escape them.
             let painted = match line.as_bytes().first() {
                 Some(b'+') => palette.good(shown).to_string(),
                 Some(b'-') => palette.bad(shown).to_string(),

@@ -19,8 +19,10 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
 /// The longest wait for the rest of an escape sequence.
+// The Escape key sends the byte that begins a sequence; only time tells them apart.
 const SEQUENCE: Duration = Duration::from_millis(30);
 /// The longest wait before the flags of signals are looked at.
+// A signal that comes between the look at the flags and `poll` does not interrupt the poll.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The keyboard, for as long as this lives.
@@ -71,6 +73,8 @@ impl Keyboard {
         let (typed, began) = (VecDeque::new(), Instant::now());
         let keyboard =
             Self { before, keys, typed, asked_to_end, interrupted, continued, handlers, began };
+        // After the handlers: a signal in between would otherwise end the process with echo turned off. And
+        // `keyboard` exists by now, so its drop puts the mode back if this fails half-way.
         Self::set(&keyboard.keys)?;
         Ok(keyboard)
     }
@@ -88,6 +92,7 @@ impl Keyboard {
                 return Ok(Pressed::End);
             }
             if self.continued.swap(false, Ordering::SeqCst) {
+                // The shell has set its own mode while this process was stopped.
                 Self::set(&self.keys)?;
                 return Ok(Pressed::Continued);
             }
@@ -108,6 +113,7 @@ impl Keyboard {
     pub(crate) fn line(&mut self) -> io::Result<Option<String>> {
         let line = self.as_before(|keyboard| {
             loop {
+                // A line that was typed ahead is here already, read while single keys were wanted.
                 if let Some(end) = keyboard.typed.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = keyboard.typed.drain(..=end).collect();
                     return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
@@ -122,6 +128,7 @@ impl Keyboard {
 
     /// Leaves the terminal to `job`, which may run a child. Ctrl-C in it ends the child alone.
     pub(crate) fn lend<T>(&mut self, job: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        // Ctrl-C goes to the whole foreground group, so it sets the flag here too. It was meant for the child.
         let was_interrupted = self.interrupted.load(Ordering::SeqCst);
         let done = self.as_before(|_| job());
         self.interrupted.store(was_interrupted, Ordering::SeqCst);
@@ -162,6 +169,7 @@ impl Keyboard {
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 256];
         match rustix::io::read(stdin(), &mut bytes) {
+            // Linux answers EIO where the terminal of the session was closed.
             Ok(0) | Err(rustix::io::Errno::IO) => Ok(false),
             Ok(count) => {
                 self.typed.extend(&bytes[..count]);
@@ -181,6 +189,7 @@ impl Keyboard {
             }
             return Ok(Some(self.take_escape()));
         }
+        // A stray continuation byte counts as one: it becomes U+FFFD, which is no key, and cannot block the rest.
         let length = match first {
             0..0xc0 => 1,
             0xc0..0xe0 => 2,

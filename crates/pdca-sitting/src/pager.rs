@@ -77,7 +77,7 @@ fn waits(pager: &OsStr) -> bool {
     matches!(name, "less" | "most" | "moar" | "ov" | "vim" | "nvim" | "view" | "delta")
 }
 
-/// A pager that does not work must not hide the text.
+/// Runs a pager. Returns whether it showed the text; if not, the caller prints it.
 fn run(pager: &OsStr, less: &str, text: &[u8]) -> bool {
     pdca_process::page(pager, less, text).unwrap_or(false)
 }

@@ -131,6 +131,7 @@ impl Sitting<'_> {
             if is_over && due.is_none() {
                 break;
             }
+            // A millisecond more than is left, so that the decision is due when the wait is over.
             let patience = due.map_or(IDLE, |due| {
                 due.saturating_sub(self.keyboard.now()) + Duration::from_millis(1)
             });
@@ -176,6 +177,7 @@ impl Sitting<'_> {
                 self.show()
             }
             Step::Undone(decision) => {
+                // There is a card to decide again, so `q` no longer holds.
                 self.is_ending = false;
                 self.say(&format!("undone, nothing was recorded: {}", decision.command_line()))?;
                 self.show()
@@ -351,6 +353,7 @@ impl Sitting<'_> {
                 self.complain(&explain(error, &bundle))?;
                 self.session.put_back(&decision.id);
                 self.say(&format!("not recorded: {}; its card comes again", decision.id))?;
+                // At the end of the list no card is shown, and the one that was put back is the next.
                 if self.card.is_none() { self.show() } else { Ok(()) }
             }
         }
@@ -362,6 +365,7 @@ impl Sitting<'_> {
 
     fn end(self) -> Result<Response, Failure> {
         let Self { keyboard, cx, recorded, .. } = self;
+        // Before anything is printed: the report is for a terminal in its usual mode.
         drop(keyboard);
         let left = waiting(&session::snapshot(cx)?).len();
         let is_accepted = |outcome: &Outcome| match outcome {

@@ -42,6 +42,7 @@ impl Pty {
         script: &str,
         replies: Vec<Reply>,
     ) -> Self {
+        // Moved into place, so that a file of facts that is there is complete.
         let line = format!(
             "stty rows 24 cols 100; {{ tty; stty -g; echo $$; }} > '{facts}.new'; mv '{facts}.new' '{facts}'; {script}"
         );
@@ -49,6 +50,7 @@ impl Pty {
             .args(["--quiet", "--flush", "--return", "--command", &line, "/dev/null"])
             .current_dir(dir)
             .envs(env)
+            // `script` runs its command with `$SHELL`.
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm")
             .stdin(Stdio::piped())

@@ -151,6 +151,7 @@ fn start(path: &Utf8Path, args: &[&str]) -> Output {
 )]
 fn isolated_git() -> Command {
     let mut git = Command::new("git");
+    // Git sets them for its hooks, and a hook may run the tests.
     for name in
         ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"]
     {
@@ -161,7 +162,9 @@ fn isolated_git() -> Command {
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("LC_ALL", "C")
+        // A collection in the background would change files while a test compares them.
         .args(["-c", "init.defaultBranch=main", "-c", "gc.auto=0", "-c", "commit.gpgSign=false"])
+        // Since 2.38.1 git refuses submodules from a local path otherwise.
         .args(["-c", "protocol.file.allow=always", "-c", "advice.detachedHead=false"]);
     for role in ["AUTHOR", "COMMITTER"] {
         git.env(format!("GIT_{role}_NAME"), "A Tester")

@@ -105,7 +105,9 @@ impl SshHosts {
         let number = COUNT.fetch_add(1, Ordering::SeqCst);
         let process = std::process::id();
         let space = format!("pdca{process}x{number}");
+        // Short, because the name of a network interface has at most 15 bytes on Linux.
         let (near, far) = (format!("pn{process}x{number}"), format!("pf{process}x{number}"));
+        // Test programs run side by side, and two networks must not have one address.
         let third = (process.wrapping_mul(8) + number) % 250;
         let end = |end: usize| format!("10.87.{third}.{}", index * 4 + end);
         let (here, there) = (format!("{}/30", end(1)), format!("{}/30", end(2)));

@@ -88,6 +88,7 @@ pub fn replay(
         report.shown.clear();
         std::thread::park_timeout(PERIOD);
     }
+    // A line without an end is torn only if its writer is gone; a driver that lives is still writing it.
     if let Some(torn) = reader.torn()
         && !is_driven(&id, &config)?
     {

@@ -116,6 +116,7 @@ pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Res
         return Ok(Response::done(HostsReport { action: "add", hosts: vec![HostRow::of(&entry)] }));
     }
     let host = fleet::near_side(cx, &entry);
+    // The running binary, even if its file was replaced since: both sides must be the same program.
     let own = fs_err::read("/proc/self/exe")?;
     host.install(own).map_err(|error| {
         Failure::unexpected(format!("pdca cannot be put on {}: {}", entry.name, chain(&error)))
@@ -129,6 +130,7 @@ pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Res
     for (entry, _, answer) in fleet::check_hosts(cx, &site, vec![&entry], fleet::HostWork::Bands)? {
         rows.push(HostRow::of(entry).answered(answer));
     }
+    // After the installation: a host that cannot be reached is not added.
     if known.is_none()
         && let Some(file) = &workspace.file
     {
@@ -153,6 +155,7 @@ pub fn gc(
     for (entry, host, answer) in
         fleet::check_hosts(cx, &site, entries(names, cx)?, fleet::HostWork::Bands)?
     {
+        // Asked again, because a host that is refused for a run may still have leftovers to remove.
         let offer = host.offer(pdca_remote::OfferRequest::default());
         let mut row = HostRow::of(entry).answered(answer);
         if let Ok(offer) = offer {

@@ -134,6 +134,7 @@ fn new_user(scene: &Scene<'_>, agent: Agent, said: &mut String) -> Result<String
     let text = fs_err::read_to_string(&brief)?;
     let slug = text.lines().find(|line| line.starts_with("- **Slug:**")).unwrap_or_default();
     fs_err::write(&brief, text.replace(slug, "- **Slug:** greet-the-world"))?;
+    // The file was written by this process, which may be root.
     scene.hand_over()?;
     let ran = scene.pdca(&["run", "7"])?;
     said.push_str(&ran.text);

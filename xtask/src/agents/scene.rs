@@ -130,6 +130,7 @@ impl<'a> Scene<'a> {
 
     pub(super) fn git(&self, words: &[&str]) -> Result<String, Stopped> {
         let app = self.path.join("app");
+        // After `hand_over` the files belong to another user, and git refuses such a repository to root.
         let words = [&["-c", "safe.directory=*"], words].concat();
         let said = Tool::new("git").args(&words).cwd(&app).run()?;
         if !said.success() {

@@ -47,6 +47,7 @@ fn bases(dir: &Utf8Path, run: &RunId) -> Vec<Combined> {
         if let Record::Planned { target, base, order } = &entry.record
             && !order.is_empty()
         {
+            // A later plan replaces an earlier one: the branch has moved in between.
             bases.insert(target, (base, order));
         }
     }

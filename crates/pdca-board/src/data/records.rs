@@ -31,6 +31,7 @@ impl Records {
         ids.sort_unstable();
         for id in &ids[ids.len().saturating_sub(RUNS)..] {
             let Ok(Some(mut reader)) = Reader::open(&runs.dir(id)) else { continue };
+            // The events of a long run are many, and this is read once a second.
             if reader.skip_to_tail().is_err() {
                 continue;
             }

@@ -49,6 +49,7 @@ pub(crate) fn run(
     if !cx.can_draw() {
         return status::run(&status::Args::watching(), cx, out, err);
     }
+    // The board draws on standard output itself. What is buffered here would appear in the middle of it.
     out.flush()?;
     pdca_board::show_board(cx, signoff::signer(args.by.as_deref(), cx)?)?;
     Ok(Response::done(Page { text: String::new() }))

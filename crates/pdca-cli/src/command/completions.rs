@@ -115,6 +115,7 @@ impl Ids {
     /// Loads the workspace. Errors are not reported here, because Tab has no place for them.
     fn workspace(&self) -> Option<Workspace> {
         let globals =
+            // Keys that are unknown must not end the completion of ids.
             Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
         globals.load_workspace(&self.env).ok()
     }

@@ -92,6 +92,7 @@ pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Fai
         }
     }
     let backup = free_name(&report.file);
+    // First the copy: a crash in between leaves the old file in force, and one file too many.
     files::replace(&backup, document.text.as_bytes())?;
     files::replace(&report.file, report.text.as_bytes())?;
     report.backup = Some(backup);

@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if args.select.has_source()
         && let Err(failure) = tracks.step(FlowTask::Draft, &[], || select_drafts(args, cx, err))
     {
+        // The next flow has a budget of its own: this one has not begun any work.
         tracks.end()?;
         return Err(failure);
     }
@@ -92,12 +93,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
     let signals = Interrupts::listen(&tracks.cancel)?;
     let mut person = AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false };
+    // Its error is reported at the end, and keeps nothing that is planned from being built.
     let finished = person.finish_planning();
     let mut report = pdca_flow::run(&tracks, &mut person, standing);
     person.flush();
     let planned = std::mem::take(&mut person.planned);
     signals.close();
     report.failures.splice(0..0, finished.err());
+    // The record of an interrupted flow stays, so that the next call goes on within the same budget.
     if !matches!(report.end, FlowEnd::Interrupted) {
         tracks.end()?;
     }

@@ -119,6 +119,7 @@ fn over_bundle(
     let site = site(cx, row)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
+    // Loaded under the locks, so that no driver changes it between this and the report.
     let snapshot = bundle.load()?;
     let open = match snapshot.state {
         // A report of single rows is no report of Check.
@@ -241,6 +242,7 @@ fn over_tree(
     err: &mut dyn Write,
 ) -> Result<GateReport, Failure> {
     let site = site(cx, row)?;
+    // No lock is held, so two calls may run at once: each has a directory of its own.
     let job = site.dirs.private().join(format!("working-tree-{}", std::process::id()));
     let mut scene = GateContext::new(Purpose::WorkingTree, &site.dirs.root, &job);
     scene.worktree = Some(tree);
@@ -249,6 +251,7 @@ fn over_tree(
     // CI keeps the output of rows itself.
     scene.logs = row.is_some().then_some(&logs);
     let mut told = Ok(());
+    // No signal is caught: if this process dies, the supervisors end the rows by themselves.
     let outcome = run_checks(&site.rows, &scene, None, &Cancel::new(), &mut |event| {
         if let GateEvent::RowStarted { rule_id, k, n, .. } = event
             && told.is_ok()
@@ -256,6 +259,7 @@ fn over_tree(
             told = cx.note(err, &format!("gate {k}/{n} {rule_id}"));
         }
     });
+    // Before errors are returned, so that a row that could not run leaves nothing behind.
     Jobs::new(job.clone()).remove(&job)?;
     told?;
     let outcome = outcome.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;

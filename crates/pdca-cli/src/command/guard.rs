@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     };
     let mut judgement = Judgement { is_builder: true, ..Judgement::default() };
     let mut input = Vec::new();
+    // One byte more than is allowed tells a call that is too long from one that just fits.
     let read = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
     let refused = |part: &str, why: String| Refusal {
         part: part.to_owned(),
@@ -207,6 +208,7 @@ fn explain(
     let is_builder = here.is_some();
     let scope = here.or_else(|| {
         // Simulates a builder whose checkout is this directory.
+        // A `PDCA_ROLE` of another role would make it no builder's environment again.
         env.retain(|name, _| !name.starts_with("PDCA_"));
         env.insert("PDCA_WORKTREE".to_owned(), cx.env.cwd.to_string());
         GuardScope::from_env(env)

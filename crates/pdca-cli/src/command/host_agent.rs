@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
 
 fn answer(root: &HostRoot, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let mut bytes = Vec::new();
+    // A longer request is cut, and what is cut does not decode: it is refused, not obeyed in part.
     std::io::stdin().take(LARGEST).read_to_end(&mut bytes)?;
     let about = Surroundings { search_path: cx.env.var("PATH"), clock: cx.env.now() };
     let program = cx.env.program.as_ref().map_or("pdca", |program| program.as_str());

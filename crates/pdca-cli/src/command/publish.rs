@@ -111,6 +111,7 @@ pub(in crate::command) fn publish(
                 done.map_or_else(failed, |done| (Came::Out(done), false))
             };
             ended.push(Ended { id: bundle.id().clone(), came });
+            // After an interruption the rest is not tried. Any other failure is about one bundle alone.
             if is_last {
                 break;
             }

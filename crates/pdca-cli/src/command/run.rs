@@ -113,6 +113,7 @@ pub(super) fn drive_all(
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
     let report = RunReport::of(&batched, &batch, &plan, cx);
+    // What stopped the run explains why bundles failed or were not started, so it is told instead of them.
     let failure = match batched.stopped.as_ref().map(explain::stopped) {
         Some(stopped) => Some(stopped),
         None => explain::first_failure(batched),

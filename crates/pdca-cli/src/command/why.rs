@@ -145,6 +145,8 @@ fn explain(
             let stopped = crate::session::driver_config(cx)
                 .ok()
                 .and_then(|site| blocked_bundles(&site).remove(id));
+            // The first that applies decides. A block bars the bundle whatever else is met (decision 054), and while a
+            // driver is at work there is nothing to type.
             let next = if let Some((name, evidence)) = stopped {
                 say(format!("{name}: {evidence}"));
                 say("it is not started until a person unblocks it".to_owned());

@@ -25,6 +25,7 @@ pub(super) struct Batch {
 pub(super) fn name(given: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let Some(given) = given else { return Ok(cx.env.today()) };
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    // It becomes a file name: no directory, nothing hidden, and nothing that a program takes for an option.
     let is_name = (1..=80).contains(&given.len())
         && !given.starts_with(['.', '-'])
         && given.chars().all(legal);

@@ -133,6 +133,7 @@ impl<'w> Drafter<'w> {
 
     fn has_branch(&mut self, repository: &Utf8Path, branch: &str) -> bool {
         let key = (repository.to_string(), branch.to_owned());
+        // Every draft of a batch has the target of the template: one question instead of one for each.
         if let Some(known) = self.branches.get(&key) {
             return *known;
         }
@@ -144,6 +145,7 @@ impl<'w> Drafter<'w> {
                 .env("GIT_OPTIONAL_LOCKS", "0");
             tool.run().is_ok_and(|said| said.success())
         };
+        // Where nothing can be asked, nothing is called stale.
         let known =
             !repository.join(".git").exists() || has("refs/heads/") || has("refs/remotes/origin/");
         self.branches.insert(key, known);

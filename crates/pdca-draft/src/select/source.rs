@@ -86,6 +86,7 @@ impl Source {
 
     fn open_gh(repo: &str) -> Result<Self, Failure> {
         let parts: Vec<&str> = repo.split('/').collect();
+        // A part that begins with a dash would reach `gh` as an option.
         let is_plain = |part: &&str| {
             let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             !part.is_empty() && !part.starts_with('-') && part.chars().all(legal)

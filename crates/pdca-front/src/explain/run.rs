@@ -77,6 +77,7 @@ pub fn first_failure(batched: Batched) -> Option<Failure> {
         .into_iter()
         .filter_map(|(bundle, result)| Some(session::explain(&bundle, result.err()?)))
         .collect();
+    // The exit code of the first is that of the command.
     failures.sort_by_key(|failure| match failure.exit {
         Exit::Interrupted => 0,
         Exit::Unexpected => 1,

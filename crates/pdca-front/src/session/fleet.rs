@@ -114,6 +114,7 @@ pub fn near_side(cx: &Context<'_>, entry: &HostEntry) -> Host {
 
 /// Returns the directory of control sockets. Their paths must be short.
 fn sockets(cx: &Context<'_>) -> Utf8PathBuf {
+    // A path of a socket has at most 108 bytes on Linux, and ssh appends a hash and a suffix to it.
     let own = || format!("/tmp/pdca-ssh-{}", rustix::process::getuid().as_raw()).into();
     cx.env
         .var_text("XDG_RUNTIME_DIR")
@@ -187,6 +188,7 @@ pub fn fleet(
     if chosen.is_empty() {
         return Ok(None);
     }
+    // Before any host is asked: a configuration that cannot travel, or that holds a credential, stays here.
     require_sendable(cx.workspace()?, site, &chosen)?;
     let (mut fit, mut problems) = (Vec::new(), Vec::new());
     for (entry, host, answer) in check_hosts(cx, site, chosen, work)? {

@@ -66,6 +66,7 @@ impl AttemptDelta {
         let returned = bundle.attempts().returns()?.pop().and_then(|returned| returned.note);
         let note = summary.as_ref().map(|summary| summary.iteration_delta().trim().to_owned());
         let note = note.filter(|note| !note.is_empty());
+        // The summary of an accepted attempt says why it was accepted; why it came back is in its return.
         let note = if last.was_accepted { returned.or(note) } else { note };
         let gates = read(Artifact::GatesJson)?.and_then(|json| GateReport::parse(&json).ok());
         let (was_red, is_red) = (red(gates.as_ref()), red(snapshot.gates.as_ref()));

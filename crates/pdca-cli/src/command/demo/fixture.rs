@@ -89,6 +89,7 @@ pub(super) fn lay_out(workspace: &Utf8Path) -> Result<(), Failure> {
     git(&repository, &["init", "-q", "-b", "main"])?;
     git(&repository, &["add", "-A"])?;
     let who = ["-c", "user.name=demo", "-c", "user.email=demo@localhost"];
+    // The user's own settings apply here; a signature would ask for a passphrase.
     let how = ["-c", "commit.gpgsign=false", "commit", "-q", "-m", "greet"];
     git(&repository, &[&who[..], &how[..]].concat())?;
     Ok(())

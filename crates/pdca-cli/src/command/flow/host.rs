@@ -58,6 +58,7 @@ impl<'a> Tracks<'a> {
         let notify = cx.workspace().map(|workspace| workspace.config.notify.clone());
         Self {
             env: ProcessEnv {
+                // The width stays: what the tracks say is shown on that terminal later.
                 terminal: Terminal { width: cx.env.terminal.width, ..Terminal::default() },
                 ..cx.env.clone()
             },
@@ -130,6 +131,7 @@ impl<'a> Tracks<'a> {
         let snapshot = session::snapshot(cx)?;
         let settings = cx.workspace()?.config.flow;
         let pace = snapshot.pace(&settings);
+        // The person signs those as well, so they count against the pace of this flow.
         let elsewhere = self.scope.as_ref().map_or(0, |scope| {
             let facts = snapshot.flow_facts(None, &settings);
             facts.unsigned.iter().filter(|id| !scope.contains(*id)).count()
@@ -143,6 +145,7 @@ impl<'a> Tracks<'a> {
     fn command(&self, words: &[&str]) -> Result<Exit, Failure> {
         let cx = self.context();
         let mut err = Saying(self);
+        // In this process: after a kill of the flow, a driver in a child would go on unseen (decision 042).
         let response = subcommand(words, &cx, &mut io::sink(), &mut err)?;
         if cx.globals.format() == Format::Text && !cx.globals.quiet {
             render(&response, &cx, &mut err)?;

@@ -154,6 +154,7 @@ impl AtTerminal<'_, '_, '_> {
             plan_session(driver, &bundles, vec![template])
         })?;
         let session = session.map_err(|error| unplanned(&error))?;
+        // From here on the lanes may start what is planned.
         drop(taken);
         for id in &session.resumed {
             let text = format!("{} went on from a session that was cut short", id.dir_name());

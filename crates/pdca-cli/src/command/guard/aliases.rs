@@ -20,6 +20,7 @@ pub(super) fn find(name: &str, scope: &GuardScope, env: &ProcessEnv) -> Option<S
 fn files(scope: &GuardScope, env: &ProcessEnv) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> =
         git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
+    // Git reads neither of the user's files then.
     if let Some(global) = env.var_text("GIT_CONFIG_GLOBAL") {
         files.push(global.into());
         return files;
@@ -42,6 +43,7 @@ fn git_dir(lane: &Utf8Path) -> Option<Utf8PathBuf> {
     }
     let text = fs_err::read_to_string(&dir).ok()?;
     let linked = lane.join(text.strip_prefix("gitdir:")?.trim());
+    // A linked worktree has the configuration of its main repository.
     let common = fs_err::read_to_string(linked.join("commondir")).ok()?;
     Some(linked.join(common.trim()))
 }

@@ -54,6 +54,7 @@ pub(super) fn run(
     };
     let mut open: Vec<(Bundle, Decision)> = Vec::new();
     for bundle in bundles {
+        // A call that was killed after the acceptance goes on with the publication.
         if bundle.glance()?.state != State::Complete {
             let decision = decision(bundle.id(), choice.clone(), args.note.as_deref());
             open.push((bundle.clone(), decision));

@@ -31,6 +31,7 @@ pub(super) enum Verb {
 impl Words {
     /// Reads the words: the first action after the first word ends the ids.
     pub(super) fn parse(args: &Args) -> Result<Self, Failure> {
+        // The first word is an id even if it reads like an action: a bundle may be called `show`.
         let at = args.words.iter().skip(1).position(|word| is_action(word)).map(|at| at + 1);
         let (ids, action, rest) = match (at, older(&args.older)) {
             (None, Some(action)) => (&args.words[..], action, &[][..]),
@@ -80,6 +81,7 @@ fn signoff_action(word: &str) -> SignoffAction {
     SignoffAction::ALL
         .into_iter()
         .find(|action| action.as_str() == word)
+        // Cannot happen: the caller passes a word of `ACTIONS`, and those that are no sign-off are matched before.
         .unwrap_or(SignoffAction::Accept)
 }
 

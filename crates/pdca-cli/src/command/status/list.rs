@@ -123,6 +123,7 @@ fn folded(line: &str, width: Option<usize>) -> Vec<String> {
 
 /// Returns the number of columns that a line with colours takes.
 fn visible(line: &str) -> usize {
+    // A colour is `ESC [ … m`.
     let mut parts = line.split('\u{1b}');
     let first = parts.next().map_or(0, |part| part.chars().count());
     let rest = parts.map(|part| part.split_once('m').map_or(0, |(_, text)| text.chars().count()));

@@ -34,7 +34,7 @@
 //! | `save-env PATH` | writes the environment, `NAME=value` per line, sorted |
 //! | `pwd [REPORT]` | the current directory |
 //! | `sleep MS` | waits |
-//! | `wait-for PATH` | waits until a file exists, at most a minute |
+//! | `wait-for PATH` | waits until a file exists, at most five minutes |
 //! | `exit CODE` | ends here |
 //! | `count FILE` | counts calls in FILE and remembers which one this is |
 //! | `[N] ACTION`, `[N+] ACTION`, `[-N] ACTION` | only on call N, from call N on, up to call N |
