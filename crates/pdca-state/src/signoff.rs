@@ -311,6 +311,8 @@ pub fn overrule(summary: &str, decision: &SignoffDecision) -> Result<String, Sig
     match (parsed.outcome(), decision.action) {
         (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), SignoffAction::Accept)
         | (None, _) => {
+            // `record` refuses an acceptance here: of a decided summary because it is decided, and
+            // of an undecided one because there is no gate report.
             return record(summary, None, decision);
         }
         (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), _) => {}
@@ -431,6 +433,7 @@ fn with_values(
             let found = section.fields.iter().find(|(name, _)| *name == field);
             found.map(|(_, range)| range.clone())
         };
+        // Without an outcome line this is not the section that grants; see `Summary::unrecordable`.
         let Some(outcome) = place(SignoffField::Outcome) else {
             continue;
         };
@@ -453,6 +456,8 @@ fn with_values(
         }
         edits.push((outcome.end..outcome.end, added));
     }
+    // The sort is stable and must be: where the outcome is empty, its value and the lines that are
+    // added below it have the same place, and the value was pushed first.
     edits.sort_by_key(|(range, _)| (range.end, range.start));
     let mut out = String::with_capacity(text.len() + 256);
     let mut at = 0;

@@ -80,6 +80,8 @@ pub fn survey(root: &BundleRoot) -> Result<Vec<SurveyRow>, RootError> {
 pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
     const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
     let results = map_chunks(bundles, CHUNK, |chunk| {
+        // One buffer for a chunk: a survey reads three files of each bundle, and most are smaller
+        // than this.
         let mut bytes = Vec::with_capacity(1 << 16);
         chunk.iter().map(|bundle| Glance::at(bundle, &mut bytes)).collect()
     });
