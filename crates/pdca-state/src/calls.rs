@@ -256,6 +256,7 @@ impl CallRecord {
     pub fn part(&self, place: u32, of: u32) -> Self {
         let part = |whole: u64| {
             let of = u64::from(of.max(1));
+            // The first `whole % of` parts get one more, so that the parts add up to the whole.
             whole / of + u64::from(u64::from(place) < whole % of)
         };
         Self {

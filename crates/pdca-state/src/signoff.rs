@@ -242,6 +242,8 @@ pub fn record(
 ) -> Result<String, SignoffError> {
     let parsed = Summary::parse(summary);
     require_recordable(&parsed)?;
+    // Name, date and note become one line each: a line end in them would add a line to §9, and with
+    // it a field or an override.
     let by = folded(&decision.by);
     if by.is_empty() {
         return Err(SignoffError::NoSigner);
@@ -296,6 +298,8 @@ pub fn require_accepted(
         return Err(SignoffError::NoSigner);
     }
     let overrides = recorded_overrides(&parsed, gates);
+    // The same rules as when it was recorded: the summary is a file, and what it says may have been
+    // written by hand since.
     require_acceptable(&parsed, gates, &overrides)?;
     Ok(Accepted { by, date: folded(&recorded.date), overrides })
 }

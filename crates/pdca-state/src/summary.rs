@@ -394,6 +394,7 @@ fn canonical_number(heading: &str) -> Option<usize> {
     let index = SECTIONS.iter().position(|(start, _)| {
         heading
             .strip_prefix(start)
+            // `## 9. Check sign-off-notes` is not §9.
             .is_some_and(|rest| rest.chars().next().is_none_or(char::is_whitespace))
     })?;
     Some(index + 1)

@@ -118,6 +118,8 @@ impl Glance {
         } else {
             None
         };
+        // The same facts as in `Bundle::load`, with fewer reads: `status` and a driver must see one
+        // state.
         let mut facts = contents.facts(brief_fact(brief.as_ref()));
         facts.summary = summary.is_some();
         facts.outcome = summary.as_ref().and_then(Summary::outcome);
