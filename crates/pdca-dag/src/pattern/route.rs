@@ -140,6 +140,8 @@ impl Route {
                 let mut ends = names(self.steps.iter().rev()).zip(names(other.steps.iter().rev()));
                 self.owns_below || other.owns_below || ends.all(fit)
             }
+            // The fronts fit. If the fixed route covers what is below it, the `**` takes the rest
+            // of its names and the remaining steps lie below them.
             (true, false) => other.owns_below || self.leads_along(other),
             (false, true) => self.owns_below || other.leads_along(self),
         }
