@@ -63,6 +63,8 @@ pub struct Speculation {
 
 impl Default for Speculation {
     fn default() -> Self {
+        // A result that stood on a rival which is sent back is folded onto its new base and checked
+        // again, without a builder (decision 018). Prerequisites are waited for unless asked.
         Self { on_prerequisites: false, on_rivals: true }
     }
 }
@@ -149,6 +151,8 @@ impl Results {
         let changed = |on: &BundleId, how| Some(Stale { on: on.clone(), how });
         finished.stands_on.iter().find_map(|(on, version)| match self.known.get(on) {
             None | Some(BundleResult::None | BundleResult::Nothing) => changed(on, Changed::Gone),
+            // By commit and not by bundle: the same bundle may have another result by now (decision
+            // 018).
             Some(BundleResult::Change(now)) if now.version != *version => {
                 changed(on, Changed::Superseded)
             }
@@ -211,9 +215,13 @@ impl Results {
             let Some((on, BundleResult::Change(finished))) = self.known.get_key_value(on) else {
                 continue;
             };
+            // A landed result comes with the branch, in the form in which it landed. What it was
+            // built on before no longer matters.
             if finished.place == Whereabouts::Landed || !chosen.insert(on) {
                 continue;
             }
+            // Without asking `usable`: below a result that is not stale nothing is stale, held or
+            // reverted.
             open.extend(finished.stands_on.iter().map(|(below, _)| below));
         }
         Ok(self.ordered(chosen))

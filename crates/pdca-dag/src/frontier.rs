@@ -214,12 +214,16 @@ impl<'p> Frontier<'p> {
         let bundle = self.find(id)?;
         match self.status[bundle] {
             ItemStatus::Complete => {}
+            // Its status stays: the worker is still writing, so its rivals must wait until it has
+            // ended.
             ItemStatus::InFlight => drop(self.settled.insert(bundle)),
             ItemStatus::Open
             | ItemStatus::Ready
             | ItemStatus::Halted
             | ItemStatus::Failed
             | ItemStatus::Ended => {
+                // Before it leaves: its turn at free claims goes to the next bundle that waits for
+                // them.
                 self.queue.pass_on(&self.blockers, bundle);
                 self.queue.leave(self.blockers.claims(), bundle);
                 self.status[bundle] = ItemStatus::Complete;
@@ -312,8 +316,11 @@ impl<'p> Frontier<'p> {
     }
 
     pub(crate) fn end(&mut self, bundle: usize, outcome: Completion) -> Vec<usize> {
+        // Freed even if the result goes on blocking: `hold` takes the claims again below, and a
+        // candidate that is blocked then is passed over.
         let freed = self.blockers.end(bundle);
         self.queue.offer(&freed);
+        // What the worker reports comes after the decision of a person and does not overrule it.
         if self.settled.remove(&bundle) {
             self.status[bundle] = ItemStatus::Complete;
             if self.progress.of(bundle) < Some(self.plan.options.rivals) {
@@ -359,6 +366,7 @@ impl<'p> Frontier<'p> {
         for &dependant in &released {
             self.make_ready(dependant);
         }
+        // A released dependant may wait for another prerequisite still, or be halted itself.
         released.retain(|dependant| self.status[*dependant] == ItemStatus::Ready);
         released.sort_unstable();
         released

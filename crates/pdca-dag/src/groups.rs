@@ -92,6 +92,8 @@ impl Plan {
             let (a, b) = candidate.bundles;
             let (of_a, of_b) = (partition.set(a), partition.set(b));
             if of_a != of_b {
+                // Once for each pair of groups: two groups that overlap usually do so in many pairs
+                // of bundles.
                 if said.insert((of_a.min(of_b), of_a.max(of_b))) {
                     apart.push(self.join(candidate));
                 }

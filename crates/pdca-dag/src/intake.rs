@@ -29,6 +29,8 @@ impl Plan {
         let graph = Graph::new(intake.items.len(), links);
         intake.cycles(&graph);
         intake.problems.sort_by(|a, b| a.place().cmp(b.place()));
+        // Over the whole batch, before any bundle is left out: a bundle that is left alone for now
+        // must not make `lanes.json` outdated.
         let digest = digest(&intake.items, options);
         if !intake.problems.is_empty() {
             if !options.leave_alone || !intake.problems.iter().all(Problem::is_of_one) {
@@ -83,6 +85,8 @@ impl<'a> Intake<'a> {
         }
         while let Some(bundle) = todo.pop() {
             for (dependant, tie) in graph.after(bundle) {
+                // A dependant that already has what it waits for is not affected by the problem of
+                // its prerequisite.
                 if is_left[dependant] || self.items[bundle].standing.reached() >= Some(tie.awaits) {
                     continue;
                 }
@@ -102,6 +106,8 @@ impl<'a> Intake<'a> {
         let mut rest = Vec::new();
         for (item, is_left) in self.items.into_iter().zip(is_left) {
             if is_left {
+                // Known outside, so that the second pass does not report it as an id that does not
+                // exist.
                 outside.insert(item.id, item.standing);
             } else {
                 rest.push(item);
@@ -132,12 +138,16 @@ impl<'a> Intake<'a> {
             for Declared { id: on, place, awaits } in declared {
                 let awaits = match awaits {
                     Awaits::Landed => Awaits::Landed,
+                    // `Depends on (merged)` is the brief's own word; for every other dependency the
+                    // configuration decides.
                     Awaits::Built | Awaits::Accepted => self.options.dependants,
                 };
                 if on == id {
                     self.problems.push(Problem::DependsOnItself { id: id.clone(), place });
                     continue;
                 }
+                // A guest is not started by this batch, so only its present state counts, as for
+                // any bundle outside.
                 let inside = self.find(&on).filter(|index| !self.items[*index].guest);
                 let standing = match inside {
                     Some(index) => Some(self.items[index].standing),

@@ -74,6 +74,8 @@ impl Pattern {
         for tokens in scan::alternatives(text)? {
             for route in Route::read(&tokens, case == Case::Folded)? {
                 size += tokens.len();
+                // A route that matches nothing would otherwise be reported as an overlap by the
+                // shortcuts of `meets`, which assume that every component has a name.
                 if !route.is_void() && !routes.contains(&route) {
                     routes.push(route);
                 }

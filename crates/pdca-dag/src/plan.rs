@@ -231,10 +231,12 @@ fn free_from(earliest: usize, claims: &[usize], taken: &[Vec<u64>]) -> usize {
 fn weights(items: &[Item]) -> Vec<u64> {
     let millis = |item: &Item| {
         let millis = item.duration?.as_millis();
+        // Never 0: that is the weight of a bundle without work, which ends a chain.
         Some(u64::try_from(millis).unwrap_or(u64::MAX).max(1))
     };
     let mut known: Vec<u64> = items.iter().filter_map(millis).collect();
     known.sort_unstable();
+    // The median, so that one very long bundle does not make all unknown ones look long.
     let usual = known.get(known.len() / 2).copied().unwrap_or(1);
     let weight = |item: &Item| match item.standing {
         ItemState::Active if !item.guest => millis(item).unwrap_or(usual),

@@ -108,6 +108,8 @@ fn answer(
     tree: &str,
     verdict: CombinationVerdict,
 ) {
+    // By its changes and not by its tree: where every commit is gated, the answer names a tree on
+    // the way.
     let is_it =
         |one: &&mut Combination| one.bundles == bundles && one.verdict == CombinationVerdict::Open;
     if let Some(open) = asked.iter_mut().find(is_it) {

@@ -41,6 +41,8 @@ impl Log {
             file.write_all(b"\n")?;
             len += 1;
         }
+        // From the end: the last line may be torn, and the numbers go on after the last one that
+        // can be read.
         let mut lines = tail.split(|byte| *byte == b'\n').rev();
         let last = lines.find_map(|line| serde_json::from_slice::<Event>(line).ok());
         Ok((Self { file, len }, last.map_or(0, |event| event.seq)))
@@ -100,6 +102,7 @@ impl Reader {
     /// Returns the lines that were finished since the last call.
     pub fn read(&mut self) -> io::Result<Vec<Line>> {
         self.file.read_to_end(&mut self.rest)?;
+        // A line without its end may still be growing. It stays in `rest` for the next call.
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
             return Ok(Vec::new());
         };

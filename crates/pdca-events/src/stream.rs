@@ -73,6 +73,8 @@ impl Stream {
         match Log::open(dir) {
             Ok((log, last)) => {
                 inner.log = Some(log);
+                // Early events were numbered from 1 before the log was known. They move behind its
+                // last number by the same amount, so that numbers in the log only grow.
                 inner.seq += last;
                 let run = inner.run.clone();
                 let mut early = std::mem::take(&mut inner.early).into_iter();
@@ -88,6 +90,7 @@ impl Stream {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A listener that panicked must not take the events of every other thread with it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,11 +112,13 @@ impl Inner {
         let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
         let (seq, run) = (self.seq, self.run.clone());
         let event = Event { schema: SCHEMA, seq, at, run, scope, lane, kind };
+        // A sign of life says nothing any more when the log is read again (decision 025).
         let is_alive = matches!(event.kind, EventKind::Alive { .. });
         if !is_alive && self.run.is_none() && self.early.len() < EARLY {
             self.early.push(event.clone());
         }
         let stored = if is_alive { Ok(()) } else { self.store(&event) };
+        // Before the warning about the log, which has the next number.
         (self.listener)(event);
         if let Err(why) = stored {
             self.give_up(clock, &why);
@@ -133,6 +138,7 @@ impl Inner {
 
     /// Stops storing events, with a warning. The run continues: nothing is decided from the log.
     fn give_up(&mut self, clock: fn() -> Timestamp, why: &str) {
+        // First, so that the warning below is not stored and cannot fail in turn.
         self.log = None;
         let text = format!("the events of this run are not stored any more: {why}");
         self.emit(

@@ -138,6 +138,8 @@ impl Admission {
     ) -> Result<Self, AdmissionError> {
         let mut all: Vec<HeldLock> = Vec::new();
         for path in sorted(paths) {
+            // Replacing the lock of a repository a second time would unlink the first replacement,
+            // and the admission would not be current from the start.
             let is_ours = |held: &HeldLock| names(&path, &held.file).unwrap_or(false);
             if !all.iter().any(is_ours) {
                 all.push(replace(&path).map_err(|source| unusable(&path, source))?);
@@ -161,6 +163,7 @@ impl Admission {
 
     /// Returns true while every path still names the locked file; false after a takeover.
     pub fn is_current(&self) -> bool {
+        // A path that cannot be looked at counts as lost: stopping is safe, and writing is not.
         self.held.iter().all(|held| names(&held.path, &held.file).unwrap_or(false))
     }
 }
@@ -172,6 +175,8 @@ pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(unusable(path, source)),
     };
+    // Shared, so that two probes do not see each other as holders and `take` can tell a probe from
+    // a driver.
     match file.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => Ok(Some(words_or_somebody(&file))),
@@ -183,6 +188,8 @@ pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
 
 fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8PathBuf> {
     let mut paths: Vec<Utf8PathBuf> = paths.into_iter().map(Into::into).collect();
+    // All drivers lock in one order. Of two that want the same targets, the one that gets the first
+    // of them gets all; in different orders each could refuse the other.
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -197,6 +204,8 @@ fn take(
     let cannot = |source| AdmissionError::CannotLock { path: path.clone(), source };
     for _ in 0..PATIENCE {
         let file = open(&path, true).map_err(|source| unusable(&path, source))?;
+        // Before the lock: it belongs to the open file and not to the process, so our own lock
+        // would refuse this one.
         if ours.iter().any(|held| same(&held.file, &file).unwrap_or(false)) {
             return Ok(None);
         }
@@ -237,12 +246,14 @@ fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),
     };
+    // A process that died here and had the same number may have left a file of this name.
     let new = Utf8PathBuf::from(format!("{path}.new-{}", std::process::id()));
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let file = File::options().read(true).write(true).create_new(true).open(&new)?;
+    // Before the rename: between a rename and a lock, another driver could lock the new file.
     file.try_lock().map_err(io::Error::from)?;
     fs_err::rename(&new, path)?;
     Ok(HeldLock { path: path.to_owned(), file, found })
@@ -250,6 +261,8 @@ fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
 
 /// Opens a regular file; follows no link and does not block on a pipe.
 fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
+    // Anything may lie at the path. A link would make a file elsewhere the lock, and opening a pipe
+    // would wait for its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = File::options();
     options.read(true).write(create).create(create).truncate(false);
@@ -298,6 +311,8 @@ fn unusable(path: &Utf8Path, source: io::Error) -> AdmissionError {
 
 impl HeldLock {
     fn write(&self, words: &str) -> io::Result<()> {
+        // In place: a rename would put another file at the path, and the lock is on this one. A
+        // reader that sees the text half written only shows it.
         self.file.set_len(0)?;
         self.file.write_all_at(format!("{words}\n").as_bytes(), 0)
     }

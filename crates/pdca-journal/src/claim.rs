@@ -78,6 +78,8 @@ impl fmt::Display for Generation {
 
 /// The branch of an attempt in its lane: `pdca/<run8>/<id>.g<N>`.
 pub fn lane_branch(run: &RunId, bundle: &BundleId, generation: Generation) -> String {
+    // The generation is what follows the last `.g`, so a bundle whose id is `1.g1` has no name in
+    // common with bundle `1`.
     format!("pdca/{}/{bundle}.g{generation}", run.short())
 }
 

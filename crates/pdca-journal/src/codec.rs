@@ -36,6 +36,8 @@ use crate::timestamp::Moment;
 /// The format that is written, and the newest that can be read.
 pub(crate) const VERSION: u32 = 1;
 /// The longest line in bytes, including its line feed.
+// `holds_later_batch` tries to read a line at many offsets of a damaged file; the limit bounds what
+// each of these tries has to hash.
 pub(crate) const MAX_LINE: usize = 1 << 20;
 const MAGIC: &str = "pdca-journal";
 const SUM_LEN: usize = 32;
@@ -193,9 +195,13 @@ pub(crate) fn holds_later_batch(rest: &[u8], expected: Seq) -> bool {
             && rest.get(at + 2 * SUM_LEN + 1) == Some(&b' ')
             && rest[at..at + SUM_LEN].iter().all(hex)
     };
+    // Every offset, because damage may have hit a line feed, and then the next record begins in the
+    // middle of a line. Not offset 0: that is the line that is already known to be bad.
     (1..rest.len()).filter(|at| shaped(*at)).any(|at| {
         let room = &rest[at..rest.len().min(at + MAX_LINE)];
         let line = room.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        // A whole record of the same batch proves nothing: pages of one unsynced write reach the
+        // disk in any order.
         Whole::parse(line).is_some_and(|whole| whole.batch > expected)
     })
 }

@@ -58,6 +58,7 @@ impl dyn Effects + '_ {
     ) -> Result<T, E> {
         let _span = debug_span!("effect", name).entered();
         self.announce(Point { name, when: When::Before });
+        // A failed effect is not announced as done: some of it may have happened.
         let done = effect().inspect_err(|_| debug!(effect = name, "failed"))?;
         self.announce(Point { name, when: When::After });
         Ok(done)

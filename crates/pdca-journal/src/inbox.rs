@@ -73,9 +73,13 @@ impl Inbox {
             let path = self.dir.join(format!("{id}{SUFFIX}"));
             let io = |source| InboxError::Io { path: path.clone(), source };
             let state = journal.state();
+            // The file can be there after its record is: the removal below is not synced, and the
+            // driver can die before it.
             let is_known = state.requests.contains_key(&id) || state.answered.contains(&id);
             if !is_known {
                 let Some(request) = read(&path).map_err(io)? else {
+                    // Renamed and not deleted: a person may want to see what was refused, and `ids`
+                    // reports it only once.
                     let refused = Utf8PathBuf::from(format!("{path}{REFUSED}"));
                     fs_err::rename(&path, &refused).map_err(io)?;
                     taken.refused.push(refused);
@@ -103,8 +107,11 @@ impl Inbox {
             let name = entry.map_err(io)?.file_name();
             // Skips temporaries of a client that is writing, and refused files.
             let id = name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+            // An id is written into the journal and becomes part of a path, so it must have the
+            // safe form.
             ids.extend(id.filter(|id| id.parse::<RunId>().is_ok()).map(str::to_owned));
         }
+        // Ids begin with their time, so this is the order in which the requests were made.
         ids.sort_unstable();
         Ok(ids)
     }
@@ -114,6 +121,8 @@ impl Inbox {
 fn read(path: &Utf8Path) -> io::Result<Option<Request>> {
     match files::read_bounded(path, MAX_BYTES) {
         Ok(Some(bytes)) => Ok(serde_json::from_slice(&bytes).ok()),
+        // A failing disk says nothing about the request. It stays in the inbox for the next
+        // attempt.
         Err(ReadError::Io { source, .. }) => Err(source),
         Ok(None)
         | Err(

@@ -134,6 +134,9 @@ pub enum OpenError {
 }
 
 /// Attempts at replacing a journal that another process writes to.
+// The first rename stops the previous driver at its next check, so at most the append that was
+// under way is found afterwards. More rounds than a few mean that something else writes to the
+// file.
 const PATIENCE: u32 = 8;
 
 impl Journal {
@@ -192,12 +195,16 @@ impl Journal {
             let mut state = require_state(&path, &reading)?;
             let seq = Seq(state.last.seq.0 + 1);
             let entry = Entry { seq, epoch, at: at.kept(), record: record.clone() };
+            // `apply` refuses this too, but as an invalid journal. A caller that lost a race
+            // against another driver must be able to tell the two apart.
             if epoch <= state.epoch {
                 return Err(OpenError::Stale { epoch, current: state.epoch });
             }
             state
                 .apply(&entry)
                 .map_err(|source| OpenError::Illegal { path: path.clone(), source })?;
+            // The copy of the tail is on disk before the file without it is, so a crash between
+            // them loses nothing.
             let torn = keep_torn(&path, &reading, &bytes)?;
             let mut new = bytes[..bytes.len() - torn.as_ref().map_or(0, |torn| torn.1)].to_vec();
             let last = codec::write(&entry, seq, reading.last, &mut new);
@@ -219,8 +226,8 @@ impl Journal {
         Err(OpenError::Busy { path })
     }
 
-    /// Appends records atomically and returns the number of the first one. They are durable when it
-    /// returns; all of them share one sync.
+    /// Appends records with one sync and returns the number of the first one. They are durable when it
+    /// returns. After an error none of them counts for this driver; a crash may leave the first few.
     pub fn append(&mut self, at: Moment, records: Vec<Record>) -> Result<Seq, AppendError> {
         let first = Seq(self.state.last.seq.0 + 1);
         if let Some(why) = self.ended {
@@ -234,9 +241,12 @@ impl Journal {
             self.commit(&bytes)?;
             Ok(last)
         });
+        // `take` has changed the state for the records before the one that failed, or for all of
+        // them if the write failed.
         if written.is_err() && self.state.last.seq >= first {
             self.forget_from(first);
         }
+        // Only here: a failed append leaves checksum and length where the next append continues.
         self.last = written?;
         self.len += bytes.len() as u64;
         Ok(first)
@@ -285,10 +295,14 @@ impl Journal {
     }
 
     fn commit(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
+        // Before the write, because a driver that was replaced must not reach the effect that the
+        // record announces; after the sync, because it can be replaced during the write.
         self.require_ours(self.len)?;
         if let Err(source) = self.storage.write(bytes, self.len) {
             return Err(match self.storage.cut(self.len) {
                 Ok(()) => AppendError::NotWritten { path: self.path.clone(), source },
+                // Part of a line may be on disk, and a line that is appended to it would not be
+                // readable.
                 Err(_) => self.end("a partial write cannot be undone", Some(source)),
             });
         }

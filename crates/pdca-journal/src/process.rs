@@ -63,13 +63,16 @@ impl Liveness {
         if recorded.place.host != here.host {
             return Self::Unknown;
         }
+        // Before the namespace: nothing survives a reboot, whichever namespace it was in.
         if recorded.place.boot != here.boot {
             return Self::Dead;
         }
+        // The same number is another process in another namespace, so `seen` says nothing about it.
         if recorded.place.namespace != here.namespace {
             return Self::Unknown;
         }
         match seen {
+            // A process that has exited and was only not waited for changes nothing any more.
             Seen::Nobody | Seen::Ended => Self::Dead,
             Seen::Hidden => Self::Unknown,
             Seen::Started(start) if start != recorded.start => Self::Dead,
@@ -124,6 +127,8 @@ impl Seen {
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
                 Seen::Nobody
             }
+            // Any other failure must not be read as "gone": work would be taken from a live
+            // process.
             Err(_) => Seen::Hidden,
         }
     }
@@ -163,6 +168,7 @@ fn parse_stat(line: &[u8]) -> Seen {
         let text = std::str::from_utf8(&line[after..]).ok()?;
         let mut fields = text.split_ascii_whitespace();
         let ended = matches!(fields.next()?, "Z" | "X");
+        // `starttime` is field 22 of the line, and the state before it was field 3.
         Some((ended, fields.nth(18)?.parse().ok()?))
     };
     match fields() {

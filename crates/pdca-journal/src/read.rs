@@ -92,6 +92,8 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
     let mut reading =
         Reading { entries: Vec::new(), tail: Tail::Whole, last: sum, len: header.len() as u64 };
     let Some(mut rest) = bytes.strip_prefix(header.as_bytes()) else {
+        // A journal appears whole by a rename, so a file that ends within the header was damaged
+        // later. No entry remains, and every caller reports the run as lost, never as new.
         if header.as_bytes().starts_with(bytes) {
             reading.len = 0;
             reading.tail = Tail::Torn { at: 0, bytes: bytes.len() as u64 };
@@ -114,9 +116,13 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
             reading.tail = Tail::Torn { at: reading.len, bytes: rest.len() as u64 };
             return Ok(reading);
         };
+        // A line with a correct checksum in the wrong place is never a torn write: lines were
+        // removed, exchanged or inserted.
         if !whole.follows(reading.last) || whole.seq != expected || whole.batch > expected {
             return Err(ReadError::Broken { path: path(), line: number });
         }
+        // The checksum is correct, so the record was written like this: by a newer version. It is
+        // not skipped, because the state without it would be wrong.
         let entry = whole.entry().map_err(|what| ReadError::Unknown {
             path: path(),
             line: number,

@@ -142,6 +142,8 @@ fn at_work(facts: RecoveryFacts) -> RecoveryAction {
 fn blocked(bundle: BundlePhase) -> RecoveryAction {
     use BundlePhase as B;
     match bundle {
+        // The attempt died with its driver, in a blocked run too. Only the record is set right;
+        // nothing is started before a person has decided.
         B::Running => RecoveryAction::MarkInterrupted,
         B::Ready | B::Interrupted | B::Sealed | B::Landed | B::Blocked | B::Abandoned => {
             RecoveryAction::AwaitHuman
@@ -154,6 +156,7 @@ fn blocked(bundle: BundlePhase) -> RecoveryAction {
 fn draining(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
+        // An accepted change is given up only by a person.
         B::Sealed => RecoveryAction::BlockRecovery,
         B::Running | B::Interrupted if contradicts(facts) => RecoveryAction::BlockRecovery,
         B::Running => RecoveryAction::MarkInterrupted,

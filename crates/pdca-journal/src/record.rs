@@ -48,6 +48,8 @@ pub struct Entry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// A field that this version does not know could change the meaning of the record, so the journal is
+// refused as one of a newer version.
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Record {
     /// The run exists. Always the first record.
@@ -69,6 +71,7 @@ pub enum Record {
         /// The lane here, or the slot of the host.
         slot: u32,
         /// The host that the attempt runs on; absent for this machine.
+        // Journals from before there were hosts do not have the field.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
         /// The commit that the attempt starts from.

@@ -56,6 +56,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            // Five attempts have 75 s of pauses between them; after that a person is asked.
             attempts: 5,
             absolute: 100,
             first_pause: Duration::from_secs(5),
@@ -122,6 +123,8 @@ impl Limits {
 
 /// A lower bound of the time since the last attempt.
 fn passed(last: Now<'_>, now: Now<'_>) -> Duration {
+    // The time from the attempt to the shutdown is unknown and not counted, so a wait can start over
+    // at a reboot but is never longer than one whole pause.
     if last.boot == now.boot { now.at.uptime.saturating_sub(last.at.uptime) } else { now.at.uptime }
 }
 

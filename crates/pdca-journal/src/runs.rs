@@ -119,6 +119,7 @@ impl Runs {
         let dir = self.dir(run);
         let io = |path: &Utf8Path, source| JournalCreateError::Io { path: path.to_owned(), source };
         fs_err::create_dir_all(&self.root).map_err(|source| io(&self.root, source))?;
+        // A rename replaces an empty directory without an error.
         if fs_err::symlink_metadata(&dir).is_ok() {
             return Err(JournalCreateError::Exists { run: run.clone() });
         }
@@ -130,6 +131,8 @@ impl Runs {
         }
         fs_err::create_dir(&new).map_err(|source| io(&new, source))?;
         files::replace(new.join(name), journal).map_err(|source| io(&new.join(name), source))?;
+        // The journal is synced inside the new directory before its name appears, and the name is
+        // synced before the caller acts: an effect never comes before the record of its run.
         fs_err::rename(&new, &dir).map_err(|source| io(&dir, source))?;
         files::sync_dir(&self.root).map_err(|source| io(&self.root, source))?;
         Ok(dir.join(name))

@@ -61,6 +61,7 @@ pub struct RunState {
     /// Requests that were taken from the inbox and not answered yet, by id.
     pub requests: BTreeMap<String, Request>,
     /// The ids of answered requests.
+    // Never dropped: the file of a request may outlive its answer, and must not be taken again.
     pub answered: BTreeSet<String>,
     /// The last record.
     pub last: Since,

@@ -48,6 +48,8 @@ pub fn write_bundle_status(
     let dir = root.join(bundle.as_str());
     require_dir(&dir)?;
     let name = name(work.status.phase());
+    // Before the new file is written: two files would show two states. A crash in between shows
+    // none until the next update.
     remove_others(&dir, name)?;
     let (path, text) = (dir.join(name), text(work));
     let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();

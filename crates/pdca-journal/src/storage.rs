@@ -41,6 +41,8 @@ impl Disk {
         // Opening a pipe or a terminal in its place must neither block nor make it ours; it is refused below.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = File::options();
+        // Not in append mode: Linux then ignores the offset of a write, and the writer could no
+        // longer say where its bytes are.
         let options = options.read(true).write(true).custom_flags(flags.bits().cast_signed());
         let file = options.open(&path)?;
         if file.metadata()?.is_file() {

@@ -22,6 +22,7 @@ pub type Clock = fn() -> Moment;
 impl Moment {
     /// The moment in the precision of the journal, milliseconds.
     pub(crate) fn kept(self) -> Self {
+        // The state in memory must be equal to the one that the next driver folds from the file.
         let millis = self.wall.as_millisecond();
         Self {
             wall: Timestamp::from_millisecond(millis)

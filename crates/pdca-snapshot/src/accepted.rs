@@ -35,6 +35,7 @@ const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
 const NAME: &str = "snapshot.json";
 /// File systems with fractions of a second in their times are exact to a tick of the kernel, which is at most 10 ms.
 const FINE: Duration = Duration::from_millis(100);
+// FAT, the coarsest of the usual file systems, has times of two seconds.
 const COARSE: Duration = Duration::from_secs(2);
 /// The number of bundles that one thread looks at, at a time.
 const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
@@ -86,6 +87,8 @@ impl AcceptedChanges {
             return Some(kept);
         }
         let settled = key.as_ref().and_then(|key| key.settled(config, &open));
+        // After the second key: a change in between is in the answer and not in the key, so the
+        // next reader finds another key and derives it again.
         let found = Self::derive(config, &open)?;
         if let Some(key) = settled {
             found.keep(&path, key);
@@ -120,6 +123,7 @@ impl AcceptedChanges {
             not_landed: self.not_landed.clone(),
         };
         if let Ok(json) = serde_json::to_vec(&kept) {
+            // Not synced: after a loss of power the file is whole or counts as none.
             drop(files::replace_unsynced(path, &json));
         }
     }
@@ -153,6 +157,8 @@ fn not_landed(found: &TargetBranches) -> BTreeSet<BundleId> {
     let unplaceable = found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids).cloned();
     let changes = found.branches.iter().flat_map(|front| &front.changes);
     let left = changes.filter(|change| match change.standing {
+        // A prerequisite that was accepted without a seal, as other tools do, is taken to be in the
+        // branch (decision 018).
         ChangeState::Landed { .. } | ChangeState::Unsealed => false,
         ChangeState::Sealed(_)
         | ChangeState::Staged { .. }
@@ -185,6 +191,7 @@ impl Key {
     fn read(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<Self> {
         let mut key = Self::empty();
         let resolver = pdca_driver::integrate::has_resolver(config);
+        // A resolver that appears or goes changes the command that a held change is shown with.
         write!(key.text, "{:?}\n{resolver}\n", config.queue()).ok()?;
         key.bundles(config.dirs.bundles.path(), open).ok()?;
         key.bundles(config.dirs.bundles.completed().path(), open).ok()?;
@@ -206,6 +213,8 @@ impl Key {
         let now = file_system_time(&config.dirs.private())?;
         let slack = if self.is_fine { FINE } else { COARSE };
         let is_old = self.latest + i128::try_from(slack.as_nanos()).ok()? < now;
+        // The key from after the probe is the one that counts: whatever changes later has a later
+        // time than everything in it, and is not found under this key again.
         (is_old && Self::read(config, open)? == *self).then(|| self.digest())
     }
 
@@ -246,9 +255,12 @@ impl Key {
         let target = pdca_lanes::Target::open(name, path).map_err(|_| Unknowable)?;
         let common = target.common_dir();
         self.tree(&path.join(".git"), 0)?;
+        // Grafts and a shallow boundary change which commits an ancestor walk finds.
         for file in ["HEAD", "config", "packed-refs", "shallow", "info/grafts"] {
             self.tree(&common.join(file), 0)?;
         }
+        // `worktrees/<name>/HEAD` says which checkout has a branch, which decides the merge
+        // command.
         for (dir, depth) in [("refs", 32), ("reftable", 1), ("worktrees", 2)] {
             self.tree(&common.join(dir), depth)?;
         }
@@ -270,6 +282,7 @@ impl Key {
     }
 
     fn add(&mut self, path: &Utf8Path, found: &Metadata, depth: usize) -> Result<(), Unknowable> {
+        // What it leads to can change without a change of the link (decision 059).
         if found.file_type().is_symlink() {
             return Err(Unknowable);
         }

@@ -37,6 +37,7 @@ impl Doing {
 /// are in work, and the log only adds to that.
 pub(super) fn load(site: &WorkspaceConfig) -> BTreeMap<BundleId, Doing> {
     let runs = run_statuses(site).unwrap_or_default().into_iter();
+    // The log of a driver that was killed ends in the middle of an activity.
     let driven = runs.filter(|run| run.driver == Liveness::Alive);
     let read = driven.filter_map(|run| read(&site.dirs.runs().dir(&run.id)).ok());
     read.flatten().collect()

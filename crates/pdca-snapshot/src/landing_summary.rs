@@ -104,6 +104,7 @@ impl LandingSummary {
         if built.len() < 2 {
             return found;
         }
+        // Only what is known: computing a forecast merges trees, which takes too long for a list.
         let skies = pdca_driver::integrate::known_forecast(site, &built).unwrap_or_default();
         for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
             if let PairOutlook::Conflict { .. } = trouble.outlook {
@@ -233,6 +234,7 @@ pub fn merge_command(front: &TargetBranch, staging: &str) -> String {
     let (branch, staging) = (&front.branch, shell(staging));
     let git = |path: &camino::Utf8Path| format!("git -C {}", shell(path.as_str()));
     let primary = git(&front.target.path);
+    // A remote-tracking branch is moved by a push, not by a merge here.
     if let Some((remote, name)) = front
         .reference
         .strip_prefix("refs/remotes/")
@@ -242,6 +244,8 @@ pub fn merge_command(front: &TargetBranch, staging: &str) -> String {
     }
     match holders(&front.store, &front.reference).unwrap_or_default().first() {
         Some(holder) => format!("{} merge --ff-only {staging}", git(&holder.path)),
+        // `fetch` into a branch refuses anything but a fast-forward, as `merge --ff-only` does, and
+        // needs no checkout of it.
         None => {
             format!("{primary} fetch --no-write-fetch-head . {staging}:{}", shell(branch))
         }
@@ -277,6 +281,7 @@ fn mark(
         ChangeState::Sealed(sealed) => {
             let commit = sealed.record().head.to_string();
             let case = conflict_record(&site.queue(), id, &commit);
+            // The record is about one sealed commit; a change that was accepted again has another.
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
             match (case, held) {
                 (Some(case), held) => of_case(id, &case, held.map(Held::sentence)),

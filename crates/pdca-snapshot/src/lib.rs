@@ -213,6 +213,7 @@ impl WorkspaceSnapshot {
             .filter(|row| row.result.as_ref().is_ok_and(is_green))
             .map(|row| row.id.clone())
             .collect();
+        // With those in `completed/`: a dependency on one of them must not be read as prose.
         let names: BTreeSet<BundleId> = listing
             .bundles
             .iter()
@@ -258,6 +259,7 @@ impl WorkspaceSnapshot {
                 entry.failed = failures.find(&bundle, glance);
             }
         }
+        // The sort is stable: entries of one state stay in the order of their ids.
         entries.sort_by_key(|entry| rank(entry.state()));
         Ok(WorkspaceSnapshot { entries, strangers: listing.strangers, ..empty })
     }
@@ -298,6 +300,7 @@ impl WorkspaceSnapshot {
         let mut counts: Vec<(&'static str, usize)> = Vec::new();
         for entry in &self.entries {
             let name = entry.state().map_or(UNREADABLE, State::as_str);
+            // Entries are sorted by state, so those of one state are neighbours.
             match counts.last_mut() {
                 Some((last, count)) if *last == name => *count += 1,
                 _ => counts.push((name, 1)),
@@ -355,6 +358,7 @@ fn take_out_landed(
     if accepted.is_empty() {
         return;
     }
+    // Without a target there is no branch to land in, and an acceptance is the end.
     let landed = if config.targets.is_empty() {
         accepted
     } else {

@@ -47,6 +47,7 @@ impl Work {
         };
         let open =
             || entries.iter().filter(|entry| entry.state().is_some_and(pdca_state::State::is_open));
+        // Only while a driver is alive, because testing a lock opens a file for each bundle.
         let at: BTreeMap<BundleId, AtWork> = open()
             .filter_map(|entry| Some((entry.id.clone(), site.locks().at_work_on(&entry.id).ok()??)))
             .collect();
@@ -70,6 +71,7 @@ impl Work {
 
     /// Returns the current activity of a bundle that a process holds.
     pub fn doing(&self, id: &BundleId) -> Option<&Doing> {
+        // The lock decides: the log of a live driver may still show a bundle that it has left.
         self.doing.get(id).filter(|_| self.at.contains_key(id))
     }
 

@@ -179,6 +179,8 @@ fn plan(
     why: StepReason<'_>,
 ) -> Result<ArchivePlan, ArchiveError> {
     let contents = bundle.contents()?;
+    // The half-done archive decides, whatever the caller asks for: its files are moved only in
+    // part, so a list made now would miss those that are already in the archive (decision 005).
     if let Some(pending) = contents.pending()? {
         return Ok(ArchivePlan::new(bundle, pending, Vec::new()));
     }
@@ -191,7 +193,10 @@ fn plan(
         let bytes = bundle.read(artifact)?;
         Ok::<_, LoadError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     };
+    // Everything is read before the first step: afterwards the files are in the archive.
     let summary = text(Artifact::Summary)?.map(|text| Summary::parse(&text));
+    // A report that cannot be read must not keep an attempt from being archived: it only adds the
+    // list of failing gates to the section.
     let gates = bundle
         .read(Artifact::GatesJson)
         .ok()
@@ -228,6 +233,8 @@ pub fn resume_archive(bundle: &Bundle) -> Result<Option<ArchivePlan>, ArchiveErr
 
 pub(crate) fn read_pending(dir: &Utf8Path, number: u32) -> Result<Pending, LoadError> {
     let relative = manifest_path(number);
+    // A record that is gone since it was listed parses like an empty file, as damaged. Without it
+    // nothing is known about what has moved.
     let bytes = files::read_within(dir, &relative, MANIFEST_MAX)?.unwrap_or_default();
     let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|source| {
         LoadError::Pending { path: dir.join(&relative), line: source.line().max(1), source }
@@ -246,6 +253,7 @@ fn moves(
     let mut moves: Vec<Utf8PathBuf> =
         artifacts.map(|artifact| artifact.file_name().into()).collect();
     moves.extend(contents.advisories.iter().chain(&contents.leftovers).map(Utf8PathBuf::from));
+    // The names come from the brief, so `inside` and `is_test` decide which of them may be moved.
     let tests =
         tests.iter().filter_map(|test| bundle::inside(dir, test)).filter(|test| is_test(dir, test));
     for test in tests {
@@ -330,6 +338,7 @@ impl ArchiveStep {
 
     fn begin(&self, manifest: &Manifest, beside: &[(String, Vec<u8>)]) -> Result<(), ArchiveError> {
         let dir = self.bundle.dir().join(dir_of(self.number));
+        // A resumed plan begins with this step too.
         if dir.join(MANIFEST).is_file() {
             return Ok(());
         }
@@ -347,6 +356,7 @@ impl ArchiveStep {
             None if create => Vec::new(),
             None => return Ok(()),
         };
+        // The section names the attempt by its number, so it is there only if this step ran before.
         if contains(&bytes, section.as_bytes()) {
             return Ok(());
         }
@@ -400,6 +410,7 @@ impl ArchiveStep {
         let from = root.join(bundle::inside(root, relative).ok_or_else(outside)?);
         match from.symlink_metadata() {
             Ok(_) => {}
+            // Moved by an earlier pass.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(&from, error)),
         }
@@ -437,6 +448,8 @@ impl ArchiveStep {
         dirs.dedup();
         dirs.iter()
             .filter(|dir| dir.is_dir())
+            // Before the record goes: after a loss of power the moves must not be undone without
+            // the list that would repeat them.
             .try_for_each(files::sync_dir)
             .and_then(|()| fs_err::remove_file(&manifest))
             .and_then(|()| files::sync_dir(&dir))

@@ -243,6 +243,7 @@ pub(crate) fn tame(name: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let tamed: String =
         name.chars().take(LONGEST).map(|c| if legal(c) { c } else { '_' }).collect();
+    // Not `.` or `..`, and not hidden from a listing.
     if tamed.is_empty() || tamed.starts_with('.') { format!("_{tamed}") } else { tamed }
 }
 

@@ -102,6 +102,8 @@ impl FieldIndex {
                 continue;
             }
             let indent = line.indent();
+            // Each field is pushed and popped at most once, so parsing is linear in the number of
+            // lines.
             while let Some(&last) = open.last()
                 && index.spans[last].indent >= indent
             {
@@ -119,6 +121,8 @@ impl FieldIndex {
     fn add(&mut self, text: &str, line: Line<'_>, indent: usize) -> Option<usize> {
         let (label, own_line) = split_field(line.text)?;
         let key = label.to_lowercase();
+        // A repeated label is not a field, so its lines stay part of the value above if they are
+        // indented.
         if self.by_label.contains_key(&key) {
             return None;
         }
@@ -198,6 +202,7 @@ impl Brief {
     /// Returns the labels that a person has to fill in before the brief counts.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
+        // `written` and not `field`: a placeholder must be seen as one.
         let slug = self.fields.written("slug").map(|field| field.whole());
         if slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<')) {
             missing.push("Slug");

@@ -140,6 +140,8 @@ impl Bundle {
     pub fn publish_new(&self, artifact: Artifact, bytes: &[u8]) -> Result<bool, WriteError> {
         let path = self.dir.writable(artifact)?;
         files::sweep(self.dir(), |name| files::is_temp_name_of(name, artifact.file_name()))
+            // Between deriving the state and this call a person may have written the artifact; that
+            // text wins.
             .and_then(|()| files::create(&path, bytes))
             .map_err(|source| WriteError::io(&path, source))
     }
@@ -191,6 +193,7 @@ impl Bundle {
     pub fn set_aside_file(&self, relative: &Utf8Path) -> Result<Option<Utf8PathBuf>, WriteError> {
         let name = inside(self.dir(), relative)
             .filter(|name| name.iter().count() == 1)
+            // An archived attempt is history and never moves.
             .filter(|name| !name.as_str().starts_with(archive::DIR_PREFIX))
             .filter(|_| self.dir.require_inside().is_ok())
             .ok_or_else(|| self.dir.outside(relative.as_str()))?;
@@ -234,6 +237,7 @@ impl BundleRoot {
     ) -> Result<Bundle, CreateError> {
         let bundle = self.bundle(id);
         let exists = || CreateError::Exists { dir: bundle.dir().to_owned() };
+        // This only saves the work. Between two processes, the rename without replacement decides.
         if bundle.dir().symlink_metadata().is_ok() {
             return Err(exists());
         }

@@ -256,6 +256,7 @@ impl CallRecord {
     pub fn part(&self, place: u32, of: u32) -> Self {
         let part = |whole: u64| {
             let of = u64::from(of.max(1));
+            // The first `whole % of` parts get one more, so that the parts add up to the whole.
             whole / of + u64::from(u64::from(place) < whole % of)
         };
         Self {
@@ -332,9 +333,12 @@ impl<'b> BundleCalls<'b> {
         let known = self.all().map_err(|error| {
             WriteError::io(&self.bundle.dir().join(&ledger), io::Error::other(error))
         })?;
+        // Over all attempts: a driver that died between the line and the archive sees it in the
+        // archive.
         if known.iter().any(|known| known.record.call == record.call) {
             return Ok(false);
         }
+        // Before the line: a driver that dies between the two finds no line, and writes both again.
         if let (Some(name), Some(bytes)) = (&record.transcript, transcript) {
             self.bundle.publish_derived_file(&logs.join(name), bytes)?;
         }
@@ -354,6 +358,7 @@ impl<'b> BundleCalls<'b> {
             Err(error) => return Err(error.into()),
         };
         let lines = bytes.split(|byte| *byte == b'\n');
+        // A torn line, or one of a newer version with other fields, must not hide the others.
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 }
@@ -371,8 +376,10 @@ fn append(path: &Utf8Path, record: &CallRecord) -> io::Result<()> {
         line.insert(0, b'\n');
     }
     file.write_all(&line)?;
+    // A lost line is money that no cap counts. It is synced before the next call may start.
     file.sync_data()?;
     if is_new && let Some(dir) = path.parent() {
+        // The file is new, and maybe its directory too.
         files::sync_dir(dir.as_std_path())?;
         files::sync_dir(dir.parent().unwrap_or(dir).as_std_path())?;
     }

@@ -108,6 +108,8 @@ impl<'a> Contents<'a> {
             rustix::io::Errno::NOENT => LoadError::Missing { dir: dir.into() },
             errno => LoadError::List { dir: dir.into(), source: errno.into() },
         };
+        // Without NOFOLLOW: a bundle may be a link to another directory of the root, which the
+        // caller has checked.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd =
             rustix::fs::openat(CWD, dir.as_std_path(), flags, Mode::empty()).map_err(failed)?;
@@ -143,6 +145,8 @@ impl<'a> Contents<'a> {
     fn note(&mut self, name: &str, kind: FileType) {
         if let Some(artifact) = Artifact::from_file_name(name) {
             self.artifacts.insert(artifact);
+            // The listing tells the type without a `stat`. On file systems where it says "unknown" every
+            // artifact takes the slower way of `read_within`.
             if kind != FileType::RegularFile && !artifact.is_directory() {
                 self.irregular.insert(artifact);
             }
@@ -210,6 +214,8 @@ impl<'a> Contents<'a> {
                 rustix::fs::statat(fd, manifest.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
             });
             if there {
+                // A record that cannot be read is an error and not "none": the state would be
+                // derived from files of which some have moved.
                 return archive::read_pending(self.dir, *number).map(Some);
             }
         }

@@ -67,6 +67,8 @@ impl BundleDigest {
     pub fn to_hex(&self) -> String {
         let mut hasher = Sha256::new();
         for (path, sum) in &self.files {
+            // With its length: otherwise the end of a name and the start of a digest could be read
+            // in two ways.
             framed(&mut hasher, path.as_bytes());
             hasher.update(sum);
         }
@@ -96,6 +98,7 @@ impl Bundle {
                     path.push("/");
                 }
                 path.push(entry.file_name());
+                // Only at the top: the logs of archived attempts never change again.
                 if path == Artifact::Logs.file_name() {
                     continue;
                 }

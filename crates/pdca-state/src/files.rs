@@ -127,9 +127,12 @@ pub fn read_within(
     if size > max {
         return Err(ReadError::TooLarge { path, size, max });
     }
+    // One more byte than the size, so that the read that finds the end of the file needs no second
+    // allocation.
     let mut bytes = Vec::with_capacity(usize::try_from(size + 1).unwrap_or(0));
     drain(fd, &mut bytes, max).map_err(|source| io_error(&path, source))?;
     let size = bytes.len() as u64;
+    // The file may have grown since it was opened.
     if size > max { Err(ReadError::TooLarge { path, size, max }) } else { Ok(Some(bytes)) }
 }
 
@@ -141,6 +144,8 @@ pub(crate) fn open_within(
     let path = root.join(relative);
     let single =
         matches!(relative.components().collect::<Vec<_>>()[..], [Utf8Component::Normal(_)]);
+    // The usual case, a plain file directly in the directory, needs one system call. NOFOLLOW is
+    // only about the last component, so every longer path takes the way of a link.
     let opened = if single { open_here(path.as_std_path()) } else { Err(rustix::io::Errno::LOOP) };
     let fd = match opened {
         Ok(fd) => fd,
@@ -153,6 +158,7 @@ pub(crate) fn open_within(
                 open_here(&resolved).map_err(|errno| io_error(&path, errno.into()))?
             }
         },
+        // The error of opening a socket.
         Err(rustix::io::Errno::NXIO) => {
             return Err(ReadError::NotAFile { path, kind: "a socket" });
         }
@@ -179,6 +185,7 @@ pub(crate) const READ_ONLY: OFlags = OFlags::RDONLY
 
 /// Reads to the end, or until there are more than `max` bytes; the caller compares the length.
 pub(crate) fn drain(fd: impl AsFd, bytes: &mut Vec<u8>, max: u64) -> io::Result<()> {
+    // One byte past the limit is read, so that the caller can tell "at the limit" from "more".
     while bytes.len() as u64 <= max {
         if bytes.len() == bytes.capacity() {
             bytes.reserve(8 << 10);
@@ -244,6 +251,8 @@ pub(crate) fn is_temp_name_of(name: &[u8], of: &str) -> bool {
 /// A name beside `path` that is unique among the threads and live processes that write there.
 fn temp_name(path: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Hidden and with an infix of its own, so that neither a listing of a bundle nor a person takes
+    // a temporary for an artifact.
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or(OsStr::new("file")));
     name.push(format!(
@@ -281,6 +290,8 @@ fn sweep_temp(path: &Path) -> io::Result<()> {
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let kind = fs_err::symlink_metadata(path)?.file_type();
     if !kind.is_dir() && !kind.is_file() {
+        // A link or a pipe of that name is no work of any writer, and opening it could block or
+        // lead away.
         return fs_err::remove_file(path);
     }
     // The lock is held until after the removal. A writer that created this file and has not locked
@@ -304,6 +315,8 @@ fn claim(temp: &Path, file: &std::fs::File) -> io::Result<bool> {
     if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
         return Ok(false);
     }
+    // A sweeper that held the lock first has removed the name by now; the lock would then be on a
+    // file that no path leads to.
     let ours = file.metadata()?;
     match std::fs::symlink_metadata(temp) {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),

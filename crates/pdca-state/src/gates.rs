@@ -159,6 +159,7 @@ impl GateReport {
             base: raw.base,
             rows: raw.rows.into_iter().map(GateRow::from).collect(),
         };
+        // A report without rows would pass although nothing was checked.
         if report.rows.is_empty() {
             return Err(GateReportError::NoRows);
         }

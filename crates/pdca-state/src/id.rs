@@ -85,6 +85,8 @@ impl Ord for BundleId {
                 (Some((a, rest)), Some((b, other_rest))) if a == b => {
                     (here, there) = (rest, other_rest);
                 }
+                // `7` and `007` are equal as numbers and different ids; the order must agree with
+                // `Eq`.
                 (None, None) => return self.0.cmp(&other.0),
                 (a, b) => return a.map(|(byte, _)| byte).cmp(&b.map(|(byte, _)| byte)),
             }
@@ -211,6 +213,7 @@ fn flaw(text: &str) -> Option<IdFlaw> {
     if let Some(start) = ["-", ".", "+", DIR_PREFIX].into_iter().find(|s| text.starts_with(s)) {
         return Some(IdFlaw::Start(start));
     }
+    // git refuses a ref whose component ends like this, or contains `..`.
     if let Some(end) = [".lock", "."].into_iter().find(|e| text.ends_with(e)) {
         return Some(IdFlaw::End(end));
     }

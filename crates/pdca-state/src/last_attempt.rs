@@ -100,6 +100,7 @@ impl Attempts<'_> {
             let path = archive::dir_of(number).join(RECORD);
             let text = files::read_within(self.bundle.dir(), &path, RECORD_MAX)?;
             let record = text.and_then(|text| serde_json::from_slice::<AutoIteration>(&text).ok());
+            // A person sent this one back, so the count of rounds without a person starts again.
             if record.is_none() {
                 break;
             }

@@ -16,6 +16,8 @@ pub fn map_chunks<T: Sync, R: Send>(
     let work = || {
         let mut done = Vec::new();
         loop {
+            // Threads take the next chunk and have no fixed share: bundles differ in how much there
+            // is to read.
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = chunks.get(place) else { return done };
             done.push((place, map(chunk)));

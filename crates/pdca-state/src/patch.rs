@@ -136,6 +136,8 @@ fn read(patch: &[u8]) -> (PatchScan, Option<PatchError>) {
     let mut first = None;
     for (index, line) in patch.split_inclusive(|byte| *byte == b'\n').enumerate() {
         reader.line = index + 1;
+        // The reader goes on after a fault, because reports name the files of a patch that git
+        // rejects too.
         if let Err(fault) = reader.read(line) {
             first.get_or_insert_with(|| reader.fails(index + 1, fault));
             if (reader.old_left, reader.new_left) != (0, 0) {
@@ -184,6 +186,8 @@ impl Reader {
             return self.both_names(&text[b"diff --git ".len()..]);
         }
         if text.starts_with(b"--- ")
+            // Below git's own header the first `---` belongs to that header; only one after a hunk
+            // begins the next file. In binary content the line can be data.
             && (self.started.is_none() || self.scan_has_hunk())
             && !self.binary
         {
@@ -191,6 +195,7 @@ impl Reader {
             self.end_file()?;
             self.started = Some(self.line);
         }
+        // Text before the first file, such as a commit message, is ignored, as git does.
         let Some(started) = self.started else {
             return Ok(());
         };
@@ -215,6 +220,7 @@ impl Reader {
             }
         }
         if let Some(name) = text.strip_prefix(b"copy from ") {
+            // The source of a copy is only read, but it must be inside the tree too.
             return read_name(name, false).map(drop);
         }
         for prefix in [&b"new file mode "[..], b"new mode ", b"old mode ", b"deleted file mode "] {
@@ -232,6 +238,7 @@ impl Reader {
         if text == b"GIT binary patch" {
             self.binary = true;
         } else if text.starts_with(b"Binary files ") {
+            // git cannot apply it either; here the line of the patch is known.
             return Err(PatchFault::Malformed("a binary file is named without its content"));
         }
         Ok(())
@@ -329,6 +336,7 @@ impl Reader {
         let path = self.path.take().unwrap_or_default();
         let shown = lossy(&path);
         if self.is_link && self.binary {
+            // The target is compressed there and cannot be checked.
             return Err(PatchFault::Malformed("a link is given as binary content"));
         }
         if self.is_link

@@ -62,6 +62,7 @@ impl Attempts<'_> {
         let mut found = Vec::new();
         for number in self.numbers()? {
             let relative = archive::dir_of(number).join(RECORD);
+            // The records are counted and shown; one that is damaged must not stop the bundle.
             let text = files::read_within(self.bundle.dir(), &relative, RECORD_MAX).ok().flatten();
             found.extend(text.and_then(|text| serde_json::from_slice(&text).ok()));
         }
@@ -72,6 +73,7 @@ impl Attempts<'_> {
     /// the same bundle, the newer one is returned.
     pub fn partner_patches(&self) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
         let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+        // Newest first: of a partner that failed with several attempts, the latest patch counts.
         for number in self.numbers()?.into_iter().rev() {
             let dir = archive::dir_of(number);
             let Ok(entries) = self.bundle.dir().join(&dir).read_dir_utf8() else { continue };

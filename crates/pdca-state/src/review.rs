@@ -262,6 +262,8 @@ impl ReviewParser {
             let index = self.review.items.len();
             self.add(&text, None);
             let is_new = self.review.items.len() > index;
+            // A FAIL about an element is the builder's to mend, and may go back to it without a
+            // person. Everything else is a question to a person.
             if is_new && is_matrix_item(&row.item) && !is_validation(&row.item) {
                 self.review.failed.push(index);
             }
@@ -270,6 +272,8 @@ impl ReviewParser {
     }
 
     fn end_table(&mut self) {
+        // Only in the check matrix, which is told by at least two of its elements. In any other
+        // table such a row is a finding, and a standing item would hide it.
         if self.matrix_rows >= 2 {
             self.standing.append(&mut self.candidates);
         }
@@ -421,6 +425,7 @@ fn fails(verdict: &str) -> bool {
         "fail" | "failed" | "fails" | "failing" => Some(true),
         _ => None,
     });
+    // The first verdict counts: `PASS (was failing before)` is a pass.
     known.next().unwrap_or(false)
 }
 

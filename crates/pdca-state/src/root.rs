@@ -146,6 +146,8 @@ impl BundleRoot {
             }
         }
         listing.bundles.sort_unstable_by(|a, b| a.id().cmp(b.id()));
+        // Neither of two twins is taken: which of them a case-insensitive file system or a loose
+        // ref would name is chance.
         listing.set_apart_twins();
         listing.strangers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listing)

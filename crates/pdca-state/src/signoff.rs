@@ -242,6 +242,8 @@ pub fn record(
 ) -> Result<String, SignoffError> {
     let parsed = Summary::parse(summary);
     require_recordable(&parsed)?;
+    // Name, date and note become one line each: a line end in them would add a line to §9, and with
+    // it a field or an override.
     let by = folded(&decision.by);
     if by.is_empty() {
         return Err(SignoffError::NoSigner);
@@ -296,6 +298,8 @@ pub fn require_accepted(
         return Err(SignoffError::NoSigner);
     }
     let overrides = recorded_overrides(&parsed, gates);
+    // The same rules as when it was recorded: the summary is a file, and what it says may have been
+    // written by hand since.
     require_acceptable(&parsed, gates, &overrides)?;
     Ok(Accepted { by, date: folded(&recorded.date), overrides })
 }
@@ -311,6 +315,8 @@ pub fn overrule(summary: &str, decision: &SignoffDecision) -> Result<String, Sig
     match (parsed.outcome(), decision.action) {
         (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), SignoffAction::Accept)
         | (None, _) => {
+            // `record` refuses an acceptance here: of a decided summary because it is decided, and
+            // of an undecided one because there is no gate report.
             return record(summary, None, decision);
         }
         (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), _) => {}
@@ -431,6 +437,7 @@ fn with_values(
             let found = section.fields.iter().find(|(name, _)| *name == field);
             found.map(|(_, range)| range.clone())
         };
+        // Without an outcome line this is not the section that grants; see `Summary::unrecordable`.
         let Some(outcome) = place(SignoffField::Outcome) else {
             continue;
         };
@@ -453,6 +460,8 @@ fn with_values(
         }
         edits.push((outcome.end..outcome.end, added));
     }
+    // The sort is stable and must be: where the outcome is empty, its value and the lines that are
+    // added below it have the same place, and the value was pushed first.
     edits.sort_by_key(|(range, _)| (range.end, range.start));
     let mut out = String::with_capacity(text.len() + 256);
     let mut at = 0;

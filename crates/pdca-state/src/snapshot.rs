@@ -87,6 +87,8 @@ impl Bundle {
     /// unreadable file is reported in [`Snapshot::problems`] and counts as absent.
     pub fn load(&self) -> Result<Snapshot, LoadError> {
         let contents = self.contents()?;
+        // A directory called `patch.diff` would otherwise make the bundle BUILT, with nothing to
+        // check.
         contents.require_change_is_a_file()?;
         let mut reader = ArtifactReader { bundle: self, contents: &contents, problems: Vec::new() };
         let brief = reader.text(Artifact::Brief)?.map(|text| Brief::parse(&text));

@@ -104,6 +104,7 @@ impl State {
             }
             BriefFact::Absent | BriefFact::Placeholder => State::Unplanned,
             BriefFact::Authored if !facts.change => State::Planned,
+            // Also with a summary: a gate report that a crash cut is made again before that counts.
             BriefFact::Authored if !facts.gates => State::Built,
             BriefFact::Authored if !facts.summary => State::Checked,
             BriefFact::Authored => match facts.outcome {

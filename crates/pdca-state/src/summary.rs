@@ -271,6 +271,7 @@ impl Summary {
     pub fn unrecordable(&self) -> Option<&SummaryFlaw> {
         self.flaws.iter().find(|flaw| match flaw {
             SummaryFlaw::MissingSection { heading } => *heading == SECTIONS[SIGN_OFF - 1].0,
+            // Older summaries have two §9 that agree. If they differ, the outcome is ambiguous.
             SummaryFlaw::RepeatedSection { .. } => false,
             SummaryFlaw::NoOutcomeLine | SummaryFlaw::AmbiguousOutcome { .. } => true,
         })
@@ -289,6 +290,7 @@ impl Summary {
             self.numbered(NEEDS_HUMAN).map(|section| section.body.clone()).collect();
         let is_missing = bodies.is_empty();
         if is_missing {
+            // Every open box of the document counts then. That can only prevent an acceptance.
             bodies.push(0..self.text.len());
         }
         for body in bodies {
@@ -392,6 +394,7 @@ fn canonical_number(heading: &str) -> Option<usize> {
     let index = SECTIONS.iter().position(|(start, _)| {
         heading
             .strip_prefix(start)
+            // `## 9. Check sign-off-notes` is not §9.
             .is_some_and(|rest| rest.chars().next().is_none_or(char::is_whitespace))
     })?;
     Some(index + 1)

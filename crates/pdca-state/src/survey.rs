@@ -80,6 +80,8 @@ pub fn survey(root: &BundleRoot) -> Result<Vec<SurveyRow>, RootError> {
 pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
     const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
     let results = map_chunks(bundles, CHUNK, |chunk| {
+        // One buffer for a chunk: a survey reads three files of each bundle, and most are smaller
+        // than this.
         let mut bytes = Vec::with_capacity(1 << 16);
         chunk.iter().map(|bundle| Glance::at(bundle, &mut bytes)).collect()
     });
@@ -116,6 +118,8 @@ impl Glance {
         } else {
             None
         };
+        // The same facts as in `Bundle::load`, with fewer reads: `status` and a driver must see one
+        // state.
         let mut facts = contents.facts(brief_fact(brief.as_ref()));
         facts.summary = summary.is_some();
         facts.outcome = summary.as_ref().and_then(Summary::outcome);

@@ -56,6 +56,7 @@ impl<'p> Blockers<'p> {
 
     /// Adds claims to a bundle with `widen`, and counts again: the bundle may block more than before.
     pub(super) fn widen(&mut self, widen: impl FnOnce(&mut Claims)) {
+        // The plan's claims are copied at the first widening only; most frontiers never need one.
         widen(self.claims.to_mut());
         self.held = vec![0; self.claims.len()];
         for claim in self.iter().flat_map(|bundle| self.claims.near(bundle)).collect::<Vec<_>>() {

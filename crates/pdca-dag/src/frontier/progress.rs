@@ -41,6 +41,7 @@ impl<'p> Progress<'p> {
     /// Returns the prerequisites that a bundle waits for, in name order; a waived one as well.
     pub(super) fn unmet(&self, bundle: usize) -> Vec<(usize, &'p Tie)> {
         let mut unmet: Vec<_> = self.graph.before(bundle).collect();
+        // `None` is less than any `Some`: a bundle that has come nowhere satisfies nothing.
         unmet.retain(|(before, tie)| self.reached[*before] < Some(tie.awaits));
         unmet.sort_unstable_by_key(|(before, _)| *before);
         unmet

@@ -78,6 +78,7 @@ impl<'p> ReadyQueue<'p> {
         for &claim in claims.of(bundle) {
             self.waiting[claim].remove(&turn);
         }
+        // The next attempt queues like any other bundle; age belongs to one wait.
         self.age[bundle] = 0;
         if let Some(at) = self.impatient.iter().position(|other| *other == bundle) {
             self.impatient.remove(at);
@@ -146,6 +147,7 @@ impl<'p> ReadyQueue<'p> {
         let before: BTreeSet<Turn> = before.collect();
         for (_, bundle) in before {
             self.age[bundle] += 1;
+            // Equal and not "at least": it enters `impatient` and `kept` once.
             if self.age[bundle] == PATIENCE {
                 self.impatient.push(bundle);
                 for claim in claims.near(bundle) {

@@ -130,6 +130,7 @@ impl PartialOrd for GroupId {
 
 impl Ord for GroupId {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // By length first: `z` comes before `aa`.
         (self.0.len(), &self.0).cmp(&(other.0.len(), &other.0))
     }
 }
@@ -240,6 +241,8 @@ impl LanesFile {
             schema: u64,
         }
         let damaged = |source| LanesFileError::Damaged { source };
+        // The number alone first: a newer file has fields that this version does not know, and
+        // would be called damaged.
         let Header { schema } = serde_json::from_slice(bytes).map_err(damaged)?;
         if schema != u64::from(Self::SCHEMA) {
             return Err(LanesFileError::Schema { found: schema });

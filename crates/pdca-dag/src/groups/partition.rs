@@ -30,6 +30,9 @@ impl<'p> Partition<'p> {
     pub(super) fn of(plan: &'p Plan, previous: Option<&LanesFile>) -> Self {
         let sets = UnionFind::new(plan.items.len());
         let mut partition = Self { plan, sets, was: HashMap::new(), candidates: Vec::new() };
+        // First, because a bundle never leaves a group that it was in; its candidates are listed
+        // last, so that the report names the rule that would join two bundles today, if there is
+        // one.
         let kept = partition.keep(previous);
         for bundles in plan.claims.links(&|bundle| partition.is_live(bundle)) {
             let rule = if plan.claims.is_conflict(bundles) {
@@ -99,6 +102,7 @@ impl<'p> Partition<'p> {
         let (of_a, of_b) = (self.was.get(&a).copied(), self.was.get(&b).copied());
         let name = match (of_a, of_b) {
             _ if a == b => return,
+            // Joining would move work that has begun into another group.
             (Some((_, true)), Some((_, true))) => return,
             (Some(begun @ (_, true)), _) | (_, Some(begun @ (_, true))) => Some(begun),
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -106,6 +110,7 @@ impl<'p> Partition<'p> {
         };
         self.sets.union(a, b);
         if let Some(name) = name {
+            // The representative of the joined set may be either of the two.
             self.was.insert(self.sets.find(a), name);
         }
     }

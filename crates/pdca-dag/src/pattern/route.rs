@@ -86,6 +86,7 @@ impl Route {
                 steps.push(Step::Into(Name::any()));
                 true
             }
+            // A plain name may be a directory, and nothing here can look.
             Some(Step::Into(Name::Plain(_))) => true,
             Some(Step::Into(Name::Wild(_))) => ends_in_directory,
             None => return Ok(Self::everything()),
@@ -139,6 +140,8 @@ impl Route {
                 let mut ends = names(self.steps.iter().rev()).zip(names(other.steps.iter().rev()));
                 self.owns_below || other.owns_below || ends.all(fit)
             }
+            // The fronts fit. If the fixed route covers what is below it, the `**` takes the rest
+            // of its names and the remaining steps lie below them.
             (true, false) => other.owns_below || self.leads_along(other),
             (false, true) => self.owns_below || other.leads_along(self),
         }
@@ -154,6 +157,8 @@ impl Route {
             match self.steps.get(i) {
                 None if self.owns_below || j == fixed.len() => return true,
                 Some(Step::Deep) => {
+                    // Only the last `**` is extended on a mismatch: what an earlier one could take
+                    // in addition, the last one can take as well.
                     retry = Some((i + 1, j));
                     i += 1;
                     continue;

@@ -47,6 +47,7 @@ pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Token>>, PatternError> 
     if text.len() > MAX_BYTES {
         return at(1, PatternFlaw::TooLong(text.len()));
     }
+    // In `.gitignore` this negates. Taken literally it would be a file with that name.
     if text.starts_with('!') {
         return at(1, PatternFlaw::Negation);
     }
@@ -81,6 +82,8 @@ impl Scanner {
             let kind = match c {
                 '{' if open.len() == MAX_NESTING => return Err(error(PatternFlaw::TooNested)),
                 '{' => {
+                    // Bash expands `{1..3}`; taken literally it would match a file of that name and
+                    // nothing else.
                     if self.is_range() {
                         return Err(error(PatternFlaw::BraceRange));
                     }
@@ -169,6 +172,7 @@ impl Scanner {
             ranges.push((low as u32, high as u32));
         }
         let set = CharSet::of(ranges, negated);
+        // `pick` never returns a dot, which is a member all the same.
         if set.pick().is_none() && !set.contains('.') {
             return Err(PatternError { column, flaw: PatternFlaw::EmptyClass });
         }

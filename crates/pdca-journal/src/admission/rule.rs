@@ -61,6 +61,7 @@ pub enum AdmissionRefusal {
 ///
 /// The order of the runs does not matter. Of several interrupted runs, the newest is resumed first.
 pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> AdmissionRuling {
+    // First, because without locks "free" and "held" mean nothing.
     if locks.contains(&LockFact::CannotLock) {
         return AdmissionRuling::Refuse(AdmissionRefusal::CannotLock);
     }
@@ -73,6 +74,8 @@ pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> AdmissionRuling {
     }
     let mut runs: Vec<&RunFact> = runs.iter().collect();
     runs.sort_unstable_by(|one, other| other.run.cmp(&one.run));
+    // Before any run is resumed: the run that cannot be read may have changes under way in the same
+    // repository, and a person has to look at it.
     if let Some(unread) = runs.iter().find(|fact| fact.phase.is_none()) {
         return AdmissionRuling::Refuse(AdmissionRefusal::Unreadable { run: unread.run.clone() });
     }

@@ -67,12 +67,16 @@ impl RunState {
             return Err(rejected(InvalidRecord::OutOfOrder { expected: due }));
         }
         let takes_up = matches!(entry.record, Record::TakenUp { .. });
+        // Only `TakenUp` may change the epoch, and only upwards. So no record of a driver that lost
+        // the run can follow the record of the one that has it.
         if if takes_up { entry.epoch <= self.epoch } else { entry.epoch != self.epoch } {
             let (current, found) = (self.epoch, entry.epoch);
             return Err(rejected(InvalidRecord::OtherEpoch { current, found }));
         }
         let since = Since { seq: entry.seq, at: entry.at };
         Transition { state: self, since }.take(&entry.record, entry.epoch).map_err(rejected)?;
+        // No driver worked between the last record of one driver and the first of the next, and after
+        // a reboot the two uptimes have nothing to do with each other.
         if !takes_up {
             self.worked += entry.at.uptime.saturating_sub(self.last.at.uptime);
         }
@@ -194,6 +198,7 @@ impl Transition<'_> {
             Activity::Preparing => (Preparing, &[]),
             Activity::Running => (Running, &[Preparing, Integrating]),
             Activity::Integrating => (Integrating, &[Running]),
+            // Also from `Preparing`: a run can end before anything of it could start.
             Activity::Draining => (Draining, &[Preparing, Running, Integrating]),
         };
         self.state.require_run(from)?;
@@ -239,6 +244,8 @@ impl Transition<'_> {
         if taken || (host.is_none() && slot >= self.state.admitted.lanes) {
             return Err(InvalidRecord::Slot(slot));
         }
+        // A rescue of the previous attempt has to be over before the next one may change the same
+        // checkout.
         self.state.require_no_intent(bundle)?;
         let work = self.state.work(bundle)?;
         work.claim = Some(Claim {
@@ -248,6 +255,7 @@ impl Transition<'_> {
             base: *base,
             process: None,
         });
+        // They judged the commits of an earlier attempt.
         work.verdicts.clear();
         work.set(WorkstreamStatus::Running, self.since);
         Ok(())
@@ -273,6 +281,8 @@ impl Transition<'_> {
             }
             BeatEnding::NoChange => blocked(Reason::NoChange, ""),
             BeatEnding::Failed { what } => blocked(Reason::Failed, what),
+            // Not counted here: the `Recovery` record of the retry counts it, and a driver that
+            // died is not counted against its bundles at all (decision 009).
             BeatEnding::Interrupted { cause: _ } => WorkstreamStatus::Interrupted,
         };
         self.state.work(bundle)?.set(status, self.since);
@@ -362,11 +372,14 @@ impl Transition<'_> {
 
     fn stop(&mut self, to: RunPhase) -> Checked {
         self.state.require_live()?;
+        // No driver takes up a run that is over, so an attempt of it would never be waited for.
         self.state.require_all(|phase| phase != BundlePhase::Running)?;
         self.finish(to)
     }
 
     fn finish(&mut self, to: RunPhase) -> Checked {
+        // Recovery looks only at runs that are not over. An effect that may or may not have
+        // happened would never be found out.
         if let Some(seq) = self.state.intents.keys().next() {
             return Err(InvalidRecord::IntentOpen(*seq));
         }

@@ -50,6 +50,8 @@ impl Integration {
     /// Returns true if this commit of a sealed change may be applied next, onto `onto`.
     pub(super) fn takes(&self, seal: &Seal, commit: &ObjectId, onto: &ObjectId) -> bool {
         let Some(progress) = self.progress.get(&seal.bundle) else {
+            // A target that takes merge commits gets the whole change in one step, which is
+            // recorded under its head.
             let begins = seal.commits.first() == Some(commit) || &seal.head == commit;
             return self.order.contains(&seal.bundle) && begins && onto == &self.tip;
         };
@@ -71,6 +73,8 @@ impl Integration {
                 self.tip = progress.onto;
                 return;
             }
+            // `resolve` lets neither through: `Done` does not fit an `Apply`, and `Failed` returns
+            // before.
             EffectOutcome::Done | EffectOutcome::Failed { .. } => return,
         };
         let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
@@ -112,6 +116,7 @@ impl Integration {
 
     /// Returns true if the last verdict over exactly the tree and the changes that land is a pass.
     pub(super) fn is_green(&self, landing: &Landing) -> bool {
+        // The last verdict counts: a tree that was red after it was green does not land.
         let said = self.judged.iter().rev();
         let mut about =
             said.filter(|(tree, members, _)| tree == &landing.tree && members == &landing.bundles);

@@ -255,6 +255,8 @@ pub fn repoint(text: &str, old: &BundleId, new: &[BundleId]) -> Result<Option<St
             let line = found.line;
             let next = replaced(&edited, line, old, &names.join(", ")).ok_or(line)?;
             let after = Brief::parse(&next).ids_of(spelling);
+            // The text around an id can change how a list is read, so the edited brief is parsed
+            // again and has to name exactly the expected ids.
             if after.ids().iter().cloned().collect::<BTreeSet<_>>() != expected {
                 return Err(line);
             }

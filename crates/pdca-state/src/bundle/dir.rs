@@ -40,6 +40,7 @@ impl BundleDir {
 
     /// Returns an error if the directory is a link that leads out of the root.
     pub(crate) fn require_inside(&self) -> Result<(), LoadError> {
+        // The first test saves a system call for each access to a bundle that a listing has shown.
         if self.link == LinkCheck::Done || !self.path.is_symlink() {
             return Ok(());
         }

@@ -18,6 +18,7 @@ pub fn unfit_path(path: &[u8]) -> Option<PatchFault> {
     {
         return Some(PatchFault::Leaves(shown()));
     }
+    // A backslash separates directories on Windows, so it must not hide a `..` or a `.git` either.
     let parts = || path.split(|byte| matches!(byte, b'/' | b'\\'));
     if parts().any(|part| part == b"..") {
         return Some(PatchFault::Leaves(shown()));

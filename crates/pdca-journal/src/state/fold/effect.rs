@@ -12,12 +12,15 @@ use crate::state::{Integration, InvalidRecord, SealRecord, WorkstreamStatus};
 
 impl Transition<'_> {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
+        // One open effect for each bundle, so recovery never has to find out which of two happened
+        // first.
         if let Some(bundle) = effect.bundle() {
             self.state.require_no_intent(bundle)?;
         }
         match effect {
             Effect::Rescue { bundle, reference: _ } => {
                 let status = self.state.work(bundle)?.status.phase();
+                // A live attempt could still write after its work was saved.
                 if status == BundlePhase::Running {
                     return Err(is(bundle, status));
                 }
@@ -55,6 +58,7 @@ impl Transition<'_> {
     ) -> Checked {
         self.state.require_run(&[RunPhase::Integrating])?;
         self.state.require(bundle, &[BundlePhase::Sealed])?;
+        // Each commit is applied to the one before it, so a target has one open effect at a time.
         let on_target = |effect: &Effect| {
             matches!(effect, Effect::Apply { target: other, .. } if other == target)
                 || matches!(effect, Effect::Land(landing) if landing.target == target)
@@ -115,9 +119,13 @@ impl Transition<'_> {
             return Err(InvalidRecord::WrongOutcome(intent));
         }
         self.state.intents.remove(&intent);
+        // Nothing of it is left, so the bundle stays where it was and the same effect may be
+        // intended again.
         if let EffectOutcome::Failed { .. } = outcome {
             return Ok(());
         }
+        // A conflict ended as an outcome, but resets no counter: otherwise attempts at resolving it
+        // would never reach their limit.
         if !matches!(outcome, EffectOutcome::Conflict { .. }) {
             self.state.tally.succeeded(effect.bundle(), effect.phase());
         }
