@@ -46,6 +46,8 @@ pub(crate) fn took_up(
         Judgment::Diagnosed(found) => match found.class {
             // The new session is shorter.
             FailureClass::ContextTooLong => return Ok(false),
+            // A refusal is the model's answer only if there was one; the transcript below says
+            // that.
             FailureClass::Refused => true,
             FailureClass::Auth | FailureClass::Host | FailureClass::Throttled => false,
         },
@@ -54,6 +56,9 @@ pub(crate) fn took_up(
         return Ok(true);
     }
     let said = transcript(call, job)?;
+    // claude, codex, gemini and opencode end at once where the session is not there, each with
+    // another exit code and without a call of the model. A message or a tool call shows that one
+    // was made.
     Ok(said.tool_calls > 0 || said.message.is_some())
 }
 
