@@ -109,6 +109,7 @@ impl Breaker {
     pub(crate) fn admit(&self, agent: &str) -> Admission {
         let mut admission = Admission::Free;
         self.change(agent, |halt| match halt.scouting {
+            // Free for the rest of the run: a key that was accepted once is not tried out again.
             _ if halt.has_answered => {}
             None => {
                 halt.scouting = Some(Instant::now());

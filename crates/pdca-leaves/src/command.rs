@@ -215,9 +215,9 @@ fn output(call: &Call<'_>, view: &Utf8Path) -> Utf8PathBuf {
 /// asks no helper.
 fn signed_out(call: &Call<'_>, pass: &BTreeSet<OsString>) -> Vec<(OsString, OsString)> {
     let nowhere = call.job.join("signed-out");
-    // The credentials lie in files of the home directory, which must be readable for the agent's
-    // own state. `GIT_CONFIG_COUNT` outranks the user's configuration, and an empty
-    // `credential.helper` clears the list that it set up.
+    // The sandbox closes the files of credentials where it can; this holds without one too, and for a
+    // git helper that is a keychain and has no file. `GIT_CONFIG_COUNT` outranks the user's
+    // configuration, and an empty `credential.helper` clears the list of helpers.
     let settings = [
         ("GH_CONFIG_DIR", nowhere.as_str()),
         ("GLAB_CONFIG_DIR", nowhere.as_str()),

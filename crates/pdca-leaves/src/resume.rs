@@ -37,6 +37,8 @@ pub(crate) fn took_up(
     judgment: &Judgment,
 ) -> Result<bool, LeafError> {
     let has_ended = matches!(verdict.ending, Ending::Exited(_) | Ending::Signaled(_));
+    // A builder may end well without a file, so nothing left is no sign by itself; its checkout
+    // tells.
     let may_be_gone = match judgment {
         Judgment::Done(produced) => {
             produced.is_empty() && !call.has_work.is_some_and(|has_work| has_work())
