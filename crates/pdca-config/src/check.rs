@@ -45,6 +45,7 @@ pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
     let translation =
         if tolerant { Translation::of(&document.text) } else { Translation::default() };
     let (mut root, errors) = DeTable::parse_recoverable(&document.text);
+    // A recovered table would give follow-up errors about keys that the person did write.
     if !errors.is_empty() {
         checked.problems =
             errors.iter().take(MAX_PROBLEMS).map(|error| syntax(document, error)).collect();
@@ -56,6 +57,8 @@ pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
     if let Some(summary) = translation.summary() {
         checked.warnings.push(Problem::new(summary).at(Place::file(&*document.name)));
     }
+    // Each round removes a node or ends the loop, so it terminates. The clone keeps the spans,
+    // without which an error has no position.
     while let Err(error) = Config::deserialize(Deserializer::from(root.clone())) {
         let Some(found) = error.span().and_then(|span| find(root.get_ref(), &span)) else {
             checked.problems.push(Problem::new(error.message()).at(Place::file(&*document.name)));
@@ -139,7 +142,9 @@ fn header(path: &[Step]) -> String {
     }
 }
 
-/// An error of the deserializer, parsed from its message, which serde keeps stable.
+/// An error of the deserializer, parsed from its message: serde and toml offer no other way to tell
+/// an unknown key from a wrong type. A message that is not recognised becomes `Other` and is shown
+/// as it is.
 enum Complaint<'a> {
     Unknown { known: Vec<&'a str> },
     Variant { given: &'a str, known: Vec<&'a str> },
@@ -298,6 +303,7 @@ fn take_out_of_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
         (DeValue::Table(table), path) => take_out(table, path),
         (DeValue::Array(items), [Step::Item(gone)]) => {
             let before = items.len();
+            // `DeArray` has no `remove`.
             let mut kept = DeArray::new();
             for (index, item) in items.iter().enumerate() {
                 if index != *gone {

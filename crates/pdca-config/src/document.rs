@@ -37,6 +37,7 @@ impl Document {
                     "a config file is a TOML text; `pdca init` writes one",
                 );
             }
+            // Reading a pipe would wait for ever.
             Ok(meta) if !meta.is_file() => {
                 return refuse(
                     format!("{name} is not a regular file"),
@@ -55,6 +56,7 @@ impl Document {
         }
         let mut bytes = Vec::new();
         let read =
+            // Bounded again: the file may have grown since it was looked at.
             fs_err::File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
         if let Err(error) = read {
             return refuse(error.to_string(), "make the file readable");

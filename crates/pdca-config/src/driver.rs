@@ -69,6 +69,7 @@ pub fn driver_config(
             root: workspace.lanes_root.clone(),
             kind: config.lanes.kind,
             reset: config.lanes.reset,
+            // A glob that does not parse was refused when the configuration was loaded.
             cache: config.lanes.cache.iter().filter_map(|glob| cache_pattern(glob).ok()).collect(),
             hydrate: config.lanes.hydrate.clone(),
             ports: config.lanes.ports,

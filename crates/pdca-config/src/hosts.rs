@@ -197,6 +197,7 @@ pub(crate) fn rules(config: &Config, sources: &Sources, problems: &mut Vec<Probl
             let is_inside = path.is_relative()
                 && !path.as_str().is_empty()
                 && path.components().all(|part| matches!(part, camino::Utf8Component::Normal(_)));
+            // Bundles are sent anyway, and `.pdca` is the record of this side.
             let is_own = path.starts_with(".pdca") || path.starts_with(&config.paths.bundle_root);
             if !is_inside || is_own {
                 let what = format!("`{path}` in `send` of [[hosts]] is no path of the workspace");
@@ -274,6 +275,8 @@ pub fn require_sendable(
 /// Returns whether a variable holds a credential, of a model's provider or another.
 fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
+    // `is_credential` lets the keys of model providers through, because leaves here need them. None
+    // of them travels.
     pdca_process::is_credential(name) || upper.ends_with("_KEY") || upper.ends_with("_TOKEN")
 }
 

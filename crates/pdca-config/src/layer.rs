@@ -160,6 +160,9 @@ impl Stack {
         let Checked { mut table, mut places, mut problems, mut warnings, unknown: _ } =
             check(document, self.compat);
         if layer == Layer::User {
+            // Before the merge: once a key is in `merged`, nothing tells it from one of the
+            // workspace. Its place goes too, or `config show` would name the user's file as the
+            // origin.
             for path in self.trust.restrict(&document.text, &mut table) {
                 let problem = trust::ignored(&path);
                 let place = places.get(&path).map(|node| node.place.clone());
@@ -198,6 +201,8 @@ impl Stack {
 
     fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, ConfigError> {
         let Stack { mut merged, mut sources, mut problems, mut warnings, .. } = self;
+        // Variants before presets: a variant inherits what the layers say of the builder and not
+        // what the builder's preset adds, and then gets the preset of its own agent.
         for (path, from) in variant::inherit(&mut merged) {
             let origin = sources.of(&from);
             if let Some(place) = sources.place(&from) {
@@ -216,6 +221,8 @@ impl Stack {
         }
         let config = match Config::deserialize(Value::Table(merged)) {
             Ok(config) => config,
+            // Each layer was valid by itself, so this can only come of their combination, such as a
+            // table in one and a value in the other. There is no single position for it.
             Err(error) => {
                 problems.push(Problem::new(format!(
                     "the layers do not fit together: {}",
@@ -224,6 +231,8 @@ impl Stack {
                 return Err(ConfigError { problems });
             }
         };
+        // Rules between values hold for the merged configuration alone: one layer may set what
+        // another relies on.
         problems.extend(rules::broken(&config, &sources));
         if problems.is_empty() {
             Ok(Loaded { config, sources, warnings, user_file })
@@ -241,6 +250,7 @@ fn overlay(base: &mut Table, over: &Table, prefix: &str, replaced: &mut dyn FnMu
             (Some(Value::Table(below)), Value::Table(above)) => {
                 overlay(below, above, &path, replaced);
             }
+            // Lists are replaced as a whole, so what is known of the items of the old one has to go.
             (_, value) => {
                 replaced(&path);
                 base.insert(key.clone(), value.clone());
@@ -286,6 +296,8 @@ fn variables(environment: Environment<'_>) -> Vec<(&'static str, Result<String, 
     let text = |name| environment.text(name);
     let mut found = Vec::new();
     if let Some(root) = text("PDCA_BUNDLE_ROOT") {
+        // A variable is typed by a person, so it is relative to where that person is. Keys of a
+        // file are relative to the workspace.
         let root = environment.cwd.join(root);
         found.push(("PDCA_BUNDLE_ROOT", Ok(line("paths.bundle_root", root.as_str()))));
     }
@@ -319,5 +331,6 @@ fn flag_line(flag: &str) -> Option<String> {
         return None;
     }
     let as_is = format!("{key} = {value}");
+    // So that `--config project.author=Ada` needs no quotes within quotes.
     if as_is.parse::<Table>().is_ok() { Some(as_is) } else { Some(line(key, value)) }
 }

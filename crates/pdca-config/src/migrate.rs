@@ -61,6 +61,8 @@ pub fn migrate(document: &Document, siblings: &[Utf8PathBuf]) -> Result<Migratio
     let mut text: DocumentMut =
         document.text.parse().map_err(|error: toml_edit::TomlError| unreadable(error.message()))?;
     let mut edits = edits(&old);
+    // Only for a file of an older instance, which finds its checkouts by their names. A file of
+    // ours without targets is meant that way.
     if !edits.is_empty() && !old.contains_key("targets") && !edits.iter().any(sets_targets) {
         edits.extend(siblings.iter().map(|path| target(path)));
     }
@@ -68,9 +70,12 @@ pub fn migrate(document: &Document, siblings: &[Utf8PathBuf]) -> Result<Migratio
     for (path, _) in &checked.unknown {
         remove(text.as_item_mut(), path);
     }
+    // An empty `[publisher]` would be an unknown key in the new file.
     remove_empty_tables(text.as_table_mut());
     let changes = changes(document, &edits, &checked.unknown);
     let text = text.to_string();
+    // The new text has to load without `--compat`; otherwise the person would be left with a file
+    // that no command reads.
     crate::layer::load_document(&Document::new(document.name.clone(), text.clone()), false)?;
     Ok(Migration { text, changes })
 }
@@ -112,6 +117,7 @@ fn target(path: &Utf8Path) -> Edit {
 
 /// Carries changes out on the text. A comment goes along with its key to the first value that takes its place.
 fn carry_out(text: &mut DocumentMut, edits: &[Edit]) {
+    // The comments are taken before anything is removed, because they go with their keys.
     let comments: Vec<Option<String>> =
         edits.iter().map(|edit| comment_of(text.as_item(), &edit.at)).collect();
     for edit in edits.iter().filter(|edit| edit.remove) {

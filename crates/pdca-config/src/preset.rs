@@ -47,7 +47,8 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
     let Some(agent) = leaf.get("agent").and_then(Value::as_str) else { return };
     let has_argv = leaf.get("argv").and_then(Value::as_array).is_some_and(|argv| !argv.is_empty());
     if has_argv {
-        // What runs is said; the name is carried to it.
+        // The configuration says what runs. The name of the agent is only carried to it, as
+        // `PDCA_AGENT`.
         return;
     }
     let place = format!("{path}.agent");
@@ -69,7 +70,7 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
         expanded.problems.push((place, problem));
         return;
     };
-    // An empty list is as good as none.
+    // An empty `argv` would win over the one of the preset.
     leaf.remove("argv");
     if leaf.contains_key("prompt_file") {
         // A prompt is one or the other.

@@ -219,6 +219,7 @@ fn targets(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
             let problem = Problem::new(format!("`{name}` cannot be the name of a target"))
                 .hint("add `name = \"…\"` of letters, digits, `.`, `_` and `-`");
             problems.push(at(sources, &path("name"), problem));
+        // The name becomes a directory, and some filesystems ignore case.
         } else if let Some(first) = seen.insert(name.to_lowercase(), index) {
             let other = sources.place(&format!("targets[{first}]")).and_then(|place| place.line);
             let there =

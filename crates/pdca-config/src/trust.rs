@@ -30,6 +30,7 @@ pub enum Trust {
 const HARMLESS: [&str; 3] = ["project.", "tracker.issue_url_pattern", "driver.lanes"];
 
 /// Values that are no weaker than the default, by the last part of their key.
+// `landlock` is not among them: where `auto` would take `bwrap`, it is the weaker wall.
 const STRONG: [(&str, &[&str]); 3] = [
     ("sandbox", &["auto", "require", "bwrap"]),
     ("network", &["off"]),
@@ -99,6 +100,8 @@ fn take_out(table: &mut Table, prefix: &str, removed: &mut Vec<String>) {
             take_out(below, &path, removed);
             return !below.is_empty();
         }
+        // A list of tables, such as `gates.checks`, is one value here and counts as a whole or not
+        // at all.
         let counts = is_harmless(&path) || is_strong(key, value);
         if !counts {
             removed.push(path);

@@ -88,6 +88,8 @@ impl Workspace {
             root.join(path)
         } else {
             let name = format!("{}.lanes", root.file_name().unwrap_or("pdca"));
+            // Inside a repository every tool that walks upwards would find the user's configuration, and
+            // `git clean -x` would remove the lanes with the work in them (decision 051).
             sibling(enclosing(&root), &name)
         };
         let target = |entry: &TargetEntry| Target {
@@ -166,6 +168,7 @@ impl Workspace {
         bundles
             .iter()
             .map(|bundle| (strsim::osa_distance(id.as_ref(), bundle.id().as_ref()), bundle.id()))
+            // Ids of one or two digits are all near to each other.
             .filter(|(distance, near)| *distance == 1 && near.as_ref().len() > 2)
             .min_by_key(|(distance, _)| *distance)
             .map(|(_, near)| near.clone())
@@ -206,6 +209,7 @@ pub fn find(start: &Utf8Path) -> Option<FoundFile> {
     start.ancestors().find_map(|root| {
         [root.join(FILE), root.join(".config").join(FILE)]
             .into_iter()
+            // A broken link counts as found, so that a workspace further up is not taken instead.
             .find(|file| file.symlink_metadata().is_ok())
             .map(|file| FoundFile { root: root.to_owned(), file })
     })
@@ -256,6 +260,7 @@ fn siblings(root: &Utf8Path) -> Vec<Target> {
             branch: None,
         })
         .collect();
+    // The order of a directory is that of the file system and differs from one machine to the next.
     targets.sort_by(|a, b| a.name.cmp(&b.name));
     targets
 }
@@ -267,6 +272,8 @@ fn tidy(path: &Utf8Path) -> Utf8PathBuf {
     for component in path.components() {
         match component {
             Utf8Component::CurDir => {}
+            // `link/..` is the parent of what the link points to, so it is left for the kernel to
+            // resolve.
             Utf8Component::ParentDir if !tidy.is_symlink() && tidy.file_name().is_some() => {
                 tidy.pop();
             }

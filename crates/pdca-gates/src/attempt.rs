@@ -59,6 +59,8 @@ impl GateRun<'_, '_> {
         let jobs: Vec<Job> = checks.iter().map(job).collect();
         let mut found: Vec<Option<Judged>> = Vec::new();
         for (check, job) in checks.iter().zip(&jobs) {
+            // A settled verdict comes first, even before a known green: it is about this very
+            // check, and it may be red.
             let known = match job.settled(self.tree.is_some()) {
                 None if self.is_known_green(check, attempt, &change.tree) => {
                     Some(Judged::known_green())
@@ -97,7 +99,11 @@ impl GateRun<'_, '_> {
     /// Settles a verdict that an earlier driver left unsettled. That is possible as long as the checkout is as this
     /// very check left it.
     fn pick_up(&mut self, check: &Check, job: &Job) -> Option<Judged> {
+        // Once this run has prepared the checkout, it no longer shows what the check of the earlier
+        // driver did to it.
         let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
+        // A verdict of another job must not be vouched for by this checkout, so the job has to be
+        // among those it was handed to.
         let names = as_left.then(|| Custody::of(self.context).names().ok().flatten())??;
         let names: Vec<&str> = names.lines().collect();
         let ran = job.ended().filter(|_| names.contains(&job.name()))?;
@@ -124,6 +130,8 @@ impl GateRun<'_, '_> {
             return Ok(unrun.collect());
         }
         let reports = checks.iter().map(|(check, _)| JunitFile::of(check, self.context));
+        // The stamps are taken after the checkout was prepared and before anything starts: a report
+        // that is tracked, or that an ignored directory kept, is not this run's.
         let before: Vec<_> = reports.map(|file| file.map(|file| (file.stamp(), file))).collect();
         let mut ran = self.start(checks);
         for (((_, job), ran), before) in checks.iter().zip(&mut ran).zip(before) {
@@ -135,6 +143,8 @@ impl GateRun<'_, '_> {
                 job.take_report(ran, &report);
             }
         }
+        // Cancelled checks are not settled below, but those that ended before are: the next driver
+        // need not run them again.
         let stopped = ran.iter().any(|ran| ran.ending == Ending::Cancelled);
         let void = self.void(checks.len());
         let mut judged = Vec::with_capacity(ran.len());
@@ -187,6 +197,7 @@ impl GateRun<'_, '_> {
                 };
                 threads.push(thread::Builder::new().spawn_scoped(scope, watched));
             }
+            // The loop below ends when the last sender is gone, and this one would never go.
             drop(signs);
             for (check, sign) in heard {
                 tell_sign(self.tell, check, sign);
@@ -216,6 +227,8 @@ impl GateRun<'_, '_> {
             Attempt::First | Attempt::Proposal => tree.prepare(),
         };
         match prepared {
+            // The tree is computed from the files and compared, whatever `prepare` believes it did:
+            // a verdict over another tree would certify the wrong change.
             Ok(found) if found == expected => Ok(()),
             Ok(found) => Err(Finding::unverifiable(&format!(
                 "not run: the checkout is tree {found:.12}, not {expected:.12}"
@@ -246,6 +259,8 @@ impl GateRun<'_, '_> {
     /// Returns a fault of the host that may explain why a check failed.
     fn trouble(&self, check: &Check, job: &Job, ran: &Ran) -> Option<HostFault> {
         match ran.ending {
+            // The host cannot explain these: the check says itself that it passed or could not
+            // check, or the driver ended it.
             Ending::Exited(0 | 77)
             | Ending::TimedOut
             | Ending::Stalled
@@ -299,6 +314,8 @@ impl<'c> Custody<'c> {
 
     fn hand_to(&self, names: &[&str]) -> std::io::Result<()> {
         fs_err::create_dir_all(self.jobs)?;
+        // Not synced: after a loss of power the checkout is not known to be as it was left, and the
+        // checks run again.
         files::replace_unsynced(self.path(), names.join("\n").as_bytes())
     }
 }
@@ -371,6 +388,8 @@ fn conclude(
     let is_final = ran.ending.is_final();
     let judged = judge(check, ran, trouble, void);
     debug!(row = check.id, result = %judged.finding.result, took = ?judged.duration, "judged");
+    // An `unverifiable` that the check declares is its answer and is kept. One that the host caused
+    // is not: on the next run the disk may have room again.
     let decided = declared || void.is_some() || judged.finding.result != GateResult::Unverifiable;
     if is_final && decided {
         job.settle(void);

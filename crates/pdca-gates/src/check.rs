@@ -187,6 +187,8 @@ impl Check {
 
     /// Adds everything that decides what the check reports about a given tree.
     pub(crate) fn add_to(&self, digest: &mut Digest) {
+        // All fields are named, so that a new one does not compile until it is decided whether it
+        // belongs to the digest.
         let Self {
             id,
             tier,
@@ -219,6 +221,8 @@ impl Check {
         if let Some(when) = when {
             digest.text("when", &when.field);
             digest.text("contains", &when.substring.0.join("\n"));
+            // Only where it is set, so that checks from before there was `equals` keep their
+            // digests.
             if !when.equals.is_empty() {
                 digest.text("equals", &when.equals.0.join("\n"));
             }
@@ -271,6 +275,7 @@ impl Command {
                 for word in words {
                     digest.text(name, word);
                 }
+                // Tells `["a b"]` from the shell text `a b`.
                 digest.text(name, "argv");
             }
         }

@@ -37,6 +37,7 @@ impl CheckHistory {
     pub(crate) fn confirm(&mut self, second: Judged) {
         self.log.extend(second.section("run again"));
         self.judged.duration += second.duration;
+        // Reused only if neither attempt was run now.
         self.judged.reused &= second.reused;
         self.judged.truncated |= second.truncated;
         self.judged.log_error = self.judged.log_error.take().or(second.log_error);

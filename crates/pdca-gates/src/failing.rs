@@ -120,6 +120,7 @@ impl Names {
         if self.seen.len() < MOST_SEEN && !self.seen.insert(hasher.finish()) {
             return;
         }
+        // More than are shown, because `forget` may still take a parent out for its subtests.
         if self.kept.len() < MOST_PENDING {
             self.kept.push(name);
         } else {
@@ -203,10 +204,13 @@ impl Reading {
         if self.read_list(line, text) || text.is_empty() {
             return;
         }
+        // unittest's rule has 70; shorter ones are headings of other programs.
         if text.len() > 40 && text.bytes().all(|byte| byte == b'=') {
             self.below_rule = true;
             return;
         }
+        // The specific forms first: `FAILED name` below would take a part of most of them for a
+        // name.
         let is_known = self.cargo(line)
             || self.nextest(text)
             || self.go(line, text)
@@ -314,6 +318,8 @@ impl Reading {
             return true;
         }
         if let Some(package) = line.strip_prefix("FAIL\t") {
+            // `[build failed]` and `[setup failed]`: there is no test to name. Otherwise the tests
+            // were named before.
             if package.ends_with(" failed]") {
                 self.names.add(package);
             }
@@ -405,6 +411,7 @@ impl Reading {
             if name == "Test suite failed to run" {
                 let name = format!("{file}: {name}");
                 self.names.add(&name);
+            // jest prints what a test wrote to the console under the same mark.
             } else if name != "Console" {
                 self.names.add(name);
             }

@@ -120,6 +120,8 @@ fn files_of<'c>(
             on_path(word, around.search_path.as_deref())
         };
         let in_a_tree = |file: &Utf8PathBuf| {
+            // The tree is part of every key by its id; the content that lies here now may be that of
+            // another branch.
             cwd != Cwd::Workspace && around.trees.iter().any(|tree| file.starts_with(tree))
         };
         let is_new = |file: &Utf8PathBuf| files.iter().all(|(_, known)| known != file);
@@ -153,6 +155,8 @@ type Version = (u64, u64, i64, i64, u64);
 fn content_of(file: &Utf8Path) -> String {
     static KNOWN: Mutex<BTreeMap<Version, String>> = Mutex::new(BTreeMap::new());
     let Ok(meta) = fs_err::metadata(file) else { return "unreadable".to_owned() };
+    // The change time and not the modification time: a program can set the latter, as `cp -p` and
+    // package managers do.
     let version = (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec(), meta.len());
     if meta.len() > LARGEST_PROGRAM {
         return format!("{} bytes of {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec());

@@ -119,8 +119,12 @@ impl GateRun<'_, '_> {
             return Ok(Fixing::Refused(why));
         }
         let before = self.change();
+        // Before the proposal, after which the changes are what is expected and nothing differs any
+        // more.
         let changed = self.in_tree(check, "list", |tree| tree.changed())?;
         let proposed = self.in_tree(check, "take over", |tree| tree.propose())?;
+        // From here on the tree expects the proposal. Every way out has to accept or withdraw it,
+        // or the next check would run on a change that is not the bundle's.
         let refused = match self.try_proposal(check, &before, &proposed, log) {
             Ok(refused) => refused,
             Err(error) => {
@@ -182,6 +186,7 @@ impl GateRun<'_, '_> {
         if proposed.tree == before.tree {
             return Ok(Some("the fix command changed nothing".to_owned()));
         }
+        // A fix that takes the patch back would make most checks pass.
         if proposed.patch_digest.as_deref() == Some(sha256_hex(b"").as_str()) {
             return Ok(Some("the fix undoes the whole change".to_owned()));
         }
@@ -202,6 +207,9 @@ impl GateRun<'_, '_> {
         let record = Record { before: before.tree, after: proposed.tree, fix: fixed.fix.clone() };
         let json = serde_json::to_vec(&record).expect("a record is made of texts");
         let (record, log) = places(self.context.jobs, &check.id);
+        // The log before the record, and the record before the acceptance: a record that is found
+        // has its log, and an accepted fix has its record. Only the record is synced; a lost log
+        // costs a section of text.
         files::replace_unsynced(&log, &fixed.log)
             .and_then(|()| files::replace(&record, &json))
             .map_err(|source| fault(check, "record", source.into()))?;

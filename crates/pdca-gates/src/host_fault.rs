@@ -44,6 +44,8 @@ fn is_full(place: &Utf8Path) -> bool {
     // A filesystem that cannot be queried is not known to be full.
     rustix::fs::statvfs(place.as_std_path()).is_ok_and(|found| {
         Room {
+            // Space that an ordinary user can have: `f_bfree` includes the blocks reserved for
+            // root.
             bytes: found.f_bavail.saturating_mul(found.f_frsize),
             names: found.f_favail,
             // Some filesystems create inodes on demand and report none.

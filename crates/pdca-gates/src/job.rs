@@ -1,7 +1,9 @@
 //! One run of one check, in a job directory from which a later driver can reuse the result.
 //!
-//! The directory is named by a digest over everything that decides what the check reports: the check, the tree it runs
-//! on, the patch, the subject of the run, the scripts that the check names and the tests that the bundle brings along.
+//! The directory is named by a digest over everything that decides what the check reports: the
+//! check, the tree it runs on, the patch, the subject of the run, the scripts that the check names
+//! and the tests that the bundle brings along. Another change has another name, so a verdict can
+//! never count for it (decision 003).
 //!
 //! 1. The supervisor stores the verdict there.
 //! 2. A stamp is added once it is known that the verdict counts: that the check left the tree intact, or what it
@@ -84,6 +86,8 @@ impl Job {
         context: &GateContext<'_>,
     ) -> Self {
         let key = key(check, attempt, change, context);
+        // 64 bits of the digest: the name stays short enough for the file system, and only the
+        // handful of jobs of one bundle lie beside each other.
         let dir = context.jobs.join(format!("{GATE}{}-{}", check.id, &key[..16]));
         let cwd = context.cwd(check).unwrap_or(context.workspace);
         Self::new(&check.command, check, dir, cwd, context)
@@ -178,12 +182,14 @@ impl Job {
             Err(error) => (Vec::new(), Some(chain(&error))),
         };
         let marked = verdict.marked.iter().map(String::as_str);
+        // Where the log is lost, the supervisor's own last line is left.
         let last_line = match last_line(&log) {
             [] => verdict.output.last_line.as_bytes(),
             line => line,
         };
         let mut said = MarkedOutput::read(marked, last_line);
         if verdict.ending != Ending::Exited(0) {
+            // Only of a check that did not pass: the names are evidence of a failure.
             said.digested = digest_output(&log);
             if let Some(reported) = self.reported() {
                 said.digested.failing = reported;
@@ -203,6 +209,8 @@ impl Job {
     /// goes with the checkout.
     pub(crate) fn take_report(&self, ran: &mut Ran, report: &[u8]) {
         let failing = read_junit(report);
+        // The report names tests and decides nothing. A green check whose report has failures is
+        // green: the exit status is the verdict.
         if ran.ending == Ending::Exited(0) || failing.is_empty() {
             return;
         }
@@ -215,6 +223,8 @@ impl Job {
 
     fn reported(&self) -> Option<Failing> {
         let text = files::read_bounded(self.report(), LONGEST_REPORT).ok().flatten()?;
+        // The file lies where a check without a sandbox can write, so its texts are made printable
+        // again.
         serde_json::from_slice::<Failing>(&text).ok().map(Failing::checked)
     }
 

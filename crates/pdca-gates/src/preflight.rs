@@ -49,6 +49,8 @@ pub enum ProgramFault {
 /// Returns the checks of this context that cannot be started, in order. Checks that can only be judged by running them
 /// (a shell construct, a variable, a script of the tree under check) are not listed.
 pub fn preflight(checks: &Checks, context: &GateContext<'_>) -> Vec<Unready> {
+    // A script of the tree may come or go with the change, so what lies there now says nothing
+    // about the run.
     let of_the_tree = |check: &Check| {
         check.cwd != Cwd::Workspace
             && program(&check.command)

@@ -103,7 +103,11 @@ pub fn run_checks(
         if !chosen.iter().any(|check| check.applies_to(context.brief)) {
             warnings.push(Warning::NothingApplies);
         }
+        // Before the first pass: without its record, the tree that an accepted fix made would look
+        // like the builder's own change, and the check could fix a second time.
         run.recall_fixes(&chosen);
+        // Each further pass needs a fix that was not there before, and a check fixes once, so there
+        // are at most as many passes as fixes and one more.
         let checks = loop {
             if let Some(checks) = run.pass(&chosen)? {
                 break checks;
@@ -143,6 +147,7 @@ impl GateRun<'_, '_> {
             checks.iter().filter(|check| self.context.reason_not_to_run(check).is_none()).count();
         let mut k = 0;
         let mut done = Vec::with_capacity(checks.len());
+        // Only neighbours share a checkout, so that the order of the file is kept.
         let neighbours = checks.chunk_by(|a, b| a.parallel && b.parallel);
         for group in neighbours.flat_map(|group| group.chunks(self.context.at_once.max(1))) {
             let to_run: Vec<&Check> = group
@@ -165,6 +170,8 @@ impl GateRun<'_, '_> {
                 };
                 match settled {
                     Settled::Row(made) => done.push((check.tier, *made)),
+                    // What was done so far is dropped: it is about a tree that is no longer the
+                    // bundle's.
                     Settled::Fixed => return Ok(None),
                 }
             }

@@ -101,6 +101,8 @@ fn green(said: &MarkedOutput, check: &Check) -> Finding {
 fn red_exit(code: i32, said: &MarkedOutput, check: &Check, trouble: Option<&HostFault>) -> Finding {
     let shell = matches!(check.command, Command::Shell(_));
     match trouble {
+        // Only from the shell: a program of an `argv` that is missing is not started at all, and
+        // one that exits with 127 does so itself.
         Some(trouble @ HostFault::Program(_)) if shell && matches!(code, 126 | 127) => {
             Finding::unverifiable(&format!("could not run: {trouble}"))
         }

@@ -92,6 +92,7 @@ impl ToolCall {
     pub fn parse(text: &str, agent: Option<Agent>) -> Result<Self, CallError> {
         let value: Value =
             serde_json::from_str(text).map_err(|source| CallError::Json { source })?;
+        // The preset names its agent. Hooks that a person wrote by hand may not.
         let agent = agent.unwrap_or_else(|| guess(&value));
         let (tool, input) = match agent {
             Agent::Opencode => ("tool", "args"),
@@ -184,6 +185,8 @@ fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
             let path = file(&["file_path", "filePath", "notebook_path", "absolute_path", "path"]);
             Ok(ToolAction::Write(vec![path.ok_or(missing("file path"))?]))
         }
+        // A tool that is not known is allowed: agents have many that only read, and the matchers of
+        // the presets pass on those that run or write.
         _ => Ok(ToolAction::Other),
     }
 }
@@ -216,6 +219,7 @@ pub fn decision(agent: Agent, refusal: &Refusal) -> Option<String> {
             "permissionDecisionReason": reason,
         }}),
         Agent::Gemini => json!({"decision": "deny", "reason": reason}),
+        // The plugin of opencode throws with what is on standard error, and reads no JSON.
         Agent::Opencode => return None,
     };
     Some(value.to_string())

@@ -28,6 +28,7 @@ const CALLS: [&str; 14] = [
 
 /// Judges the string literals of code that starts programs.
 pub(crate) fn judge(code: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
+    // Code that starts no program may mention `git push` in any string.
     let starts = CALLS.iter().any(|call| code.contains(call)) || code.contains('`');
     if !starts {
         return Ok(());
@@ -36,6 +37,7 @@ pub(crate) fn judge(code: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
         for text in &list {
             walk.clone().script(text, None)?;
         }
+        // `run(["git", "push"])` is one command; each literal alone is none.
         if list.len() > 1 {
             walk.clone().command(&list, &BTreeMap::new(), None)?;
         }

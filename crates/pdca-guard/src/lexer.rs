@@ -109,10 +109,13 @@ impl Lexer {
                 '\n' => {
                     self.text.at += 1;
                     self.tokens.push(Token::Operator(Operator::Then));
+                    // The bodies begin after the line that announces them, however many commands
+                    // stand on it.
                     self.read_here_documents();
                 }
                 '#' => self.text.skip_comment(),
                 ';' => self.operator(&[';', '&'], Operator::Then),
+                // bash's `&>file`; any other `&` ends the command.
                 '&' if matches!(self.text.peek(1), Some('>')) => self.redirect(),
                 '&' => self.operator(&['&'], Operator::Then),
                 '|' if self.text.peek(1) == Some('|') => {
@@ -122,6 +125,7 @@ impl Lexer {
                 '|' => self.operator(&['&'], Operator::Pipe),
                 '(' => self.operator(&[], Operator::Open),
                 ')' => self.operator(&[], Operator::Close),
+                // A process substitution is a part of a word and not a redirection.
                 '<' | '>' if self.text.peek(1) == Some('(') => self.word(),
                 '<' | '>' => self.redirect(),
                 _ => self.word(),
@@ -144,6 +148,7 @@ impl Lexer {
     fn redirect(&mut self) {
         if let Some(Token::Word(word)) = self.tokens.last()
             && word.bare().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
+            // Only if it touches the redirection: in `echo 2 >x` the digit is an argument.
             && self.text.at > 0
             && self.text.chars[self.text.at - 1].is_ascii_digit()
         {
@@ -177,6 +182,7 @@ impl Lexer {
             "<<<" => RedirectKind::Text,
             "<" => RedirectKind::Read,
             "<&" => RedirectKind::Duplicate,
+            // `>&2` duplicates a descriptor, `>&file` writes one.
             ">&" if is_descriptor(&target) => RedirectKind::Duplicate,
             _ => RedirectKind::Write,
         };
@@ -211,12 +217,16 @@ impl Lexer {
                 let line = self.text.take_line();
                 let compared =
                     if pending.strip_tabs { line.trim_start_matches('\t') } else { &line };
+                // Also with a CR before the line end: if the body went on, the commands after the
+                // delimiter would count as text.
                 if compared.trim_end_matches('\r') == pending.delimiter {
                     break;
                 }
                 body.push_str(compared);
                 body.push('\n');
             }
+            // With a quoted delimiter the body is literal. Otherwise a shell expands it as in
+            // double quotes, so `$(git push)` in it would run.
             let target = if pending.quoted {
                 Word(vec![Piece::Text { text: body, quoted: true }])
             } else {
@@ -276,11 +286,14 @@ impl Lexer {
                     let script = self.substitution();
                     pieces.add(Piece::Process { script });
                 }
+                // An extended glob, such as `@(a|b)`: the parenthesis opens no subshell.
                 '(' if pieces.ends_with(&['@', '!', '*', '+', '?']) => {
                     self.text.at += 1;
                     let pattern = self.substitution();
                     pieces.text(format!("({pattern})"), false);
                 }
+                // An array, `c=(git push)`. Its elements are kept as one value, which `"${c[@]}"`
+                // splits again.
                 '(' if pieces.ends_with(&['=']) => {
                     self.text.at += 1;
                     let list = self.substitution();
@@ -360,6 +373,7 @@ impl Lexer {
                 if self.flaw.is_some() {
                     return;
                 }
+                // `$((…))` is not computed, but substitutions in it run.
                 let arithmetic = script.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
                 match arithmetic {
                     Some(inner) => {
@@ -436,6 +450,8 @@ impl Lexer {
             'n' => return text.push('\n'),
             't' => return text.push('\t'),
             'r' => return text.push('\r'),
+            // Control characters: which one does not matter, only that the word does not become
+            // another.
             'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return text.push(' '),
             'x' => (16, 2),
             'u' => (16, 4),
@@ -521,6 +537,8 @@ impl Lexer {
                 Some('`') => {
                     self.backticks();
                 }
+                // In double quotes `$'` is a dollar and an apostrophe, not the start of a quoted
+                // text.
                 Some('$') if self.text.peek(1) != Some('\'') => self.skip_dollar(),
                 Some(_) => self.text.at += 1,
             }
@@ -546,6 +564,8 @@ impl Lexer {
     fn parenthesized(&mut self) -> String {
         let start = self.text.at;
         let mut depth = 1;
+        // A `case` is followed as far as its keywords, because its patterns close a parenthesis
+        // that nothing opened. `at_command` tells the keyword from an argument of the same name.
         let mut cases = 0;
         let mut at_command = true;
         while let Some(c) = self.text.peek(0) {
@@ -687,6 +707,8 @@ fn list_of(list: &str) -> Word {
 
 /// Returns the piece for `${inner}`.
 fn parameter(inner: &str, quoted: bool) -> Piece {
+    // `${!name}` and `${#name}` have another value than `name`; `${#}` and `${!}` are variables of
+    // their own.
     let body = inner.strip_prefix(['!', '#']).filter(|rest| !rest.is_empty());
     let altered = body.is_some();
     let body = body.unwrap_or(inner);
@@ -705,6 +727,8 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
             quoted = false;
         }
     }
+    // The longer operators come first. `${x:+word}` is handled as a default: its word counts where
+    // `x` is not known.
     let default = [":-", ":=", "-", "=", ":+", "+"]
         .into_iter()
         .find_map(|operator| rest.strip_prefix(operator))

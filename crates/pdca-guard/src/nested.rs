@@ -160,6 +160,7 @@ pub(crate) fn nested(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
     }
     match name {
         "env" => env(args, stdin),
+        // `command -v git` asks where git is and runs nothing.
         "command" if args.first().is_some_and(|arg| matches!(arg.as_str(), "-v" | "-V")) => {
             Vec::new()
         }
@@ -182,6 +183,7 @@ pub(crate) fn nested(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
         }
         "find" | "gfind" => after_flags(args, &["-exec", "-execdir", "-ok", "-okdir"]),
         "fd" | "fdfind" => after_flags(args, &["-x", "-X", "--exec", "--exec-batch"]),
+        // The other machine may be this one, and `ssh localhost git push` uses the user's keys.
         "ssh" => {
             let behind = behind_options(
                 args,
@@ -200,6 +202,7 @@ pub(crate) fn nested(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
             ),
             stdin,
         ),
+        // What runs later, outside of the builder's process tree, counts as run.
         "at" | "batch" | "crontab" => stdin.map(script).into_iter().collect(),
         "git" => git(args),
         _ => interpreter(name, args, stdin),
@@ -211,6 +214,8 @@ fn script(text: &str) -> Nested {
 }
 
 fn command(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
+    // `env` and `sudo` take assignments before the command; the other wrappers do not, and no
+    // program is called `a=b`.
     let assigns = |arg: &&String| arg.split_once('=').is_some_and(|(name, _)| is_name(name));
     let count = cmdline.iter().take_while(assigns).count();
     let env = cmdline[..count].iter().filter_map(|arg| arg.split_once('='));
@@ -279,6 +284,7 @@ fn shell(args: &[String], stdin: Option<&str>) -> Vec<Nested> {
             }
             _ if arg.starts_with("--") => at += 1,
             _ if arg.starts_with('-') || arg.starts_with('+') => {
+                // Bundled flags: `-lc`, `-xec`. A long option with a `c` was taken above.
                 takes_text |= arg.starts_with('-') && arg.contains('c');
                 from_stdin |= arg.starts_with('-') && arg.contains('s');
                 at += 1;
@@ -423,6 +429,7 @@ fn parallel(args: &[String], stdin: Option<&str>) -> Vec<Nested> {
             script(&format!("{template} {value}"))
         }
     };
+    // As many as a loop tries; values beyond are not seen.
     values.iter().take(16).map(fill).collect()
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn judge(
 
 /// Returns the last component of a program's path.
 pub(crate) fn name_of(program: &str) -> &str {
+    // `\git` avoids an alias of the shell and runs the same program.
     program.rsplit('/').next().unwrap_or(program).trim_start_matches('\\')
 }
 

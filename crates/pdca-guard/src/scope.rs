@@ -27,6 +27,7 @@ pub struct GuardScope {
 impl GuardScope {
     /// Reads the scope from the environment of a leaf; `None` if it is not that of a builder.
     pub fn from_env(env: BTreeMap<String, String>) -> Option<Self> {
+        // A role that is not told counts as a builder's: the guard errs towards judging.
         if env.get("PDCA_ROLE").is_some_and(|role| !BUILDERS.contains(&role.as_str())) {
             return None;
         }
@@ -63,10 +64,14 @@ impl GuardScope {
     /// Returns the reason against writing `path`, which is absolute, if there is one.
     pub(crate) fn objection(&self, path: &Utf8Path) -> Option<String> {
         let path = normal(path);
+        // The order matters: view, temporary directory and lane lie below the workspace or the root
+        // of the lanes, which are closed further down.
         if let Some(view) = &self.view
             && path.starts_with(view)
         {
             let artifact = path.file_name().and_then(Artifact::from_file_name);
+            // Any other name may be written: agents keep scratch files in the view, and the driver
+            // takes only the files of the role.
             return artifact
                 .filter(|artifact| path.parent() == Some(view) && !OWN_ARTIFACTS.contains(artifact))
                 .map(|artifact| {
@@ -92,6 +97,8 @@ impl GuardScope {
         let temporary = self.tmp.iter().chain(&self.view).any(|own| dir.starts_with(own));
         dir.starts_with(&self.lane)
             || temporary
+            // A throwaway repository is ordinary work. A workspace or a primary checkout that lies below
+            // `/tmp` stays closed.
             || ["/tmp", "/var/tmp"].iter().any(|tmp| {
                 dir.starts_with(tmp) && !self.kept.iter().any(|(tree, _)| dir.starts_with(tree))
             })
@@ -107,6 +114,8 @@ fn lanes_root(lane: &Utf8Path) -> Option<Utf8PathBuf> {
 /// Returns the reason against writing hooks and configuration of the checkout's git: they decide which programs git
 /// runs for the driver.
 fn git_internal(inside: &Utf8Path) -> Option<&'static str> {
+    // Lower case, because `.GIT/hooks` is the same directory on a filesystem that ignores case.
+    // `.git` at any depth, because git runs the hooks of a nested repository as well.
     let mut parts = inside.components().map(|part| part.as_str().to_ascii_lowercase());
     let rest: Vec<String> = parts.by_ref().skip_while(|part| part != ".git").skip(1).collect();
     match rest.first().map(String::as_str) {
@@ -143,8 +152,10 @@ fn guarded_at_home(path: &Utf8Path) -> bool {
     TREES.iter().any(|tree| path.starts_with(tree)) || FILES.iter().any(|file| path == *file)
 }
 
-/// Removes `.` and `..` from a path as text, without following links.
+/// Removes `.` and `..` from a path as text.
 pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
+    // Links are not followed: the guard reads nothing. A link can lead a write past it, which the
+    // sandbox has to stop.
     let mut normal = Utf8PathBuf::new();
     for part in path.components() {
         match part {

@@ -31,8 +31,12 @@ pub(crate) const UNKNOWN: char = '\u{FFFC}';
 pub(crate) const DRIVER_PID: &str = "\u{FFFC}driver";
 
 /// The deepest nesting of scripts in scripts.
+// Enough for scripts that people write; it ends aliases and functions that call themselves, and
+// bounds the recursion on the stack.
 const DEEPEST: usize = 24;
 /// The most commands that are examined per call. Longer text is refused only if it names a command that would be.
+// The hook runs before every tool call, so its time has to be bounded whatever the text is: loops
+// in loops multiply.
 const MOST: usize = 4_000;
 /// The number of words of unparsable text that are taken for one command.
 const LONGEST: usize = 64;
@@ -129,6 +133,8 @@ impl<'a> Walk<'a> {
 
     /// Refuses text that cannot be parsed only if it names a command that would be refused.
     fn unparsed(&mut self, text: &str, flaw: &str) -> Result<(), Refusal> {
+        // Every position of the text is tried as a command below. Following aliases from each of
+        // them would walk scripts again, from text that is known to be wrong.
         let was_shallow = std::mem::replace(&mut self.is_shallow, true);
         let found = self.names_refused(text);
         self.is_shallow = was_shallow;
@@ -148,6 +154,8 @@ impl<'a> Walk<'a> {
                 .filter(|word| !word.is_empty())
                 .map(str::to_owned)
                 .collect();
+            // Quotes and operators are taken for blanks, so this errs towards finding a command: a
+            // quotation of `git push` in broken text is refused.
             for start in 0..words.len() {
                 if let Err(refusal) = rule::judge(
                     &words[start..words.len().min(start + LONGEST)],
@@ -175,6 +183,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 Token::Operator(Operator::Close) => {
+                    // A `)` that ends a pattern of a `case` has no `(`, so there may be nothing to restore.
                     if let Some((cwd, vars)) = subshells.pop() {
                         (self.cwd, self.vars) = (cwd, vars);
                     }
@@ -242,6 +251,8 @@ impl<'a> Walk<'a> {
         };
         let Some(close) = close else { return Ok(None) };
         let inner = Rc::new(tokens[body + 1..close].to_vec());
+        // Walked when it is defined, because it may be called by a name that is not seen, and in a
+        // copy, because its `cd` does not happen here.
         let mut once = self.clone();
         once.positional = Vec::new();
         once.tokens(&inner, None)?;
@@ -281,10 +292,13 @@ impl<'a> Walk<'a> {
         for value in values {
             fields.extend(self.expand(value)?);
         }
+        // The values beyond are represented by an unknown one: what runs for any value is still
+        // found.
         if fields.len() > TURNS {
             fields.truncate(TURNS);
             fields.push(UNKNOWN.to_string());
         }
+        // The body of a loop over nothing is walked all the same, so that nothing in it is missed.
         if fields.is_empty() {
             fields.push(UNKNOWN.to_string());
         }
@@ -318,6 +332,8 @@ impl<'a> Walk<'a> {
         {
             words.remove(0);
         }
+        // The patterns behind `in` are no command. The commands of the branches come as commands of
+        // their own, after the `)`.
         if words.first().and_then(|word| word.bare()) == Some("case") {
             for word in &words {
                 self.expand(word)?;
@@ -343,6 +359,8 @@ impl<'a> Walk<'a> {
             }
         }
         if cmdline.is_empty() {
+            // An assignment without a command stays; one before a command is for that command
+            // alone.
             self.vars.extend(assigned);
             return Ok(None);
         }
@@ -385,7 +403,11 @@ impl<'a> Walk<'a> {
         }
         let Some(program) = cmdline.first() else { return Ok(None) };
         if let Some(text) = self.aliases.get(program).cloned() {
+            // As in a shell, an alias is not expanded within its own expansion; `alias git='git -c
+            // x=y'` would not end otherwise.
             self.aliases.remove(program);
+            // The arguments are expanded already, so they are quoted, or they would be expanded a
+            // second time.
             let line = format!("{text} {}", quoted(&cmdline[1..]));
             let result = self.script(&line, stdin);
             self.aliases.insert(program.clone(), text);
@@ -402,6 +424,8 @@ impl<'a> Walk<'a> {
         if self.builtin(cmdline)? {
             return Ok(None);
         }
+        // The program itself comes before what it starts: `find -delete` has a rule of its own and may
+        // have an `-exec` beside it.
         rule::judge(cmdline, assigned, self)?;
         for part in nested(cmdline, stdin.as_deref()) {
             self.start(part, assigned)?;
@@ -414,6 +438,8 @@ impl<'a> Walk<'a> {
         self.depth += 1;
         let result = match part {
             Nested::Command { cmdline, env, stdin } => {
+                // Variables before a wrapper reach the command in it: `GIT_DIR=/w/repo/.git timeout
+                // 5 git commit`.
                 let mut assigned = assigned.clone();
                 assigned.extend(env);
                 self.command(&cmdline, &assigned, stdin).map(drop)
@@ -465,6 +491,8 @@ impl<'a> Walk<'a> {
                     Some(to) => self.resolve(to),
                 };
             }
+            // The stack of directories is not kept. With an unknown directory relative paths are
+            // not judged.
             "popd" => self.cwd = None,
             "export" | "declare" | "local" | "typeset" | "readonly" => {
                 for arg in args {
@@ -486,6 +514,8 @@ impl<'a> Walk<'a> {
             "alias" => {
                 for arg in args {
                     if let Some((name, value)) = arg.split_once('=') {
+                        // Judged when it is set: an alias that pushes has no other use, and it may
+                        // be called by text that is not seen.
                         self.clone().script(value, None)?;
                         self.aliases.insert(name.to_owned(), value.to_owned());
                     }
@@ -520,8 +550,10 @@ impl<'a> Walk<'a> {
     /// Returns the value of a variable, from the text or the environment.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         match name {
+            // The parent of a builder's shell is the agent, whose end is the end of the builder.
             "PPID" => Some(DRIVER_PID.to_owned()),
             "PWD" => self.cwd.as_ref().map(|cwd| cwd.as_str().to_owned()),
+            // So that `git${IFS}push` is split as a shell splits it.
             "IFS" => Some(" ".to_owned()),
             _ => self.vars.get(name).cloned(),
         }

@@ -102,6 +102,7 @@ pub fn agent_imports(path: &str, text: &str) -> Vec<String> {
             found.extend(resolved("", word).into_iter().chain(resolved(dir, word)));
         }
     }
+    // In the top directory both readings of a name give the same path.
     found.dedup();
     found
 }

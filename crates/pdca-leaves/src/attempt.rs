@@ -74,6 +74,8 @@ pub(crate) fn judge(
     let log = read_log(job).map_err(LeafError::Log)?;
     let printed = read_printed(job).map_err(LeafError::Log)?;
     let protocol = call.config.protocol;
+    // Standard output alone where it was kept apart: on standard error an agent shows what it
+    // reads, and a file of the change could hold a record of the protocol.
     let transcript = (!protocol.is_text())
         .then(|| Reader::read(protocol, &printed.as_ref().unwrap_or(&log).bytes));
     let said = transcript.as_ref().and_then(|transcript| transcript.message.clone());
@@ -112,6 +114,8 @@ impl Heard<'_> {
 fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard<'_>) -> Judgment {
     let throttled = &call.config.throttled;
     let protocol = call.config.protocol;
+    // A configured exit code is the word of the person who configured it, so it counts before
+    // anything that the leaf left.
     if let Ending::Exited(code) = verdict.ending
         && throttled.exit_codes.contains(&code)
     {
@@ -131,6 +135,9 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
                 // Work that is there is kept, whatever words were printed on the way.
                 Ok(produced)
                     if says_nothing(&produced)
+                        // Aider and Gemini CLI may exit with 0 after a 401, a context that is too
+                        // long or a cut stream. Such a call looks finished; only that nothing came
+                        // of it shows that it failed.
                         && (says_so || is_cut || diagnosis.is_some())
                         && !call.has_work.is_some_and(|has_work| has_work()) =>
                 {
@@ -146,7 +153,9 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
                 Err(flaw) => Judgment::Nothing(flaw),
             }
         }
-        // These have a class of their own. One that stalled since it complained did so because of that.
+        // These endings are a class of their own, whatever was said before them. A stall is not: an
+        // agent that stalls after a complaint (opencode retries a 429 for ever) stalled because of
+        // it.
         Ending::TimedOut | Ending::OverMemory { .. } => {
             may_speak = false;
             Judgment::Failed
@@ -210,6 +219,7 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
     for output in role.outputs() {
         match take(call.inputs, view, *output) {
             Ok(bytes) => produced.push(Produced { output: *output, bytes, found: FoundIn::File }),
+            // Unlike a missing file, this fails the attempt also where the role need not leave it.
             Err(flaw @ Flaw::Unfit { .. }) => return Err(flaw),
             Err(flaw) => flaws.push((*output, flaw)),
         }
@@ -232,10 +242,12 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
     }
 }
 
-/// What a reviewer printed, in the place of the file it did not write. Agents show on standard error what they read, so
-/// that a table there may be the change's own.
+/// What a reviewer printed on standard output, in the place of the file it did not write.
 fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, Flaw> {
+    // Standard output only. Agents show on standard error what they read, so a table of verdicts
+    // there may be one that the change under review brought along.
     let Some(stdout) = stdout else { return Err(flaw) };
+    // The part that was left out may hold the rows that fail the change.
     if stdout.truncated {
         return Err(Flaw::Cut(output.file_name()));
     }
@@ -281,6 +293,8 @@ fn take_file(
     given: Option<&[u8]>,
 ) -> Result<Vec<u8>, Flaw> {
     let unfit = |why: String| Flaw::Unfit { name, why };
+    // The leaf may write its view, so it may have replaced it by a link to another directory.
+    // `read_within` keeps links from leaving `view`; it does not look at `view` itself.
     let real = fs::symlink_metadata(view).is_ok_and(|found| found.is_dir());
     if !real {
         return Err(unfit("the staged view was replaced".to_owned()));
@@ -291,6 +305,7 @@ fn take_file(
     if is_blank(&bytes) {
         return Err(Flaw::Empty(name));
     }
+    // Only the planner is given the file that it is to fill.
     if given == Some(bytes.as_slice()) {
         return Err(Flaw::Untouched(name));
     }

@@ -31,6 +31,7 @@ struct Halt {
 }
 
 /// The longest that others wait for the answer to the first call.
+// A provider that is silent for longer is no reason to hold the other lanes back (decision 038).
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Says whether a call may be made.
@@ -60,6 +61,8 @@ impl Scout {
 
 impl Drop for Scout {
     fn drop(&mut self) {
+        // `has_answered` is left as it is: where there was an answer the agent stays free, where
+        // there was none the next call becomes the scout.
         self.breaker.change(&self.agent, |halt| halt.scouting = None);
     }
 }
@@ -67,6 +70,8 @@ impl Drop for Scout {
 impl Breaker {
     /// Has all calls of an agent wait for this long from now, unless they already wait longer.
     pub fn pause(&self, agent: &str, span: Duration) {
+        // A span beyond what the clock can hold gives `None`, which is less than any moment and so
+        // changes nothing.
         let until = Instant::now().checked_add(span);
         self.change(agent, |halt| halt.until = halt.until.max(until));
     }
@@ -80,6 +85,8 @@ impl Breaker {
     /// Has no further call of an agent made: its login is not accepted.
     pub fn sign_out(&self, agent: &str, said: &str) {
         self.change(agent, |halt| {
+            // The first words stay: calls that were under way end with the same failure, and it is
+            // told once.
             halt.signed_out.get_or_insert_with(|| said.to_owned());
         });
     }
@@ -102,6 +109,7 @@ impl Breaker {
     pub(crate) fn admit(&self, agent: &str) -> Admission {
         let mut admission = Admission::Free;
         self.change(agent, |halt| match halt.scouting {
+            // Free for the rest of the run: a key that was accepted once is not tried out again.
             _ if halt.has_answered => {}
             None => {
                 halt.scouting = Some(Instant::now());
@@ -119,6 +127,8 @@ impl Breaker {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Halt>> {
+        // Each change is one assignment, so a thread that panicked left nothing half-done, and one
+        // bundle's panic must not take the others' calls with it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

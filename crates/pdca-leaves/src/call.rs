@@ -104,13 +104,16 @@ impl<'a> Call<'a> {
         self.force_stub || self.config.mode == Mode::Stub
     }
 
-    /// The sha256 over all that determines the result and is known here: inputs, configuration,
-    /// prompt, model, gates, base. The session is not among it: it only decides what the agent remembers. Part of the key that names [`Call::job`], on which it does not depend.
+    /// Returns the sha256 over all that determines the result and is known here: inputs,
+    /// configuration, prompt, model, gates, base. It is part of the key that names [`Call::job`],
+    /// and does not depend on that path.
     pub fn digest(&self) -> Result<String, LeafError> {
-        // The prices decide nothing about the result.
+        // A price that is corrected between two drivers must not have a finished call made again.
         let config = json(&LeafConfig { cost_per_call: None, price: None, ..self.config.clone() });
         let prompt = command::raw_prompt(self)?.unwrap_or_default();
         let mode = if self.is_stub() { "stub" } else { "command" };
+        // The session is left out: it decides what the agent remembers, not what is asked of it,
+        // and a driver that comes back must find the same job (decision 036).
         let facts = self.facts;
         let known =
             [self.model(), self.effort, facts.gates, facts.base, facts.brief_base, facts.target];

@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::protocol::{Complaint, Transcript};
 
 /// How many of the last lines are looked at.
+// Few, because a builder that works on code about rate limits prints those words in its own output.
 const LINES: usize = 15;
 /// How much of the evidence is quoted.
 const EVIDENCE: usize = 300;
-/// A limit that ends at a minute is over when that minute has begun for everybody.
+/// Added to a wait until a moment: the clock of the provider may be some seconds behind this one.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// What kept an agent from its work.
@@ -83,11 +84,14 @@ impl Wait {
             |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)) + MARGIN;
         match (self, clock) {
             (Self::For(span), _) => Some(span),
+            // More than any configured `max_wait_secs`, so the call gives up at once instead of
+            // asking every quarter of an hour until tomorrow.
             (Self::Long, _) => Some(Duration::MAX),
             (Self::Until(_) | Self::TimeOfDay(_), None) => None,
             (Self::Until(at), Some(clock)) => Some(seconds(at.saturating_sub((clock.now)()))),
             (Self::TimeOfDay(minutes), Some(clock)) => {
                 let of_day = ((clock.now)() + i64::from((clock.offset)())).rem_euclid(DAY);
+                // A time of day that has passed is tomorrow's.
                 Some(seconds((i64::from(minutes) * 60 - of_day).rem_euclid(DAY)))
             }
         }
@@ -103,8 +107,8 @@ const BESIDE: [&str; 3] =
 pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnosis> {
     let records = transcript.complaints.iter().rev();
     let mut found = records.clone().find_map(of_complaint).or_else(|| {
-        // Records were looked at already, and what tools print stands in them.
-        // A record of the protocol may quote anything; it counts only where it was read as one.
+        // Lines that are records are passed over. Their complaints were looked at already, and the
+        // rest quotes anything: what tools print stands in them.
         let lines = printed.lines().rev().filter(|line| !line.trim_start().starts_with("{\""));
         let is_beside = |line: &&str| BESIDE.iter().any(|word| line.contains(word));
         let lines = lines.filter(|line| !line.trim().is_empty() && !is_beside(line)).take(LINES);
@@ -112,6 +116,8 @@ pub(crate) fn diagnose(transcript: &Transcript, printed: &str) -> Option<Diagnos
             .map(|line| Complaint { text: line.to_owned(), ..Complaint::default() })
             .find_map(|line| of_complaint(&line))
     })?;
+    // Claude Code tells the end of a limit in a `rate_limit_event`, and ends the work with a
+    // `result` that has no time in it.
     if found.class == FailureClass::Throttled && found.wait.is_none() {
         // The record that names the limit is another than the one that ends the work.
         found.wait = records.clone().find_map(wait_of);
@@ -131,6 +137,8 @@ fn of_status(status: Option<u16>) -> Option<FailureClass> {
     match status? {
         401..=403 => Some(FailureClass::Auth),
         413 => Some(FailureClass::ContextTooLong),
+        // A 5xx is the provider's to mend and passes by itself, so it is waited for as a limit is,
+        // and spends no attempt.
         429 | 500..=599 => Some(FailureClass::Throttled),
         _ => None,
     }
@@ -239,6 +247,7 @@ const WORDS: [(FailureClass, &[&str], &[&str]); 6] = [
 ];
 
 fn of_words(text: &str) -> Option<FailureClass> {
+    // A code must be a word of its own: `line 14290` has a 429 in it.
     let is_code = |code: &&str| words(text).any(|word| word == *code);
     let says = |(_, phrases, codes): &&(_, &[&str], &[&str])| {
         phrases.iter().any(|phrase| text.contains(phrase)) || codes.iter().any(is_code)
@@ -294,6 +303,7 @@ fn moment(text: &str) -> Option<Wait> {
         return Some(Wait::Until(at));
     }
     let (number, rest) = digits(text)?;
+    // Ten digits are seconds since 1970: from 2017 to 2286. Anything smaller is an hour.
     if (1_500_000_000..10_000_000_000).contains(&number) {
         return i64::try_from(number).ok().map(Wait::Until);
     }
@@ -324,18 +334,21 @@ fn date(text: &str) -> Option<i64> {
     // Years begin in March, so that the day that some have more is their last.
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    // The number of days from the first of March of the year 0 to the first of January 1970.
     let days = days.checked_sub(719_468)?;
     i64::try_from(((days * 24 + hour) * 60 + minute) * 60).ok()
 }
 
 /// A span near the start of a text, such as `: 20`, `20s`, `1m30s` or `5 minutes`. A bare number is seconds.
 fn span(text: &str) -> Option<Duration> {
+    // The number stands next to its marker: `: 20`, `": "34s`. One further off belongs to another
+    // sentence.
     let start = text.find(|letter: char| letter.is_ascii_digit()).filter(|at| *at <= 6)?;
     let mut rest = &text[start..];
     let mut all = Duration::ZERO;
     let mut is_first = true;
     while let Some((number, after)) = digits(rest) {
-        // Fractions of a second do not matter here.
+        // `12.5s` is 12 seconds: the fraction is dropped.
         let after = after.strip_prefix('.').and_then(digits).map_or(after, |(_, after)| after);
         let unit = after.trim_start();
         let letters = unit.chars().take_while(char::is_ascii_alphabetic).collect::<String>();
@@ -352,7 +365,7 @@ fn span(text: &str) -> Option<Duration> {
         is_first = false;
         rest = &unit[letters.len()..];
     }
-    // A number that is cut off by a point, `1.5s`, is rounded up.
+    // `0.5s` was cut to nothing above, and a pause of no length would ask again at once.
     Some(all.max(Duration::from_secs(1)))
 }
 

@@ -20,7 +20,8 @@ use crate::{
 /// The longest prompt that is read from a file.
 const MAX_PROMPT: u64 = 1024 * 1024;
 
-/// How much a leaf may print. A review that is printed has to fit into the head whole.
+/// How much of a leaf's output is kept: the head and the tail. A printed review is taken only if
+/// nothing was left out, so both together have to hold the longest.
 const OUTPUT: OutputCap = OutputCap::new(4 << 20, 1 << 20);
 
 /// Where the parts of a job lie.
@@ -85,10 +86,16 @@ pub(crate) fn describe(
     let program = argv.first_mut().filter(|program| !program.is_empty());
     let program = program.ok_or(LeafError::NoProgram { role: call.inputs.role() })?;
     if program.contains('/') {
+        // The leaf starts in the checkout, so a relative program would be looked for in the change
+        // under work. An absolute path is kept by `join`.
         *program = call.places.workspace.join(&program).into();
     }
+    // An allow-list: a leaf runs what a model wrote and must not see tokens of the driver's
+    // environment. `env_pass` names the exceptions.
     let mut env = Env::default().withhold_credentials(true).usual_only(true).pass(&config.env_pass);
     env.set.extend(signed_out(call, &env.pass));
+    // In this order: the configuration may replace what signs clients out, and nothing replaces
+    // what the driver tells the leaf about itself.
     for (name, text) in &config.env {
         env.set.insert(name.into(), expand(text)?.into());
     }
@@ -116,6 +123,8 @@ pub(crate) fn describe(
     // A protocol that tells progress is watched by the driver, which understands it.
     let stall_secs = config.stall_secs.filter(|_| !config.protocol.tells_progress());
     spec.stall = stall_secs.map(|after| Stall::new(after.get()).watching(watched));
+    // What is beyond this is dropped while it is read, never left in the pipe: a leaf that prints
+    // without end must not fill the disk or block.
     spec.output = OUTPUT;
     // Only what an independent leaf says on its standard output may stand for the file it did not write, and a protocol is
     // spoken there alone.
@@ -128,6 +137,7 @@ pub(crate) fn describe(
     }
     if let Some(prompt) = prompt {
         fs::create_dir_all(call.job).map_err(LeafError::Job)?;
+        // Beside the view and not in it: the view is removed before each try.
         files::replace_unsynced(layout.prompt(), prompt.as_bytes()).map_err(LeafError::Job)?;
     }
     Ok(spec)
@@ -205,6 +215,9 @@ fn output(call: &Call<'_>, view: &Utf8Path) -> Utf8PathBuf {
 /// asks no helper.
 fn signed_out(call: &Call<'_>, pass: &BTreeSet<OsString>) -> Vec<(OsString, OsString)> {
     let nowhere = call.job.join("signed-out");
+    // The sandbox closes the files of credentials where it can; this holds without one too, and for a
+    // git helper that is a keychain and has no file. `GIT_CONFIG_COUNT` outranks the user's
+    // configuration, and an empty `credential.helper` clears the list of helpers.
     let settings = [
         ("GH_CONFIG_DIR", nowhere.as_str()),
         ("GLAB_CONFIG_DIR", nowhere.as_str()),

@@ -250,6 +250,8 @@ pub struct Price {
 impl Price {
     /// The price of these tokens, rounded up to the millionth of a dollar.
     pub fn of(&self, usage: Usage) -> Money {
+        // The numbers come out of an agent's output, which may claim more cached tokens than it
+        // read.
         let cached = usage.cached.min(usage.input);
         let parts = [
             (usage.input - cached, self.input),
@@ -258,6 +260,8 @@ impl Price {
         ];
         let product =
             |(tokens, price): (u64, Dollars)| u128::from(tokens) * u128::from(price.0.micros());
+        // Rounded up once, over the sum: a cap must not be kept by fractions that were cut off call
+        // by call (decision 035).
         let micros = parts.into_iter().map(product).sum::<u128>().div_ceil(1_000_000);
         Money::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }

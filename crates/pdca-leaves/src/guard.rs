@@ -34,6 +34,8 @@ pub(crate) fn sandbox(
 ) -> Result<Sandbox, LeafError> {
     let role = call.inputs.role();
     let places = &call.places;
+    // Refused here, and not left to the order of rules in the sandbox: a configuration error should
+    // be named, and on a host without a sandbox nothing else would notice it.
     for path in &writable {
         if let Some(tree) = undone_by(path, role, call) {
             return Err(LeafError::Writable { path: path.clone(), tree });
@@ -45,6 +47,8 @@ pub(crate) fn sandbox(
     no_write.extend([places.workspace.to_owned(), places.bundle_root.to_owned()]);
     no_write.extend(places.primary.map(Utf8Path::to_owned));
     no_write.extend(places.kept.iter().cloned());
+    // Reading is closed for the roles that judge alone: a builder may read what its user may read
+    // (decision 002).
     let mut no_read = Vec::new();
     if role.is_independent() {
         no_write.extend(places.fix.map(Utf8Path::to_owned));
@@ -72,6 +76,8 @@ pub(crate) fn sandbox(
 /// Where the driver keeps what leaves leave: the notes of the builder among them.
 fn driver_dirs(call: &Call<'_>) -> Vec<Utf8PathBuf> {
     let mut dirs = vec![call.places.workspace.join(DRIVER_DIR)];
+    // `Call::job` is the caller's choice and need not lie below `.pdca`. Its neighbours are the jobs of
+    // the other leaves.
     dirs.extend(call.job.parent().map(Utf8Path::to_owned));
     dirs
 }
@@ -165,6 +171,8 @@ impl Baseline {
     /// The one that is on record, if any. A torn record is none.
     pub(crate) fn load(job: &Utf8Path, watched: &Watched<'_>) -> Result<Option<Self>, LeafError> {
         let file = job.join(Self::FILE);
+        // A torn record can only come from a loss of power, because it is put in place by a rename.
+        // The try is then run again, as nothing vouches for it.
         let record = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice::<Record>(&bytes).ok(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -172,6 +180,8 @@ impl Baseline {
         };
         let Some(record) = record else { return Ok(None) };
         let (now, digest) = watched.record()?;
+        // Only the hex digest is on record. The files one by one are known again where the bundle
+        // is still as it was; otherwise all that can be said is that something changed.
         let digest = digest.filter(|_| record.bundle == now.bundle);
         Ok(Some(Self { record, digest, file }))
     }
@@ -179,6 +189,8 @@ impl Baseline {
     /// Puts it on record, before anything is started.
     pub(crate) fn keep(&self) -> Result<(), LeafError> {
         let json = serde_json::to_vec(&self.record).expect("because two strings are plain JSON");
+        // Without a sync: the record is for a driver that was killed. A loss of power ends the leaf
+        // too, and a lost record only has the try run again.
         files::replace_unsynced(&self.file, &json).map_err(LeafError::Job)
     }
 
@@ -192,6 +204,7 @@ impl Baseline {
         let (now, digest) = watched.record()?;
         let files = match (&digest, &self.digest) {
             (Some(now), Some(before)) => now.changed_since(before),
+            // A record from an earlier driver: it says whether the bundle differs and not where.
             (_, None) | (None, _) if now.bundle != self.record.bundle => vec![".".into()],
             (_, None) | (None, _) => Vec::new(),
         };
@@ -211,6 +224,8 @@ impl Watched<'_> {
 /// The digest of a bundle without what a crashed driver left of files it was replacing: that may
 /// come and go between two drivers, and is nobody's change.
 fn digest(bundle: &Bundle) -> Result<BundleDigest, LeafError> {
+    // A driver that crashed while it published left a temporary. If the next one removed it between
+    // two digests, that would look like a change by the leaf.
     bundle.sweep_temps().map_err(LeafError::Sweep)?;
     bundle.digest().map_err(LeafError::Digest)
 }

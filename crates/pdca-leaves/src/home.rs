@@ -17,6 +17,7 @@ fn agents() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
 }
 
 /// Caches that builders fill. What is in them is checked by whoever put it there, or can be fetched again.
+// Closing them would have every build fetch everything again (decision 024).
 const CACHES: [&str; 12] = [
     ".cache",
     ".npm",
@@ -45,6 +46,7 @@ pub(crate) fn writable(config: &LeafConfig) -> Vec<Utf8PathBuf> {
         for path in paths.iter().map(|path| home.join(path)) {
             // An agent that cannot keep its state says so itself.
             let _made = match path.extension() {
+                // An empty file would be no JSON.
                 Some("json") if !path.exists() => fs::write(&path, "{}\n"),
                 Some("json") => Ok(()),
                 _ => fs::create_dir_all(&path),

@@ -170,6 +170,7 @@ impl ErrorLog {
     pub(crate) fn note(&mut self, title: &str, job: &Utf8Path) {
         self.0.push_str(title);
         self.0.push('\n');
+        // A log that cannot be read must not hide the failure that it would have illustrated.
         let Ok(log) = pdca_process::read_log(job) else {
             return;
         };

@@ -29,6 +29,8 @@ impl Pauses {
     /// The next pause: as long as the leaf was told, else twice the last. None when the time is used up, or is not enough
     /// for what it was told.
     pub(crate) fn next(&mut self, told: Option<Duration>) -> Option<Duration> {
+        // To wait for a part of what was told would only be refused again, so the call gives up at
+        // once and the bundle can be taken up later.
         if told.is_some_and(|told| told > self.left) {
             return None;
         }

@@ -28,8 +28,9 @@ pub static PRESETS: [&Preset; 5] =
 pub const CLAUDE_GUARD: &str = include_str!("preset/guard/claude.json");
 /// The settings that have Gemini CLI ask the guard.
 pub const GEMINI_GUARD: &str = include_str!("preset/guard/gemini.json");
-/// The policy that has Gemini CLI refuse what the guard refuses foremost, with the reason. It skips the settings above unless
-/// root owns them, and reads a policy whoever owns it.
+/// The policy that has Gemini CLI refuse what the guard refuses foremost, with the reason. The
+/// settings above are not enough: Gemini CLI skips them unless root owns the file, and it reads a
+/// policy from any owner.
 const GEMINI_POLICY: &str = include_str!("preset/guard/gemini-policy.toml");
 /// The plugin that has opencode ask the guard.
 pub const OPENCODE_GUARD: &str = include_str!("preset/guard/opencode.js");
@@ -116,6 +117,7 @@ impl Preset {
         let mut argv = vec![self.name];
         argv.extend(self.args);
         let mut env: BTreeMap<_, _> = self.env.iter().copied().collect();
+        // The roles with a checkout whose commits count. The others change nothing that is kept.
         if role.spec().edits_checkout {
             argv.extend(self.guard_args);
             env.extend(self.guard_env.iter().copied());

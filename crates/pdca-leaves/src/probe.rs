@@ -73,10 +73,13 @@ pub fn probe(
     // Which arguments it gets is in the configuration; the role says what it may touch and what counts as an answer.
     let role = if role.is_independent() { Role::Reviewer } else { Role::Builder };
     let inputs = Inputs::gather(role, &bundle)?;
+    // A probe has a person waiting for it, so neither the hour of a build nor a leaf without a
+    // limit counts here.
     let timeout = config.timeout().unwrap_or(PATIENCE).min(PATIENCE);
     let config = LeafConfig {
         prompt: Some(PROMPT.to_owned()),
         prompt_file: None,
+        // One call says whether the leaf answers, and each call costs.
         retries: 0,
         timeout_secs: Some(timeout.into()),
         stall_secs: None,

@@ -101,6 +101,7 @@ pub enum ConfigFlaw {
 }
 
 /// The most retries that are accepted.
+// A leaf that fails that often needs a person; limits of a provider are for `throttled`.
 const MAX_RETRIES: u32 = 100;
 
 /// The longest transcript that is accepted.
@@ -131,6 +132,8 @@ impl Leaves {
             }
             problems.condition(&table, leaf, &self.builder_variant[..place]);
             problems.no_role(&table, leaf);
+            // A variant inherits the author of the builder, so only another one is an error: the
+            // driver makes all commits of builders under one author.
             if leaf.author.is_some() && leaf.author != self.builder.author {
                 problems.add(format_args!("{table}.author"), ConfigFlaw::Author);
             }

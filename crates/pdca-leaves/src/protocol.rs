@@ -216,6 +216,8 @@ impl Progress {
 
     fn open(&mut self, id: Option<&str>) {
         self.transcript.tool_calls += 1;
+        // The ids come out of an agent's output. Bounded, so that a stream of announced calls that
+        // never end costs no more memory than this.
         if let Some(id) = id.filter(|id| id.len() < 200 && self.open.len() < MAX_OPEN) {
             self.open.insert(id.to_owned());
         }

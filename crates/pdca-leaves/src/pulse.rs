@@ -46,6 +46,8 @@ impl Pulse {
         // What cannot be read shows no progress.
         self.tail.read_on();
         let reader = &self.tail.reader;
+        // An open tool call counts as progress at every look, so the time starts anew when it ends:
+        // builds are silent for as long as they take.
         if reader.steps() > self.steps || reader.is_in_tool() {
             self.steps = reader.steps();
             self.since = Instant::now();
@@ -57,6 +59,7 @@ impl Pulse {
 
     /// The verdict, with a stall called one.
     pub(crate) fn judge(self, mut verdict: ChildVerdict) -> ChildVerdict {
+        // A leaf that came to its own end while it was being cancelled keeps that ending.
         if self.is_stalled && verdict.ending == Ending::Cancelled {
             verdict.ending = Ending::Stalled;
         }

@@ -37,6 +37,8 @@ pub(crate) fn took_up(
     judgment: &Judgment,
 ) -> Result<bool, LeafError> {
     let has_ended = matches!(verdict.ending, Ending::Exited(_) | Ending::Signaled(_));
+    // A builder may end well without a file, so nothing left is no sign by itself; its checkout
+    // tells.
     let may_be_gone = match judgment {
         Judgment::Done(produced) => {
             produced.is_empty() && !call.has_work.is_some_and(|has_work| has_work())
@@ -46,6 +48,8 @@ pub(crate) fn took_up(
         Judgment::Diagnosed(found) => match found.class {
             // The new session is shorter.
             FailureClass::ContextTooLong => return Ok(false),
+            // A refusal is the model's answer only if there was one; the transcript below says
+            // that.
             FailureClass::Refused => true,
             FailureClass::Auth | FailureClass::Host | FailureClass::Throttled => false,
         },
@@ -54,6 +58,9 @@ pub(crate) fn took_up(
         return Ok(true);
     }
     let said = transcript(call, job)?;
+    // claude, codex, gemini and opencode end at once where the session is not there, each with
+    // another exit code and without a call of the model. A message or a tool call shows that one
+    // was made.
     Ok(said.tool_calls > 0 || said.message.is_some())
 }
 

@@ -73,8 +73,9 @@ pub struct RoleSpec {
     pub is_independent: bool,
     /// Whether a later call may go on in the session of an earlier one.
     ///
-    /// The state of an agent lies where a builder may write, so what an independent role remembers is not its own. Act and
-    /// the resolver have another matter before them each time.
+    /// Roles that judge never do: the state of an agent lies where a builder may write, so a
+    /// builder could put words into the reviewer's memory (decision 036). Act and the resolver have
+    /// another matter before them each time.
     pub may_resume: bool,
     /// When it is called.
     pub called: Called,
@@ -119,6 +120,7 @@ pub static ROLES: [RoleSpec; 9] = [
         role: Role::Builder,
         name: "builder",
         list: None,
+        // The attempt before this one comes on top, as a directory; see `Inputs::gather`.
         inputs: &[Artifact::Brief],
         outputs: &[Output::Artifact(Artifact::BuildNotes), Output::Artifact(Artifact::Patch)],
         edits_checkout: true,
@@ -246,6 +248,7 @@ const REVIEWED: &[Artifact] = &[Artifact::Brief, Artifact::Patch, Artifact::Gate
 impl Role {
     /// The row of the role.
     pub fn spec(self) -> &'static RoleSpec {
+        // The rows stand in the order of the variants; a test holds that.
         &ROLES[self as usize]
     }
 
@@ -269,7 +272,8 @@ impl Role {
         self.spec().outputs
     }
 
-    /// The one it must leave.
+    /// The first of [`Role::outputs`], named by `PDCA_OUTPUT`. It need not be what the role must
+    /// leave: of a builder without a checkout that is the patch.
     pub fn output(self) -> Output {
         self.outputs()[0]
     }

@@ -1,16 +1,24 @@
 //! A call of a command: stage, start, judge, and again where that is allowed.
 //!
 //! # What is in the job directory
-//! `bundle/` is the staged view, laid out anew before each try. `prompt.md` is the prompt. `try-001/`,
-//! `try-002/`, … are the process jobs, one per start. `before.json` is the baseline: put on record
-//! before a try is started, gone when it was compared after its end and nothing had changed; the
-//! try then carries the mark `unchanged`. So whatever way the driver is killed, the next one knows
-//! whether a comparison is still due, and what the driver itself writes into the bundle after a
-//! call is never taken for the leaf's doing.
 //!
-//! A try with a final verdict is never run again: it is judged again, with the same result, so the
-//! next driver goes on where the last one stopped, with the same count of attempts. A try without
-//! one is run again in its place. The last try that was run owns the view.
+//! `bundle/` is the staged view, `prompt.md` the prompt. `try-001/`, `try-002/`, … are the process
+//! jobs, one per start. `before.json` is the baseline, the digests of bundle and fix before a try.
+//!
+//! # One try
+//!
+//! 1. Wait until the breaker lets the agent be called, so that a limit or a bad key is met once and
+//!    not once per lane.
+//! 2. Remove the mark `unchanged` of an earlier start, and put `before.json` on record. A driver
+//!    that is killed from here on leaves the sign that a comparison is due.
+//! 3. Lay the view out anew and let the driver reset the checkout, so that no attempt takes over
+//!    what a failed one left.
+//! 4. Run the program. The supervisor writes the verdict, so a killed driver loses no result.
+//! 5. Compare. Where nothing changed, write the mark, then remove `before.json`: what the driver
+//!    itself writes into the bundle after the call is never taken for the leaf's doing.
+//! 6. Judge the try by its files alone. A try with a final verdict is never run again: the next
+//!    driver judges it again, with the same result and the same count of attempts. A try without
+//!    one is run again in its place. The last try that was run owns the view.
 
 use std::io;
 use std::time::Duration;
@@ -121,12 +129,17 @@ impl<'a> Session<'a> {
             let Progress { attempt, of, .. } = progress;
             debug!(attempt, of, ending = %tried.verdict.ending, reused = tried.reused, "tried");
             let title = format!("{} {attempt} of {of}: {}", self.role, tried.verdict.ending);
+            // The difference comes before the judgment: what an independent leaf wrote counts for
+            // nothing once the bundle or the fix changed, however good it looks.
             if self.is_void(&tried.difference) {
                 progress.log.note(&title, &job);
                 let guard = Guard::Sandbox(tried.verdict.held);
                 return Err(self.void(tried.difference, Some(guard), progress.log));
             }
             let (judgment, said) = judge(self.call, &self.layout.view(), &job, &tried.verdict)?;
+            // Not an attempt and not a failure: `took_up` is asked before the judgment is acted
+            // upon, because a lost session would otherwise spend an attempt (decision 036).
+            // Clearing `resumes` makes it happen once only.
             let resumes = progress.resumes;
             if resumes && !resume::took_up(self.call, &job, &tried.verdict, &judgment)? {
                 // That the session is gone or has grown too long says nothing about the leaf.
@@ -139,6 +152,8 @@ impl<'a> Session<'a> {
             let flaw = match judgment {
                 Judgment::Done(produced) => {
                     let session = resume::session_of(self.call, &job)?;
+                    // The answer may have come after the last sign of the running leaf, as aider's
+                    // count of tokens does.
                     tried.is_answered();
                     let done = self.done(produced, tried, progress);
                     return Ok(LeafOutcome { said, session, ..done });
@@ -146,6 +161,8 @@ impl<'a> Session<'a> {
                 Judgment::Throttled(found) => {
                     progress.throttled += 1;
                     progress.log.note(&format!("{title}, throttled"), &job);
+                    // The pause that followed a reused try was waited for, or cut short, under the
+                    // driver that made it. Waiting again would add up with every restart.
                     if !tried.reused {
                         self.pause(&mut progress, found, &mut watch)?;
                     }
@@ -155,6 +172,8 @@ impl<'a> Session<'a> {
                     let Diagnosis { class, evidence, .. } = &found;
                     progress.log.note(&format!("{title}, {class}: {evidence}"), &job);
                     match class {
+                        // Both are answers of the model, so the key works and the other lanes need
+                        // not wait for a scout.
                         FailureClass::ContextTooLong | FailureClass::Refused => tried.is_answered(),
                         FailureClass::Throttled | FailureClass::Auth | FailureClass::Host => {}
                     }
@@ -163,6 +182,9 @@ impl<'a> Session<'a> {
                         // That was under an earlier driver; by now it may be mended.
                         continue;
                     }
+                    // `diagnosed` records a login that was not accepted while `tried` still holds
+                    // the scout. Dropping the scout first would let a waiting lane start on the
+                    // same bad key (decision 038).
                     return Err(self.diagnosed(found, progress.log, &mut watch));
                 }
                 Judgment::Failed => {
@@ -174,7 +196,8 @@ impl<'a> Session<'a> {
                     Some(flaw)
                 }
             };
-            // A session that led nowhere is not gone on in.
+            // `prepare` resets the checkout before the next attempt, so the session would remember
+            // edits that are not there (decision 036).
             progress.resumes = false;
             if attempt == of {
                 return Err(self.give_up(attempt, flaw, tried.verdict.ending, progress.log));
@@ -208,6 +231,8 @@ impl<'a> Session<'a> {
     fn load(&self, number: u32) -> Result<Option<Try>, LeafError> {
         let job = self.layout.try_at(number);
         // A verdict that cannot be read is as good as none: the try is run again.
+        // Verdicts that are not final, such as `Cancelled`, say nothing about the leaf: it did not
+        // come to its own end (decision 003).
         let verdict = pdca_process::load_verdict(&job).ok().flatten();
         let Some(verdict) = verdict.filter(|verdict| verdict.ending.is_final()) else {
             return Ok(None);
@@ -215,8 +240,11 @@ impl<'a> Session<'a> {
         let difference = if self.layout.mark(number).exists() {
             Difference::default()
         } else if let Some(baseline) = Baseline::load(self.call.job, &self.watched)? {
+            // The driver died between the verdict and the comparison, which is made up for here.
             self.compare(number, &baseline)?
         } else {
+            // Neither compared nor comparable any more: the result cannot be vouched for, so it is not
+            // used although it is paid for.
             return Ok(None);
         };
         Ok(Some(Try { verdict, reused: true, difference, scout: None }))
@@ -232,9 +260,13 @@ impl<'a> Session<'a> {
         if watch.cancel.is_cancelled() {
             return Err(LeafError::Cancelled);
         }
+        // The baseline is taken after the wait, not before: the wait may take an hour, and a person
+        // may edit the brief meanwhile.
         let scout = self.stand_by(progress, watch)?;
         let baseline = self.baseline(number, progress)?;
         (watch.report)(LeafEvent::Attempt { n: progress.attempt, of: progress.of });
+        // Laid out for each try, so that an attempt does not take over what a failed one left in
+        // the view.
         self.call.inputs.write_to(&self.layout.view())?;
         if let Some(prepare) = self.call.prepare {
             prepare(number).map_err(LeafError::Prepare)?;
@@ -243,12 +275,16 @@ impl<'a> Session<'a> {
         let mut spec = resumed.unwrap_or(&self.spec).clone();
         spec.job = self.layout.try_at(number);
         let mut pulse = Pulse::of(self.call.config, &spec.job, watch.cancel);
+        // A stall cancels a part of its own. Cancelling `watch.cancel` would end the other lanes
+        // too.
         let cancel = pulse.as_ref().map_or(watch.cancel, Pulse::cancel).clone();
         let report = &mut watch.report;
         let mut heard = scout.as_ref().map(|_| Tail::of(self.call.config.protocol, &spec.job));
         let verdict = pdca_process::run(&spec, &cancel, &mut |sign| {
             if let (Some(scout), Some(tail)) = (&scout, &mut heard) {
                 tail.read_on();
+                // At the first answer, not at the end: a build takes an hour, and the other lanes
+                // wait for this.
                 if tail.reader.has_answered() {
                     scout.has_answer();
                     heard = None;
@@ -263,10 +299,15 @@ impl<'a> Session<'a> {
                 Sign::Tick => {}
             }
         });
+        // A cancellation of the whole run wins over a stall at the same moment: `Stalled` is final
+        // and would spend an attempt, `Cancelled` is tried again by the next driver.
         let verdict = verdict.map(|verdict| match pulse {
             Some(pulse) if !watch.cancel.is_cancelled() => pulse.judge(verdict),
             Some(_) | None => verdict,
         });
+        // Compared even where the run failed or was cancelled: a leaf that was ended half-way may
+        // have written too. Where nothing changed, the baseline goes off the record here, so that
+        // what the driver itself writes afterwards is not taken for the leaf's doing.
         let difference = self.compare(number, &baseline)?;
         let verdict = self.require_end(verdict)?;
         Ok(Try { verdict, reused: false, difference, scout })
@@ -286,6 +327,8 @@ impl<'a> Session<'a> {
             None => Baseline::take(self.call.job, &self.watched)?,
         };
         fs::create_dir_all(self.layout.try_at(number)).map_err(LeafError::Job)?;
+        // The mark of an earlier start in this place would vouch for a run that it has not seen. It
+        // goes before the new baseline is on record, and both before the leaf is started.
         remove(&self.layout.mark(number)).map_err(LeafError::Job)?;
         baseline.keep()?;
         Ok(baseline)
@@ -295,6 +338,9 @@ impl<'a> Session<'a> {
     fn compare(&self, number: u32, baseline: &Baseline) -> Result<Difference, LeafError> {
         let difference = baseline.difference(&self.watched)?;
         if difference.is_none() {
+            // The mark before the removal: after a crash between the two the try still counts as
+            // compared. The other order would leave a finished try with neither, and it would be
+            // run and paid for again.
             fs::write(self.layout.mark(number), "").map_err(LeafError::Job)?;
             baseline.forget()?;
         }
@@ -396,6 +442,8 @@ impl<'a> Session<'a> {
         let told = found.as_ref().and_then(|found| found.wait?.as_pause(self.call.clock));
         let said = found.map(|found| found.evidence);
         if let Some(evidence) = said.clone() {
+            // Before the pause is chosen: where the wait is longer than allowed the call ends
+            // below, and `probe`, which waits for nothing, takes the class from this event.
             (watch.report)(LeafEvent::Diagnosed { class: FailureClass::Throttled, evidence });
         }
         let Some(pause) = progress.pauses.next(told) else {
@@ -407,6 +455,7 @@ impl<'a> Session<'a> {
                 log: progress.log.clone().into_text(),
             });
         };
+        // For the other lanes, which then do not run into the same limit one by one.
         if let Some(breaker) = self.call.breaker {
             breaker.pause(self.call.agent(), pause);
         }

@@ -70,6 +70,8 @@ impl Inputs {
             let read =
                 bundle.read(*artifact).map_err(|source| StageError::Load { role, source })?;
             if let Some(bytes) = read {
+                // `patch.diff` could be a link to `build-notes.md`, and the reviewer would read the
+                // notes under a name that is on its list.
                 refuse_links(role, bundle, Utf8Path::new(artifact.file_name()))?;
                 files.push((Utf8PathBuf::from(artifact.file_name()), bytes));
             }
@@ -87,6 +89,8 @@ impl Inputs {
                 }
             }
         }
+        // These two come on top of the builder's list in `ROLES`: their names carry numbers and
+        // ids, so they are no artifacts.
         if role == Role::Builder {
             // What an accepted attempt did not go together with may not be in the checkout yet.
             let partners = bundle
@@ -140,6 +144,7 @@ impl Inputs {
     /// What a resolver may see of `bundle`, and the text in which the driver names both sides.
     pub fn for_resolver(bundle: &Bundle, conflict: Vec<u8>) -> Result<Self, StageError> {
         let mut inputs = Self::gather(Role::Resolver, bundle)?;
+        // The brief may name a test that is called `conflict.md`. The driver's file must win.
         inputs.files.retain(|(name, _)| name != CONFLICT);
         inputs.files.push((CONFLICT.into(), conflict));
         Ok(inputs)
@@ -206,6 +211,8 @@ impl Inputs {
     pub(crate) fn write_to(&self, dir: &Utf8Path) -> Result<(), StageError> {
         match fs::symlink_metadata(dir) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(dir)?,
+            // A leaf may have replaced its view by a link. It is removed as a link; otherwise the files
+            // below would be written where it points.
             Ok(_) => fs::remove_file(dir)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -222,11 +229,9 @@ impl Inputs {
     }
 }
 
-/// The test at `path`, if it lies in the bundle; most tests lie in the checkout.
-///
-/// Other artifacts are no tests: a brief that names `build-notes.md` as its test would show it
-/// to the reviewer.
+/// Reads the test at `path`, if it lies in the bundle; most tests lie in the checkout.
 fn read_test(role: Role, bundle: &Bundle, path: &Utf8Path) -> Result<Option<Vec<u8>>, StageError> {
+    // A brief that names `build-notes.md` as its test would show it to the reviewer.
     if !is_plain(path) || is_of_the_driver(path) {
         return Ok(None);
     }
@@ -241,6 +246,9 @@ fn read_test(role: Role, bundle: &Bundle, path: &Utf8Path) -> Result<Option<Vec<
 
 /// Whether a path of the bundle belongs to the cycle itself, however its name is cased.
 fn is_of_the_driver(path: &Utf8Path) -> bool {
+    // Only the first component counts: `iteration-v1/build-notes.md` and `gate-logs/C4.log` are
+    // closed with their directories. Case does not count, because `BUILD-NOTES.md` is the same file
+    // on a filesystem that ignores case.
     let first = path.components().next().map_or("", |first| first.as_str()).to_lowercase();
     Artifact::ALL.iter().any(|artifact| artifact.file_name().to_lowercase() == first)
         || ["iteration-v", "check-", "."].iter().any(|start| first.starts_with(start))
@@ -249,6 +257,8 @@ fn is_of_the_driver(path: &Utf8Path) -> bool {
 
 /// Refuses an input of an independent role that is reached through a symbolic link.
 fn refuse_links(role: Role, bundle: &Bundle, path: &Utf8Path) -> Result<(), StageError> {
+    // The other roles may follow a link out of the bundle: they can read everything that the user
+    // can, so a link shows them nothing new.
     if !role.is_independent() {
         return Ok(());
     }

@@ -91,6 +91,8 @@ fn build(id: &BundleId, worktree: Option<&Utf8Path>) -> Result<Vec<(Output, Stri
 /// Writes the stub's file into the checkout; a link in the target that has its name is not followed.
 fn add(worktree: &Utf8Path, name: &str, text: &str) -> std::io::Result<()> {
     let dir = worktree.join(DIR);
+    // The target may have a link of that name, which would lead the write out of the checkout. A
+    // stub runs in the driver, without a sandbox.
     if fs::symlink_metadata(&dir).is_ok_and(|found| !found.is_dir()) {
         fs::remove_file(&dir)?;
     }

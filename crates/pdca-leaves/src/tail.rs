@@ -23,6 +23,8 @@ impl Tail {
 
     /// Reads what was printed since. What cannot be read yet is read later.
     pub(crate) fn read_on(&mut self) {
+        // The file is made by the supervisor, perhaps after the first look; the position is kept,
+        // so nothing is lost.
         let _read = self.try_read_on();
     }
 

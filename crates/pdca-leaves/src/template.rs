@@ -178,6 +178,7 @@ impl Template {
                 plain.push_str(&from[..1]);
                 rest = &from[2..];
             } else if let Some(tail) = from.strip_prefix('}') {
+                // Unlike a lone opening brace, it cannot be a mistyped placeholder.
                 plain.push('}');
                 rest = tail;
             } else {

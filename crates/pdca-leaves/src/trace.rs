@@ -57,6 +57,8 @@ pub struct CallHeader {
 /// Puts a header where a try is about to start.
 pub fn begin_call(dir: &Utf8Path, header: &CallHeader) -> io::Result<()> {
     fs::create_dir_all(dir)?;
+    // The old header goes first and the new one comes last. With a header beside the output of an
+    // earlier start, a driver that dies here would have that output recorded as another call.
     forget_call(dir)?;
     for stale in [log_path(dir), printed_path(dir)] {
         remove(&stale)?;
@@ -107,6 +109,8 @@ impl Trace {
         let Some(bytes) = bytes else { return Ok(None) };
         // One that cannot be read is of another version, or torn by a power failure.
         let Ok(header) = serde_json::from_slice::<CallHeader>(&bytes) else { return Ok(None) };
+        // The supervisor makes the log before it starts the program: without a log nothing was
+        // started, and nothing was paid.
         let Some(log) = read(&log_path(dir))? else { return Ok(None) };
         let verdict = load_verdict(dir).ok().flatten();
         let printed = read(&printed_path(dir))?;

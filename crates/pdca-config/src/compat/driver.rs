@@ -206,6 +206,8 @@ fn notes_command(file: &Table, edits: &mut Vec<Edit>) {
         edits.push(Edit::silent(path, true, Vec::new()));
     } else if text.contains("{id}") {
         let command = text.replace("{id}", "\"$PDCA_ISSUE\"");
+        // Run in a throwaway directory: the old command writes beside the brief, where only the
+        // driver writes here.
         let wrapped = format!(
             "dir=$(mktemp -d) && trap 'rm -rf \"$dir\"' EXIT && PDCA_BUNDLE=\"$dir\" {command} >&2 && cat \"$dir/notes.json\""
         );

@@ -173,6 +173,8 @@ impl Numbers {
 
 /// Carries changes out on a parsed file. What is added has the position of the key it comes from.
 pub(crate) fn apply<'a>(root: &mut DeTable<'a>, edits: &[Edit], numbers: &'a Numbers) {
+    // Positions first, then removals, then values: a key that was removed has no position any more,
+    // and a value may take the place of a key that another change removes.
     let spans: Vec<Range<usize>> = edits.iter().map(|edit| span_at(root, &edit.at)).collect();
     for edit in edits.iter().filter(|edit| edit.remove) {
         remove(root, &edit.at);
@@ -289,6 +291,7 @@ fn spanned<'a>(value: &Value, span: &Range<usize>, numbers: &'a Numbers) -> Span
             DeValue::Array(list)
         }
         Value::Integer(_) | Value::Float(_) | Value::Datetime(_) => {
+            // Cannot happen: `Numbers::of` has seen every value of these changes.
             let text = || DeValue::String(Cow::Owned(value.to_string()));
             numbers.parsed(value).unwrap_or_else(text)
         }

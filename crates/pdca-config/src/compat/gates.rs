@@ -137,6 +137,8 @@ fn host_ci(gates: &Table, confirm: Option<bool>, edits: &mut Vec<Edit>) {
             ("tier", Value::String("T4".to_owned())),
             ("scope", Value::String("bundle".to_owned())),
             ("label", Value::String(format!("host CI: {command}"))),
+            // The forge's CI runs in a checkout of the change, whatever directory the other rows
+            // use.
             ("cwd", Value::String("worktree".to_owned())),
             ("at_publish", Value::Boolean(true)),
             ("confirm", Value::Boolean(confirms.unwrap_or(false))),

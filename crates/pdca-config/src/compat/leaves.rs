@@ -84,6 +84,8 @@ pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
             edits.push(Edit::dropped(path_of(&format!("leaves.{key}")), *why));
         }
     }
+    // The edits of the tables before are part of the evidence: a file of ours has none, and its
+    // leaves must not be touched.
     let is_older = !edits.is_empty()
         || leaves.contains_key("builder_escalation")
         || leaves.get("builder_variant").is_some_and(has_names);
@@ -210,6 +212,8 @@ fn variants(file: &Table, leaves: &Table, edits: &mut Vec<Edit>) {
     }
     // Of two with the same attempt the first wins, there and here.
     ladder.sort_by_key(|(from, ..)| std::cmp::Reverse(*from));
+    // A variant can be added twice, by its name and by its `when`: the older driver asks for both
+    // in turn, while a variant here has one condition on the brief.
     let mut add = |path: KeyPath, row: &Table, condition: (&str, Value)| {
         let mut leaf = complete(file, row, &usual);
         leaf.insert(condition.0.to_owned(), condition.1);

@@ -73,6 +73,7 @@ impl Case {
         if !failed || excused {
             return;
         }
+        // `node --test` writes `test` as the class of everything.
         let is_plain = class.is_empty() || name.starts_with(&class) || class == "test";
         names.add(&if is_plain { name } else { format!("{class}.{name}") });
     }

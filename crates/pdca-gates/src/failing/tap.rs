@@ -29,11 +29,13 @@ impl Tap {
         if !is_test {
             return false;
         }
+        // Everything deeper than this line was announced as a part of it.
         let parts = self.pending.iter().rposition(|(at, _)| *at <= indent).map_or(0, |at| at + 1);
         let (what, directive) = rest.rsplit_once(" # ").unwrap_or((rest, ""));
         let is_excused = ["TODO", "SKIP"].iter().any(|word| {
             directive.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
         });
+        // A parent that passed, or is excused, excuses its parts.
         if is_ok || is_excused {
             self.pending.truncate(parts);
             return true;

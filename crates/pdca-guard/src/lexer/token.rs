@@ -53,7 +53,7 @@ pub(crate) enum Piece {
     },
     Variable {
         name: String,
-        /// The word behind `:-`, `-`, `:=` or `=`.
+        /// The word behind `:-`, `-`, `:=`, `=`, `:+` or `+`.
         default: Option<Word>,
         /// True if the expansion modifies the value, as in `${x%y}`.
         altered: bool,

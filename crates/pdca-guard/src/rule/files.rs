@@ -31,6 +31,7 @@ const WRITING: &[(&[&str], Written)] = &[
             "mknod",
             "tee",
             "truncate",
+            // The source too: it is removed from where it was.
             "mv",
             "trash",
             "fallocate",
@@ -115,6 +116,8 @@ pub(crate) fn write(path: &str, whole: &str, walk: &mut Walk<'_>) -> Result<(), 
         walk.not_seen(format!("which file `{whole}` writes is not known"));
         return Ok(());
     }
+    // After `cd $(…)` the directory is unknown. Refusing every relative path from then on would
+    // refuse ordinary work; the sandbox holds.
     let Some(path) = walk.resolve(path) else { return Ok(()) };
     match walk.scope.objection(&path) {
         Some(why) => Err(Refusal::new(

@@ -134,6 +134,8 @@ pub(crate) fn judge(
     };
     let verb = behind_options(rest, &["-R", "--repo"]).first().map_or("", String::as_str);
     let reads = table.iter().find(|(name, _)| name == noun).is_some_and(|(_, verbs)| {
+        // A list of what reads: a verb that a later version of the client brings is refused until
+        // it is listed. Without a verb `gh` and `glab` print help, while `hub fork` acts.
         verbs.contains(&"*") || verbs.contains(&verb) || (verb.is_empty() && program != "hub")
     });
     if reads || (program == "gh" && noun == "pr" && is_own_draft(rest, walk)) {

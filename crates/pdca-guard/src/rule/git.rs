@@ -127,6 +127,8 @@ struct Before<'a> {
 /// Returns true for a push of the builder's own branch, where the driver lets it push that.
 fn is_own_push(rest: &[String], walk: &Walk<'_>) -> bool {
     let Some((remote, refspec)) = walk.scope.may_push() else { return false };
+    // A list of what may stand beside the two words, not of what may not: `--force`, `--mirror` or
+    // a second refspec would push more.
     let harmless = ["-q", "--quiet", "--porcelain", "-v", "--verbose", "--force-with-lease"];
     let words: Vec<&str> =
         rest.iter().map(String::as_str).filter(|word| !harmless.contains(word)).collect();
@@ -148,6 +150,7 @@ pub(crate) fn judge(
         walk.not_seen(format!("which subcommand `{whole}` has is not known"));
         return Ok(());
     }
+    // Before everything else: an alias may hide any of the subcommands below.
     if let Some(alias) = alias(subcommand, &before, assigned, walk) {
         return follow(&alias, rest, &before, assigned, walk);
     }
@@ -238,6 +241,8 @@ fn alias(
                 .then(|| variable(&format!("GIT_CONFIG_VALUE_{number}")))?
         })
     };
+    // git does not let an alias replace a subcommand of its own, so its configuration files are read
+    // only for other names.
     let is_builtin = is_known(subcommand);
     set.or_else(from_env).or_else(|| if is_builtin { None } else { (walk.git_alias)(subcommand) })
 }
@@ -310,6 +315,8 @@ fn follow(
 /// Refuses settings with which git would run other programs or hooks than the driver expects.
 fn judge_setting(setting: &str, whole: &str) -> Result<(), Refusal> {
     let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    // `core.hooksPath` switches hooks off, `credential.*` brings back what the leaf was signed out
+    // of, and an included file could do either.
     if key == "core.hookspath" || key.starts_with("credential.") || key.starts_with("include") {
         return Err(Refusal::new(
             whole,
@@ -371,6 +378,7 @@ fn judge_config(rest: &[String], whole: &str, walk: &mut Walk<'_>) -> Result<(),
     if key.to_ascii_lowercase().starts_with("alias.")
         && let Some(value) = values.get(1)
     {
+        // Judged when it is set, as an alias of the shell is: a later call could use it unseen.
         follow(value, &[], &Before::default(), &BTreeMap::new(), walk)?;
     }
     Ok(())
@@ -417,6 +425,8 @@ fn is_reading(subcommand: &str, rest: &[String]) -> bool {
     match ONLY_BARE.iter().find(|(name, _)| *name == subcommand) {
         None => true,
         Some((_, looking)) => match rest.first() {
+            // Every other one of the list only shows something without arguments; `git stash` alone
+            // changes the checkout.
             None => subcommand != "stash",
             Some(first) => looking
                 .iter()
@@ -434,6 +444,7 @@ fn judge_place(
     whole: &str,
     walk: &mut Walk<'_>,
 ) -> Result<(), Refusal> {
+    // A builder may read any repository: the primary checkout has history that it needs.
     if is_reading(subcommand, rest) {
         return Ok(());
     }

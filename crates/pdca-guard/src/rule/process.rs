@@ -11,10 +11,13 @@ pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
     let targets: Vec<&str> = targets(program, args);
     let hits = match program {
         "pkill" | "killall" | "skill" => {
+            // `pkill .` matches every name.
             targets.iter().any(|target| names_driver(target) || *target == ".")
         }
         "kill" => targets
             .iter()
+            // `0` is the own process group, in which the agent may be; `-1` is every process of the
+            // user.
             .any(|target| target.contains(DRIVER_PID) || matches!(*target, "1" | "-1" | "0")),
         _ => {
             args.iter().any(|arg| arg.starts_with("-k") || arg == "--kill")

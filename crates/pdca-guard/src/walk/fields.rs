@@ -14,6 +14,8 @@ pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {
                 .iter()
                 .take_while(|arg| matches!(arg.as_str(), "-n" | "-e" | "-ne" | "-en" | "-E"))
                 .count();
+            // Also without `-e`, as the `echo` of dash does it: a line too many is found, a line
+            // too few is not.
             Some(args[from..].join(" ").replace("\\n", "\n"))
         }
         "printf" => {
@@ -22,7 +24,9 @@ pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {
                 if format == "--" { values.split_first()? } else { (format, values) };
             Some(printed(format, values))
         }
+        // With a file name the output is the file's, which is not read.
         "cat" if plain().next().is_none() => stdin,
+        // `$(which git) push`: the name stands for the path.
         "which" | "type" | "command" => plain().next_back().cloned(),
         "pgrep" | "pidof" | "grep" | "egrep" | "rg" if names_driver() => {
             Some(DRIVER_PID.to_owned())
@@ -66,6 +70,7 @@ fn printed(format: &str, values: &[String]) -> String {
 
 /// Expands the brace lists in a word.
 pub(super) fn braces(text: &str, depth: usize) -> Vec<String> {
+    // Nested lists multiply: `{a,b}` ten times over is a thousand words.
     const MOST_WORDS: usize = 64;
     let whole = || vec![text.to_owned()];
     let Some(open) = text.find('{').filter(|_| depth < 6) else { return whole() };
@@ -82,6 +87,8 @@ pub(super) fn braces(text: &str, depth: usize) -> Vec<String> {
             '}' => {
                 level -= 1;
                 if level == 0 {
+                    // `{}` and `{x}` are no lists and stay as they are; `find -exec` and `xargs
+                    // -I{}` rely on that.
                     if parts.is_empty() {
                         return whole();
                     }

@@ -3,14 +3,13 @@
 use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
-/// It edits the files of a checkout and runs nothing, so it builds and resolves and does not judge. Its histories go to
-/// the staged view, and it has no map of the repository: the cache of that would lie in the checkout and become part of
-/// the patch. A brief for it names the files.
+/// aider as a leaf. A brief for it names the files.
 pub(super) static PRESET: Preset = Preset {
     name: "aider",
     family: None,
     tested: "0.86.2",
     protocol: Protocol::Aider,
+    // It edits files and runs nothing, so it cannot check a change and does not judge.
     edits_only: true,
     home: &[".aider"],
     args: &[
@@ -19,7 +18,9 @@ pub(super) static PRESET: Preset = Preset {
         "--read",
         "{brief}",
         "--yes-always",
+        // It would add a line to the project's `.gitignore`, which would become part of the patch.
         "--no-gitignore",
+        // The driver makes the commit of what is left in the checkout.
         "--no-auto-commits",
         "--no-dirty-commits",
         "--no-check-update",
@@ -29,6 +30,8 @@ pub(super) static PRESET: Preset = Preset {
         "--analytics-disable",
         "--no-pretty",
         "--no-stream",
+        // No map of the repository: its cache lies in the checkout and would become part of the
+        // patch. The same holds for the histories, which therefore go to the staged view.
         "--map-tokens",
         "0",
         "--chat-history-file",

@@ -3,8 +3,7 @@
 use super::Preset;
 use crate::{config::PromptVia, protocol::Protocol};
 
-/// The staged view lies outside its directory, so `acceptEdits` is not enough: it could neither read the brief nor run a
-/// test nor write its notes. The wall around it is ours.
+/// Claude Code as a leaf.
 pub(super) static PRESET: Preset = Preset {
     name: "claude",
     family: Some("anthropic"),
@@ -15,15 +14,23 @@ pub(super) static PRESET: Preset = Preset {
     args: &[
         "-p",
         "--permission-mode",
+        // The staged view lies outside its directory, so with `acceptEdits` alone it could neither
+        // read the brief nor run a test nor write its notes. The wall around it is the leaf's
+        // sandbox.
         "bypassPermissions",
         "--output-format",
         "stream-json",
+        // With `-p`, `stream-json` is refused without this flag.
         "--verbose",
     ],
     guard_args: &[
         "--settings",
+        // `|| exit 2`: with any other exit code, such as that of a `pdca` that is not found, the hook
+        // lets the call pass.
         r#"{{"hooks":{{"PreToolUse":[{{"matcher":"Bash|Write|Edit|MultiEdit|NotebookEdit","hooks":[{{"type":"command","command":"{pdca} guard builder --agent claude || exit 2"}}]}}]}}}}"#,
     ],
+    // The change under review must not configure its reviewer: no settings and no servers of the
+    // project (decision 039).
     independent_args: &["--setting-sources", "user", "--strict-mcp-config"],
     model_args: &["--model", "{model}"],
     effort_args: &["--effort", "{effort}"],

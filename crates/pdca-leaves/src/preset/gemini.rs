@@ -13,10 +13,12 @@ pub(super) static PRESET: Preset = Preset {
     home: &[".gemini"],
     args: &[
         "--approval-mode",
+        // It cannot be asked: no person is at its terminal. The wall is the leaf's sandbox.
         "yolo",
         "--skip-trust",
         "--output-format",
         "stream-json",
+        // The staged view lies outside its directory, where it reads and writes nothing by itself.
         "--include-directories",
         "{inputs}",
     ],

@@ -20,6 +20,7 @@ pub(super) static PRESET: Preset = Preset {
     // It tries again for ever after a 429 or 503; only its log tells of that.
     args: &["run", "--auto", "--format", "json", "--print-logs", "--log-level", "ERROR"],
     guard_args: &[],
+    // No plugins and no configuration of the change under review (decision 039).
     independent_args: &["--pure"],
     model_args: &["--model", "{model}"],
     effort_args: &["--variant", "{effort}"],

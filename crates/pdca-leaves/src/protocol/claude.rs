@@ -26,6 +26,7 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
             progress.complain(Complaint { text, status, retry_after, ..Complaint::default() });
         }
         Some("assistant") => assistant(record, progress),
+        // Results of tools come back to the model as messages of the user.
         Some("user") => {
             progress.step();
             for part in parts(record) {
@@ -63,6 +64,7 @@ fn assistant(record: &Value, progress: &mut Progress) {
         progress.open(text(part, "/id"));
     }
     let is_own = record.pointer("/parent_tool_use_id").is_none_or(Value::is_null);
+    // What a sub-agent says has a parent, and is not the answer.
     if is_own && !said.is_empty() {
         progress.say(&said.join("\n"));
     }
@@ -75,6 +77,7 @@ fn result(record: &Value, progress: &mut Progress) {
         let cached = number(usage, "/cache_read_input_tokens");
         let made = number(usage, "/cache_creation_input_tokens");
         progress.transcript.usage = Some(Usage {
+            // Here `input_tokens` is without those of the cache; `Usage::input` is all of them.
             input: number(usage, "/input_tokens").saturating_add(cached).saturating_add(made),
             cached,
             output: number(usage, "/output_tokens"),
@@ -83,6 +86,7 @@ fn result(record: &Value, progress: &mut Progress) {
     let said = text(record, "/result").unwrap_or_default();
     let is_error = record.pointer("/is_error").and_then(Value::as_bool).unwrap_or(false);
     let subtype = text(record, "/subtype").unwrap_or("success");
+    // After a failure of the provider `is_error` is set while `subtype` is `success` all the same.
     if is_error || subtype != "success" {
         let errors = record.pointer("/errors").and_then(Value::as_array);
         let errors = errors.into_iter().flatten().filter_map(Value::as_str);

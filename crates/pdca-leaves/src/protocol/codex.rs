@@ -20,6 +20,7 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
             }
         }
         Some("item.completed") => match text(item, "/type") {
+            // A warning and not an end: the turn goes on.
             Some("error") => complain(text(item, "/message"), progress),
             Some("agent_message") => {
                 progress.step();

@@ -19,6 +19,8 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
                     progress.say_on(said);
                 }
                 Some("assistant") => progress.say(said),
+                // The prompt is echoed as a message of the user. What the assistant says next is a
+                // new message.
                 Some(_) | None => progress.transcript.message = None,
             }
         }

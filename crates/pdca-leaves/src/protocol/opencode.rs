@@ -29,6 +29,7 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
                 cached,
                 output: number(part, "/tokens/output"),
             });
+            // Told step by step, so it is summed; Claude Code tells the sum of the call once.
             if let Some(cost) = dollars(part, "/cost") {
                 let all = progress.transcript.cost.get_or_insert_default();
                 *all = all.plus(cost);

@@ -44,6 +44,8 @@ impl Reader {
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // Dropped as soon as it is too long and not at its end: a line without an end would
+            // fill the memory.
             if self.line.len() + piece.len() > MAX_LINE {
                 self.is_skipping = true;
                 self.line.clear();
@@ -89,6 +91,8 @@ impl Reader {
         if std::mem::take(&mut self.is_skipping) {
             // Only what a tool gave back is that long, and which tool that was is not known.
             self.progress.step();
+            // Counting all tools as ended errs towards a stall that is reported too early; keeping
+            // them open would switch the watch off for the rest of the attempt.
             self.progress.open.clear();
             return;
         }
@@ -106,6 +110,8 @@ impl Reader {
             }
             return;
         }
+        // Agents print warnings and progress between records; only a line that is an object can be
+        // one.
         let line = line.trim_ascii();
         if !line.starts_with(b"{") {
             return;
