@@ -48,6 +48,7 @@ pub(crate) fn write_commit(
     let who = gix::actor::Signature {
         name: by.name.into(),
         email: by.email.into(),
+        // UTC: the time zone of the host would be part of the commit id.
         time: gix::date::Time { seconds: by.seconds, offset: 0 },
     };
     let commit = gix::objs::Commit {

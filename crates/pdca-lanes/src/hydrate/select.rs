@@ -143,6 +143,7 @@ pub(crate) fn select(
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
             };
             if path.ends_with(b"/")
+                // These have a treatment of their own, which must not be replaced by a copy.
                 || config.symlink.iter().chain(&config.seed).any(known)
                 || !primary.leaves_alone(path.as_bstr(), Mode::FILE)?
             {
