@@ -19,6 +19,7 @@ fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
 /// Returns how long a state may be relied upon.
 pub(crate) fn ask_every(job: &JobDir) -> Duration {
     match engine_of(job) {
+        // `squeue` asks the one controller that serves the whole cluster.
         Ok(JobEngine::Slurm(_)) => Duration::from_secs(1),
         Ok(JobEngine::Process) | Err(_) => Duration::from_millis(50),
     }
@@ -38,6 +39,8 @@ pub(crate) fn start(job: &JobDir, engine: &JobEngine, argv: &[String]) -> Result
 /// Returns whether anything of a job is alive or will be.
 pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
     match engine_of(job)? {
+        // The lock alone is not enough: after a runner was killed, the supervisors of its leaves
+        // are still ending their trees.
         JobEngine::Process => Ok(job.is_locked()? || has_children(job)?),
         JobEngine::Slurm(_) => slurm::is_alive(job),
     }
@@ -75,6 +78,7 @@ pub(crate) fn end(job: &JobDir, kill: bool) -> Result<(), AgentError> {
 }
 
 pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
+    // First: a result that was published before the job was cancelled or fenced is a result.
     if job.is_published() {
         return Ok(FarState::Ended);
     }
@@ -84,6 +88,7 @@ pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
         return Ok(FarState::Fenced { fence });
     }
     let engine = engine_of(job)?;
+    // Before the engine is asked: a cancelled job may stay in its queue for a while.
     if job.cancel_mark().exists() {
         return Ok(FarState::Cancelled);
     }
