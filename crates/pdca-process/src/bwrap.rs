@@ -96,6 +96,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
             }
         }
     };
+    // The child must not write its own verdict.
     mount(std::slice::from_ref(&spec.job), Mount::ReadOnly);
     mount(&sandbox.no_write, Mount::ReadOnly);
     mount(&sandbox.no_read, Mount::Hidden);
@@ -144,6 +145,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
 /// Removes read-only mounts that would make a path inside a hidden tree visible again.
 fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, Mount> {
     let is_shown_again = |path: &PathBuf| {
+        // Only the nearest mount above counts, because an inner mount covers the outer one.
         let nearest = path.ancestors().skip(1).find_map(|above| mounts.get(above));
         mounts.get(path) == Some(&Mount::ReadOnly) && nearest == Some(&Mount::Hidden)
     };

@@ -196,6 +196,8 @@ fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind)
 fn restrict(sandbox: &Sandbox, spec: &Spec) -> SandboxKind {
     if sandbox.mode == SandboxMode::Bwrap {
         // The mounts already protect the files, more exactly than Landlock would.
+        // Abstract sockets belong to the network namespace, which is the host's unless the network
+        // is off.
         return SandboxKind::Bwrap { scoped: scope_thread() };
     }
     let held = restrict_thread(sandbox, &spec.job);

@@ -52,7 +52,9 @@ pub(crate) const DROPPED: [(&str, u32); 10] = [
     ("CAP_MKNOD", 27),
     ("CAP_PERFMON", 38),
     ("CAP_BPF", 39),
+    // Opens a file by its handle, past every mount and rule on the way to it.
     ("CAP_DAC_READ_SEARCH", 2),
+    // Leaves files in a checkout that no later reset could remove.
     ("CAP_LINUX_IMMUTABLE", 9),
 ];
 
@@ -181,6 +183,7 @@ pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Sandb
 
 fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
     let mut may_write = real(sandbox.write.iter().chain([&temporary(job)]));
+    // The real paths: rules hold for the file that a link leads to.
     let secrets = credentials().into_iter().filter_map(|path| path.canonicalize().ok());
     // A caller that lists exactly this path as writable wants it open.
     let secrets = secrets.filter(|path| !may_write.contains(path));

@@ -70,6 +70,7 @@ impl LentTerminal {
     pub(crate) fn suspend(&mut self, is_wanted: &dyn Fn() -> bool) -> io::Result<()> {
         let Some(borrower) = self.borrower else { return Ok(()) };
         self.take_back();
+        // Before the stop: the signal that continues this process must not come before its handler.
         let continued = Continued::listen()?;
         // The whole group, as Ctrl-Z would: the shell takes a job for stopped once all processes of
         // its group have stopped.
