@@ -62,6 +62,7 @@ pub(crate) fn reset(
     let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, spares)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
+    // Nothing was written, so the memory is still true and is not written again.
     if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {
         return if in_place { Ok(()) } else { stage.lend_memory(room) };
     }

@@ -18,6 +18,7 @@ pub(crate) fn head(repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError
 pub(crate) fn find_commit(repo: &gix::Repository, commit: &str) -> Result<ObjectId, LaneError> {
     let absent = || LaneError::NoSuchCommit { commit: commit.to_owned() };
     let unreadable = |source| LaneError::objects("read a commit", source);
+    // Only a full id: a name such as `HEAD` could be moved by a process in the lane.
     let id = ObjectId::from_hex(commit.as_bytes()).map_err(|_| absent())?;
     let found = repo.try_find_object(id).map_err(unreadable)?.ok_or_else(absent)?;
     if found.kind != gix::object::Kind::Commit {

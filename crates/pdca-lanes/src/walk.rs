@@ -323,8 +323,10 @@ impl<'a> Pass<'a> {
         let right_kind = match entry.mode {
             // The content of a submodule is not examined: a lane leaves it empty, and a job may fill it.
             Mode::COMMIT => return Ok(kind == FileType::Directory),
+            // Without symbolic links git writes a file with the target as its content.
             Mode::SYMLINK if self.rules.able.symlink => kind == FileType::Symlink,
             mode => {
+                // A filesystem without this bit reports the same mode for every file.
                 let right_mode = !self.rules.able.executable_bit
                     || executable == (mode == Mode::FILE_EXECUTABLE);
                 kind == FileType::RegularFile && right_mode

@@ -99,6 +99,7 @@ pub(crate) fn select(
     let mode_of = |is_dir| if is_dir { Mode::DIR } else { Mode::FILE };
     for entry in config.symlink.iter().map(|entry| plain(entry)) {
         let path = workdir.join(entry);
+        // The real path: what a link of the primary leads to is what two lanes would share.
         let target = path.canonicalize_utf8().map_err(|source| HydrateError::Missing {
             key: "symlink",
             path: path.clone(),
