@@ -13,6 +13,7 @@ use crate::verb::{FarState, JobEngine, VerbRefusal};
 /// Returns the engine that a job was started with.
 fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
     let text = read_text(&job.engine_choice())?;
+    // A job without a choice was staged and never started; nothing of it is in a queue.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
