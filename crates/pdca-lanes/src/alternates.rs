@@ -29,6 +29,8 @@ pub(crate) fn resolve(objects: &Utf8Path) -> Result<Vec<Utf8PathBuf>, LaneError>
             Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(failed(source)),
         };
+        // Reversed, because `next` is a stack: the order of the file is the order in which git
+        // searches.
         next.extend(lenders.into_iter().rev());
         all.push(real);
     }

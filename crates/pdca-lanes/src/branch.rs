@@ -32,6 +32,7 @@ impl WorkTree {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
         let bad = || LaneError::Name { name: branch.to_owned() };
+        // A tool in the lane could take the name for an option.
         if branch.starts_with('-') {
             return Err(bad());
         }
@@ -41,6 +42,8 @@ impl WorkTree {
         if attached.as_ref() == Some(&name) {
             return Ok(());
         }
+        // Looked up before it is created, for an error that names the branch; `MustNotExist` below
+        // closes the race.
         if repo.try_find_reference(name.as_ref()).map_err(failed)?.is_some() {
             return Err(LaneError::BranchTaken { branch: branch.to_owned() });
         }
@@ -77,6 +80,8 @@ impl Lane {
         let name = full_name(&branch)?;
         let found = repo.try_find_reference(&name);
         if found.map_err(|source| LaneError::objects("look for a branch", source))?.is_some() {
+            // Any value: the builder moves its branch by committing. The marker says that the
+            // branch is the lane's.
             let change = Change::Delete { expected: PreviousValue::Any, log: RefLog::AndReference };
             history::edit(repo, RefEdit { change, name, deref: false })?;
         }

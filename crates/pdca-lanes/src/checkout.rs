@@ -41,13 +41,18 @@ pub(crate) fn reset(
         stage::carry(memory.as_ref(), &mut index);
         (index, Some(plan))
     };
+    // Before any file is touched: a tree with unsupported attributes leaves the lane as it was.
     let rewrites = stage::check_attributes(repo, stage::attribute_files(&index))?;
+    // Files that an earlier tree tracked are removed by name. The walk would keep those that the
+    // new commit's rules ignore.
     let mut before: Vec<BString> =
         memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
     if let Some(left) = left {
         before.extend(missing_from(&index, &WritePlan::of(repo, left)?.index()));
     }
     let in_place = stage.is_lent(room);
+    // Also those that a job committed or added by itself, which only the checkout's own index
+    // knows.
     if !in_place && let Ok(Some(theirs)) = repo.try_index() {
         before.extend(missing_from(&index, &theirs));
     }
@@ -57,6 +62,7 @@ pub(crate) fn reset(
     let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, spares)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
+    // Nothing was written, so the memory is still true and is not written again.
     if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {
         return if in_place { Ok(()) } else { stage.lend_memory(room) };
     }
@@ -101,6 +107,8 @@ impl CheckoutPlace<'_> {
     fn put_index(&self, bytes: &[u8]) -> Result<(), LaneError> {
         let put = || -> io::Result<()> {
             if let Some(stage) = self.stage {
+                // The trusted copy first: if they differ after a crash, the checkout's index is
+                // replaced.
                 stage.remember(bytes)?;
             }
             files::replace_unsynced(self.room.git_dir().join("index"), bytes)
@@ -126,6 +134,8 @@ pub(crate) fn fill(
         .map_err(|source| LaneError::objects("read the configuration", source))?;
     let total = plan.files.len();
     tell(0, total);
+    // The fast writer writes the bytes of the blobs, and relies on symbolic links and on names that
+    // differ in case.
     if rewrites || first.room.converts() || !able.symlink || able.ignore_case {
         for place in places {
             fill_converted(repo, &plan, place)?;
@@ -189,6 +199,8 @@ fn write_files(
     let all = which.len() == index.entries().len();
     let mut options = repo.checkout_options(Source::IdMapping).map_err(failed)?;
     options.destination_is_initially_empty = all;
+    // The walk removed what is in the way. A file that still exists is a collision and is reported,
+    // not overwritten.
     options.overwrite_existing = false;
     // gix reads the attributes from the whole index, so the other entries stay in it and are skipped by a flag.
     let wanted = |at: usize| all || which.binary_search(&at).is_ok();

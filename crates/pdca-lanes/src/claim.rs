@@ -178,6 +178,8 @@ impl Lanes {
     /// One that processes in it broke is moved unchanged to `rescued/` and created anew; see [`Lane::moved_aside`]. A
     /// directory that is no lane of ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
+        // A repository around the lanes would be found by every tool that walks upwards, and its
+        // `git clean -x` would remove them (decision 051).
         self.refuse_repository()?;
         let dir = self.slot_dir(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
@@ -186,6 +188,7 @@ impl Lanes {
         let record = LaneRecord::new(&dir, target.name());
         let marker = record.marker_path();
         let known = Marker::load(&marker).map_err(|source| failed("read", &marker, source))?;
+        // The kind on disk counts: what `self.kind` says is for new lanes.
         let kind = known.as_ref().map_or(self.kind, |known| known.kind);
         let mut lane = Lane {
             work: WorkTree {
@@ -286,6 +289,7 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     let noted = lock
         .set_len(0)
         .and_then(|()| lock.rewind())
+        // Only for the error message of another process; the lock itself decides.
         .and_then(|()| writeln!(lock, "{}", std::process::id()));
     noted.map_err(|source| failed("write", path, source))?;
     Ok(lock)
@@ -300,9 +304,11 @@ fn prepare(
 ) -> Result<Option<Utf8PathBuf>, ClaimError> {
     let checkout = lane.room.checkout().to_owned();
     let there = fs::symlink_metadata(&checkout).is_ok();
+    // `Room::forget` keeps the HEAD of a worktree under a rescue ref unless it is this commit.
     let base = known.as_ref().and_then(|known| known.base.clone());
     let mut moved = None;
     match known {
+        // First of all: no other field of a newer marker means what this version takes it for.
         Some(marker) if marker.format > FORMAT => {
             return Err(ClaimError::Newer {
                 path: lane.record.marker_path(),
@@ -349,6 +355,7 @@ fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimErro
     HydrationRecord::of(&lane.record)
         .forget()
         .map_err(|source| failed("empty", checkout, source))?;
+    // After the marker: from here on the checkout is known to be incomplete.
     lane.room.forget(base)?;
     lane.room.create()?;
     write(&Marker { progress: Progress::Ready, ..marker })
@@ -368,6 +375,8 @@ impl Lane {
         let known = self.record.require_marker().map_err(read)?;
         let is_there = fs::symlink_metadata(checkout).is_ok();
         let name = checkout.file_name().unwrap_or_default();
+        // Before the marker: a marker with `preparing` beside the old checkout would let the next
+        // claim take it for an interrupted creation.
         let moved = is_there.then(|| move_aside(checkout, &self.aside, name)).transpose()?;
         let base = known.base.clone();
         let marker = Marker { progress: Progress::Preparing, base: None, branch: None, ..known };
@@ -399,6 +408,7 @@ fn move_aside(
     let found = |path: &Utf8Path| {
         fs::symlink_metadata(path).map_err(|source| failed("look at", path, source))
     };
+    // A link in its place would lead the broken checkout out of the lanes.
     if !found(aside)?.is_dir() {
         return Err(ClaimError::Foreign { path: aside.to_owned(), why: "it is not a directory" });
     }

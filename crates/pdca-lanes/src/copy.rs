@@ -40,7 +40,8 @@ impl std::fmt::Debug for Selected<'_> {
     }
 }
 
-/// The longest chain of files that import each other.
+/// The longest chain of files that import each other. Each step reads the files of the tree that
+/// the step before named.
 const DEPTH: usize = 6;
 
 impl Selected<'_> {
@@ -161,6 +162,8 @@ impl WorkTree {
         let failed = |source| LaneError::Io { doing: "put a file of the copy back", source };
         let mut changed = Vec::new();
         for path in now.keys().filter(|path| now.get(*path) != before.get(*path)) {
+            // All are removed before any is written: a file of the base may be where a directory of
+            // the change is.
             dir::remove_tracked(copy, path).map_err(failed)?;
             changed.push(path.to_str_lossy().into_owned());
         }

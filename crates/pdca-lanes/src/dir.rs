@@ -53,11 +53,14 @@ pub(crate) fn remove_tracked(root: &Utf8Path, path: &[u8]) -> io::Result<()> {
     for name in &names {
         match open_dir(above.last().expect("the root is there").as_fd(), name, true) {
             Ok(dir) => above.push(dir),
+            // A parent that is missing, or is a link or a file by now, has no tracked file below
+            // it.
             Err(_) => return Ok(()),
         }
     }
     match sys::unlinkat(above.last().expect("the root is there"), &last, AtFlags::empty()) {
         Ok(()) => {}
+        // Linux reports a directory with `EISDIR`, POSIX asks for `EPERM`.
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {
             return Ok(());
         }
@@ -89,6 +92,8 @@ pub(crate) fn open_only(path: &Utf8Path) -> io::Result<OwnedFd> {
 pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
     let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) if takes => {
+            // Linux has no `fchmodat` that does not follow links before 6.6. The open failed with
+            // `EACCES`, so this is a directory, and no process in the lane is alive to replace it.
             sys::chmodat(above, name, sys::Mode::RWXU, AtFlags::empty())?;
             sys::openat(above, name, DIR, sys::Mode::empty())?
         }
@@ -121,6 +126,7 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> 
             continue;
         }
         let mut kind = entry.file_type();
+        // Some filesystems do not store the kind in the directory.
         if kind == FileType::Unknown {
             let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
             kind = FileType::from_raw_mode(found.st_mode);
@@ -183,6 +189,7 @@ pub(crate) fn unfasten(path: &Utf8Path) {
     #[cfg(target_os = "linux")]
     {
         use sys::IFlags;
+        // Lazily, because a process may still have a file open in it.
         let _unmounted = Tool::new("umount").args(["--lazy", path.as_str()]).run();
         let Ok(dir) = open_only(path) else { return };
         if let Ok(flags) = sys::ioctl_getflags(&dir) {

@@ -133,6 +133,7 @@ impl LaneError {
             | Self::Git(GitCallError::Failed { .. }) => true,
             Self::Io { source, .. } => !matches!(
                 source.kind(),
+                // The host's, and a new lane would meet the same.
                 io::ErrorKind::StorageFull
                     | io::ErrorKind::QuotaExceeded
                     | io::ErrorKind::ReadOnlyFilesystem

@@ -55,8 +55,11 @@ impl Git<'_> {
     /// Done by git because git is the authority on how a file enters a commit: line ends, modes, ignore rules, and
     /// files that replace directories.
     pub(crate) fn add_all(&self, nested: &[BString]) -> Result<(), LaneError> {
+        // On standard input: the paths of many nested repositories could exceed the longest command
+        // line.
         let mut paths = b".\0".to_vec();
         for path in nested {
+            // git would add a repository inside the checkout as a submodule without its content.
             paths.extend_from_slice(b":(top,exclude,literal)");
             paths.extend_from_slice(path);
             paths.push(0);
@@ -122,6 +125,8 @@ impl Git<'_> {
             "--binary",
             "--full-index",
             "--find-renames=50%",
+            // Fixed, because above this limit renames are not looked for, and its default has
+            // changed between versions of git.
             "-l1000",
             "--no-color",
             "--no-ext-diff",
@@ -183,11 +188,14 @@ impl Git<'_> {
         path: &Utf8Path,
         have: &[String],
     ) -> Result<Option<Vec<String>>, LaneError> {
+        // Remote-tracking refs were copied from the primary and are not work of the lane.
         const OWN: [&str; 4] = ["--exclude=refs/remotes/*", "--all", "HEAD", "--stdin"];
         let mut without = String::new();
+        // On standard input: a primary may have more refs than a command line holds.
         for commit in have {
             without.extend(["^", commit, "\n"]);
         }
+        // Asked first, because git fails to create an empty bundle.
         let list = [&["rev-list", "--max-count=1"], &OWN[..]].concat();
         let more = self.must("look for work to keep", &list, without.clone().into_bytes())?;
         if more.stdout.is_empty() {

@@ -18,6 +18,7 @@ pub(crate) fn head(repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError
 pub(crate) fn find_commit(repo: &gix::Repository, commit: &str) -> Result<ObjectId, LaneError> {
     let absent = || LaneError::NoSuchCommit { commit: commit.to_owned() };
     let unreadable = |source| LaneError::objects("read a commit", source);
+    // Only a full id: a name such as `HEAD` could be moved by a process in the lane.
     let id = ObjectId::from_hex(commit.as_bytes()).map_err(|_| absent())?;
     let found = repo.try_find_object(id).map_err(unreadable)?.ok_or_else(absent)?;
     if found.kind != gix::object::Kind::Commit {
@@ -48,6 +49,7 @@ pub(crate) fn write_commit(
     let who = gix::actor::Signature {
         name: by.name.into(),
         email: by.email.into(),
+        // UTC: the time zone of the host would be part of the commit id.
         time: gix::date::Time { seconds: by.seconds, offset: 0 },
     };
     let commit = gix::objs::Commit {

@@ -188,6 +188,8 @@ impl Hydration<'_> {
         if !dirt.is_empty() {
             return Err(HydrateError::Unclean { paths: dirt });
         }
+        // Half of an earlier hydration may lie there, and its files are not all named in the stamp:
+        // `install` leaves others.
         if earlier.as_ref().is_some_and(|stamp| stamp.progress == HydrateProgress::Begun) {
             self.remove_ignored()?;
         }
@@ -197,6 +199,8 @@ impl Hydration<'_> {
             digest.clone(),
             coming(&selection, earlier.as_ref()),
         );
+        // On disk before the first file is put into the lane: from here on a crash is seen as
+        // `begun`.
         begun.save(&stamp_path).map_err(io("write"))?;
         let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
         self.run_commands(cancel, watch)?;
@@ -204,6 +208,7 @@ impl Hydration<'_> {
         if !dirt.is_empty() {
             return Err(HydrateError::Dirtied { paths: dirt });
         }
+        // Seen after the commands, which may have changed a copied file.
         let left = paths(&selection).map(|path| Left::see(lane.path(), path)).collect();
         Stamp::new(HydrateProgress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
         Ok(Hydrated::Fresh(placed))

@@ -67,6 +67,7 @@ fn files(repo: &gix::Repository) -> gix::Result<Vec<RefFile>> {
         }
     }
     if !packed.is_empty() {
+        // The header says `sorted`, and git then searches the file by bisection.
         packed.sort();
         files.push(("packed-refs".into(), text(&packed)));
     }

@@ -137,6 +137,7 @@ impl Lanes {
             let entry = entry.map_err(|source| failed(self.root(), source))?;
             let number = entry.file_name().strip_prefix("lane-").and_then(|rest| rest.parse().ok());
             if let Some(slot) = number
+                // `lane-01` also parses as slot 1, but no lane of ours has that name.
                 && self.slot_dir(slot) == entry.path()
             {
                 slots.push((slot, entry.into_path()));
@@ -203,6 +204,7 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         holder: holder(&lock).map_err(|source| failed(&lock, source))?,
         hydration: HydrationRecord::at(hydration).state(),
         size,
+        // Each claim writes its process id into the lock file.
         used: fs::metadata(&lock).and_then(|found| found.modified()).ok(),
     })
 }

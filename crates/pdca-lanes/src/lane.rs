@@ -132,18 +132,24 @@ impl Lane {
             .filter(|before| *before != commit)
             .map(|before| history::tree_of(&repo, before))
             .transpose()?;
+        // Without a commit and a file nothing has to be compared or removed.
         if before.is_none() && self.place().is_fresh()? {
             checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
         } else {
             checkout::reset(&repo, &self.room, &self.stage, tree, left, spares)?;
         }
         self.room
+            // A `MERGE_HEAD` that a job left would make the next commit in the lane a merge.
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
         if clears_all {
             record.forget().map_err(hydration)?;
         }
+        // HEAD moves after the files. After a crash in between, the files differ from HEAD; a
+        // `Workbench` does not take them for work, because the owner note says `clearing`.
         self.settle(&repo, commit, before)?;
+        // After HEAD was detached from it. A branch that is left by a crash is in the marker, and
+        // the next reset deletes it.
         self.drop_branch(&repo)?;
         debug!("done");
         Ok(())
@@ -173,6 +179,8 @@ impl Lane {
         commit: ObjectId,
         before: Option<ObjectId>,
     ) -> Result<(), LaneError> {
+        // Detached even if its commit is right: the branch of the lane is deleted next, and HEAD
+        // must have left it.
         let attached =
             repo.head_name().map_err(|source| LaneError::objects("read HEAD", source))?.is_some();
         if attached || before != Some(commit) {
@@ -195,6 +203,7 @@ impl Lane {
             return Ok(None);
         };
         let (tree, nested) = self.snapshot(&repo)?;
+        // After the snapshot, which leaves them out, and before a reset, which would remove them.
         checkout::move_aside(&self.room, &self.aside.join(name), &nested)?;
         let dirty = tree != history::tree_of(&repo, head)?;
         if !dirty && self.base_has(&repo, head)? {
@@ -243,6 +252,8 @@ impl Lane {
             return Ok(false);
         };
         let base = history::find_commit(repo, &base)?;
+        // An error counts as no: an unnecessary rescue costs a ref, and a missing one costs the
+        // commits.
         Ok(base == commit
             || repo
                 .merge_base(base, commit)

@@ -7,7 +7,8 @@ use fs_err as fs;
 use pdca_state::files;
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// The longest note, in bytes.
+/// The longest note, in bytes: a job and a commit need a few hundred. A longer file was not written
+/// by this crate.
 const LONGEST: u64 = 4 << 10;
 
 /// The file that holds the note.

@@ -200,6 +200,7 @@ fn take_block(base: u16) -> Result<Option<PortBlock>, PortError> {
         return Ok(None);
     };
     for port in base..base + PORTS_PER_LANE {
+        // Held while IPv6 is tried, and released with the end of this round.
         let four = bind(Ipv4Addr::LOCALHOST.into(), port)?;
         if four.is_none() || !is_free_on_six(port)? {
             return Ok(None);

@@ -74,6 +74,7 @@ impl Lane {
             .with_port_base(block.base());
         dir::empty(names.tmp()).map_err(failed("empty", names.tmp()))?;
         let note = dir.join(PORTS);
+        // Only for `names`, which shows a person the ports of a lane that is not held now.
         files::replace_unsynced(&note, format!("{}\n", block.base()).as_bytes())
             .map_err(failed("write", &note))?;
         Ok(Private { names, _ports: block })

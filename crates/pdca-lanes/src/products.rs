@@ -184,6 +184,7 @@ impl WorkTree {
     ) -> Result<FoundProducts, LaneError> {
         let repo = self.room.enter()?;
         let head = history::tree_of(&repo, self.require_head(&repo)?)?;
+        // With the paths that the builder added: `git add` is a sign that a file is wanted.
         let (mut index, _) = self.stage.index_with_wishes(&repo, head)?;
         let found = look(&repo, &self.room, &mut index)?;
         // A repository inside a product is one of its files.
@@ -206,6 +207,8 @@ impl WorkTree {
         }
         let mut left = BTreeSet::new();
         for (prefix, files) in of_prefix {
+            // A directory is moved whole unless the brief names a file in it; then only the other
+            // files are moved.
             let (wanted, unasked): (Vec<BString>, Vec<BString>) =
                 files.into_iter().partition(|path| is_wanted(&path.to_str_lossy()));
             if wanted.is_empty() {

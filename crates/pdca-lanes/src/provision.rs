@@ -23,7 +23,7 @@ use crate::{
     target::Target,
 };
 
-/// The longest wait for another process that is creating a lane.
+/// The longest wait of one call for other processes that are creating lanes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The interval between two attempts at a lock.
@@ -225,6 +225,8 @@ impl Lanes {
                     There::Held(source) => later.push((slot, source)),
                 }
             }
+            // After a round that filled lanes the others are looked at again at once: they may be
+            // ready by now.
             let progressed = !fresh.is_empty();
             ready.extend(fill(fresh, request, tell)?);
             if let Some((slot, source)) = later.first()
@@ -249,7 +251,7 @@ enum There {
     Held(ClaimError),
 }
 
-/// The waiting time since the last progress.
+/// The waiting time of one call, over all slots.
 #[derive(Default)]
 struct Waits {
     told: Vec<u32>,

@@ -138,11 +138,15 @@ impl Lanes {
         let left = Utf8PathBuf::from(format!("{path}{REMOVED}"));
         let marker = record.marker_path();
         let known = Marker::load(&marker).map_err(failed("read", &marker))?;
+        // Without a marker only a leftover of a removal may be deleted: nothing else says that it
+        // is ours.
         let Some(known) = known else {
             let finished = self.finish_removal(slot, target, path, &left)?;
             tell(RemovalStep::Cleared);
             return Ok(finished);
         };
+        // Also after a crash behind the rename. The claim then creates an empty checkout, so that
+        // the rest of the removal is always the same.
         let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
         let extra = record.beside(EXTRA);
         if fs::read_dir(&extra).is_ok_and(|mut all| all.next().is_some()) {
@@ -157,6 +161,7 @@ impl Lanes {
         let kept = lane.keep(slot, self.root(), target)?;
         tell(RemovalStep::Kept);
         let moved_aside = aside.or_else(|| lane.moved_aside().map(Utf8Path::to_owned));
+        // What an earlier removal left; the rename needs the name.
         dir::remove_at(&left).map_err(failed("remove", &left))?;
         lane.leave(&left, tell)?;
         Ok(Removed { path, rescued, kept, moved_aside })
@@ -216,6 +221,7 @@ impl Lane {
         let rescued = root.join(RESCUED);
         fs::create_dir_all(&rescued).map_err(failed("make", &rescued))?;
         let scratch = rescued.join(format!(".{}-lane-{slot}.bundle.new", self.record.target()));
+        // Left by a crash; git refuses to write a bundle whose lock file exists.
         for stale in [scratch.clone(), Utf8PathBuf::from(format!("{scratch}.lock"))] {
             dir::remove_at(&stale).map_err(failed("remove", &stale))?;
         }
@@ -227,6 +233,7 @@ impl Lane {
         let name = format!("{}-lane-{slot}-{}.bundle", self.record.target(), &digest[..12]);
         let bundle = rescued.join(name);
         let put = || -> io::Result<()> {
+            // On disk before the caller deletes the only other copy of the work, the name as well.
             fs::File::open(&scratch)?.sync_all()?;
             fs::rename(&scratch, &bundle)?;
             pdca_state::files::sync_dir(&rescued)
@@ -241,6 +248,8 @@ impl Lane {
             // Its commits are rescued, and the branch would remain in the user's repository.
             self.drop_branch(&self.room.enter()?)?;
         }
+        // One step instead of many: half a deleted checkout under its own name would be taken for a
+        // broken lane and moved to `rescued/`.
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
         tell(RemovalStep::Renamed);
         if self.kind() == LaneKind::Worktree {

@@ -102,6 +102,7 @@ impl Room {
             (ALTERNATES, Some(alternates::lines(&lenders)?)),
             ("info/exclude", carried("info/exclude")?),
             ("info/attributes", attributes),
+            // These could change the history, the files or the repository that git sees.
             ("info/grafts", None),
             ("info/sparse-checkout", None),
             ("config.worktree", None),
@@ -197,6 +198,8 @@ impl Room {
         let Some(linked) = &self.linked else { return Ok(()) };
         let Some(git_dir) = linked.registered().take() else { return Ok(()) };
         let primary = linked.primary.to_thread_local();
+        // The checkout may be gone, so HEAD is read from the registration. Only a ref keeps its
+        // commit from git's next prune.
         let head = fs::read(git_dir.join("HEAD")).unwrap_or_default();
         if let Ok(commit) = gix::ObjectId::from_hex(head.trim())
             && base.is_none_or(|base| base.as_bytes() != head.trim())
@@ -211,6 +214,7 @@ impl Room {
 
     /// Restores every file that decides how git behaves, and opens the repository.
     pub(crate) fn enter(&self) -> Result<gix::Repository, LaneError> {
+        // Before the files are restored: writing them through a link would change a file elsewhere.
         self.refuse_links()?;
         self.restore()
             .map_err(|source| LaneError::Io { doing: "put the configuration back", source })?;
@@ -349,6 +353,7 @@ impl Room {
                 Err(err) => return Err(err),
             };
             match content {
+                // Written only if it differs: each operation enters the repository.
                 Some(content) if found.as_deref() != Some(&content) => {
                     fs::create_dir_all(path.parent().expect("every file is in the repository"))?;
                     files::replace_unsynced(path, &content)?;

@@ -11,6 +11,8 @@ use crate::target::Target;
 pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
     let able = primary.filesystem_options()?;
     let sha256 = primary.object_hash() != gix::hash::Kind::Sha1;
+    // Hooks and `fsmonitor` are programs that git would start. Excludes and attributes of the user
+    // would make a commit depend on the person whose machine it is made on.
     let mut text = format!(
         "[core]\n\trepositoryformatversion = {}\n\tbare = false\n\tlogallrefupdates = true\n\tfilemode = {}\n\tsymlinks = {}\n\
          \tignorecase = {}\n\tprecomposeunicode = {}\n\thooksPath = /dev/null\n\texcludesFile = /dev/null\n\
@@ -92,6 +94,7 @@ pub(crate) fn muted(primary: &gix::Repository) -> Vec<String> {
     let filters = config.plumbing().sections_by_name("filter").into_iter().flatten();
     let names = filters.filter_map(|filter| Some(filter.header().subsection_name()?.to_string()));
     let quiet = |name: String| {
+        // An empty command is none; a filter that is `required` would make git fail without it.
         ["clean=", "smudge=", "process=", "required=false"]
             .map(|setting| format!("filter.{name}.{setting}"))
     };

@@ -80,6 +80,8 @@ impl Stage {
             let Some(entry) = theirs.entry_by_path(path.as_bstr()) else {
                 continue;
             };
+            // The checkout's index is written by a job and may name a path outside of the checkout
+            // or in `.git`.
             if path::unfit_path(&path).is_none() {
                 index.dangerously_push_entry(
                     Stat::default(),
@@ -93,6 +95,7 @@ impl Stage {
         }
         if wished {
             index.sort_entries();
+            // The extension says which tree the entries are, which is no longer true.
             index.remove_tree();
         }
         Ok((index, wished))
@@ -161,6 +164,7 @@ impl Stage {
     pub(crate) fn recall(&self, repo: &gix::Repository) -> Option<gix::index::File> {
         let ours = fs::symlink_metadata(&self.memory)
             .ok()
+            // A file that has a second name may be written through it.
             .filter(|found| found.is_file() && found.nlink() == 1);
         ours?;
         gix::index::File::at(
@@ -178,6 +182,7 @@ pub(crate) fn is_of(index: &gix::index::State, tree: gix::ObjectId) -> bool {
     let count = u32::try_from(index.entries().len()).ok();
     let whole = |root: &gix::index::extension::Tree| root.id == tree && root.num_entries == count;
     index.tree().is_some_and(whole)
+        // With `assume-unchanged` or `skip-worktree` git would not look at a file.
         && index.entries().iter().all(|entry| (entry.flags & !Flags::PATH_LEN).is_empty())
 }
 
@@ -202,6 +207,7 @@ pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::F
     let taken = (taken.unix_seconds(), taken.nanoseconds());
     let mut seen = memory.entries().iter().peekable();
     for (entry, path) in index.entries_mut_with_paths() {
+        // Both are sorted by path, so one pass over each is enough.
         while seen.next_if(|old| old.path(memory) < path).is_some() {}
         let Some(old) = seen.peek().filter(|old| old.path(memory) == path) else {
             continue;

@@ -152,6 +152,8 @@ fn decide(
             continue;
         }
         let old = policy.max_age.is_some_and(|most| item.age.is_some_and(|age| age > most));
+        // `free` counts what the lanes before this one will free, so no lane is removed beyond the
+        // floor.
         let full = policy.min_free.is_some_and(|floor| free < floor);
         let reason = match (old, full) {
             (true, _) => SweepReason::Old,

@@ -175,6 +175,8 @@ impl Target {
         })?;
         let repo = sync.to_thread_local();
         let unreadable = |source| TargetError::Unreadable { path: path.to_owned(), source };
+        // Refused here and not at the first reset: a batch should not start for a repository in
+        // which no lane works.
         refuse_by_config(path, &repo)?;
         if repo.is_shallow().map_err(|err| unreadable(Box::new(err)))? {
             return Err(unsupported(path, Feature::Shallow));
@@ -249,6 +251,8 @@ impl Target {
     /// Returns the name and address that git would use for a commit in this repository, from its configuration or the
     /// user's own; `None` unless both are set.
     pub fn user(&self) -> Option<(String, String)> {
+        // Not the isolated repository of this target: the name is usually in the user's own
+        // configuration.
         let repo = gix::open_opts(self.path.as_std_path(), gix::open::Options::default()).ok()?;
         let config = repo.config_snapshot();
         let value = |key: &str| {
@@ -307,6 +311,8 @@ fn registered_worktrees(common: &Utf8Path) -> Vec<Utf8PathBuf> {
 /// Opens the repository at exactly `path`, ignoring the configuration of the user and the environment.
 pub(crate) fn open_repository(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRepository> {
     let options = gix::open::Options::isolated().config_overrides([
+        // Replaced objects are local to the primary: the same commit would have another tree
+        // elsewhere.
         "core.useReplaceRefs=false",
         // Otherwise registering a worktree would set this in the configuration of the repository.
         "worktree.useRelativePaths=false",

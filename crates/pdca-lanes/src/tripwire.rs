@@ -117,6 +117,8 @@ impl Tripwire {
             .state
             .iter()
             .map(|(name, value)| (unescaped(name), unescaped(value)))
+            // The exceptions are those of the present call. A fact that only the earlier one
+            // recorded would be reported as gone.
             .filter(|(name, _)| !except.has_fact(name))
             .collect();
         Ok(Some(Self { path, except, before }))
@@ -126,6 +128,7 @@ impl Tripwire {
     pub fn breaches(&self) -> Vec<String> {
         let after = match look(&self.path, &self.except) {
             Ok(after) => after,
+            // Counts as a breach: a child that damages the repository must not pass unnoticed.
             Err(err) => {
                 return vec![format!("the repository can no longer be read: {err}")];
             }
@@ -231,6 +234,7 @@ fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
 /// Records the configuration and the hooks, which change the behaviour of the user's later git commands.
 fn note_settings(repo: &gix::Repository, state: &mut State) -> Result<(), ArmError> {
     let common = repo.common_dir();
+    // Compared by content: a `git config` of the user that changes nothing rewrites the file.
     for name in ["config", "info/exclude", "info/attributes"] {
         if let Ok(bytes) = fs::read(common.join(name)) {
             state.insert(name.into(), digest(&bytes));
@@ -256,6 +260,7 @@ fn note_index(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     let mut hasher = Sha256::new();
     for entry in index.entries() {
         hasher.update(entry.path(&index));
+        // Separates the path from the id; a path cannot contain this byte.
         hasher.update([0]);
         hasher.update(entry.id.as_slice());
         hasher.update(entry.mode.bits().to_be_bytes());

@@ -96,13 +96,14 @@ enum Child<'a> {
 /// With fewer files than this, one thread is done before another has started.
 const WORTH_THREADS: usize = 2_000;
 
-/// The largest file that is read to tell whether it is unchanged.
+/// The largest file that is read to tell whether it is unchanged. The file is held in memory, once
+/// per thread.
 const READ_UP_TO: u64 = 64 << 20;
 
 /// The largest file with ignore rules or attributes that is read.
 const LARGEST_RULES: u64 = 16 << 20;
 
-/// The most directories that are kept open for later.
+/// The most directories that are kept open for later. A process may usually have 1024 files open.
 const OPEN: usize = 256;
 
 impl<'a> Walk<'a> {
@@ -128,6 +129,8 @@ impl<'a> Walk<'a> {
         spares: Spare<'a>,
     ) -> gix::Result<Self> {
         let walk = Self::looking(repo, index, plain)?;
+        // The rules of the commit and not those in the working tree: a job could otherwise keep a
+        // file by writing a `.gitignore`.
         let rules = WalkRules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
         Ok(Self { rules, ..walk })
     }
@@ -153,6 +156,8 @@ impl<'a> Walk<'a> {
         for more in self.share_out(later, threads)? {
             found.add(more);
         }
+        // The order of the threads is not the order of the paths, and callers search in these
+        // lists.
         found.different.sort_unstable();
         found.untracked.sort_unstable();
         found.nested.sort_unstable();
@@ -318,8 +323,10 @@ impl<'a> Pass<'a> {
         let right_kind = match entry.mode {
             // The content of a submodule is not examined: a lane leaves it empty, and a job may fill it.
             Mode::COMMIT => return Ok(kind == FileType::Directory),
+            // Without symbolic links git writes a file with the target as its content.
             Mode::SYMLINK if self.rules.able.symlink => kind == FileType::Symlink,
             mode => {
+                // A filesystem without this bit reports the same mode for every file.
                 let right_mode = !self.rules.able.executable_bit
                     || executable == (mode == Mode::FILE_EXECUTABLE);
                 kind == FileType::RegularFile && right_mode
@@ -329,6 +336,8 @@ impl<'a> Pass<'a> {
             return Ok(false);
         }
         let now = stat_of(&found);
+        // The stat data has the change time, which a program cannot set, so equal data means equal
+        // content.
         if now == entry.stat {
             return Ok(true);
         }
@@ -364,6 +373,8 @@ impl<'a> Pass<'a> {
         path: &mut BString,
     ) -> Result<(), LaneError> {
         let is_dir = kind == FileType::Directory;
+        // A `.git` is never skipped, even if a rule ignores it: the work in a repository inside the
+        // checkout would be lost by the reset.
         let is_repository = name.to_bytes() == b".git";
         match self.rules.spares {
             Spare::Nothing if self.rules.clears => {

@@ -22,7 +22,8 @@ use crate::{
     walk::{Found, Walk},
 };
 
-/// The largest new or changed file that git is asked to hash. No patch of a readable size holds a larger one.
+/// The largest new or changed file that git is asked to hash. No patch of a readable size holds a
+/// larger one, and a job can make a sparse file of any length for free.
 const LARGEST_FILE: u64 = 256 << 20;
 /// The largest sum of the sizes of all new and changed files.
 const LARGEST_CHANGE: u64 = 1 << 30;
@@ -60,6 +61,8 @@ impl WorkTree {
         let (mut index, found) = self.compare_with_head()?;
         self.stage.put_scratch(&mut index)?;
         if !found.different.is_empty() {
+            // `git apply --index` refuses a file whose stat data it does not know, even if its
+            // content is right.
             self.git().refresh()?;
         }
         let said = self.git().apply(patch)?;
@@ -83,7 +86,10 @@ impl WorkTree {
             return Ok(None);
         }
         let commit = history::write_commit(&repo, message, tree, head, by)?;
+        // Any previous value: the lane is held, and no process of the job is alive.
         history::move_ref(&repo, "HEAD", commit, PreviousValue::Any, true)?;
+        // So that `git status` in the checkout shows a clean tree; `add_all` worked on the private
+        // index.
         self.stage.lend_memory(&self.room)?;
         Ok(Some(commit.to_string()))
     }
@@ -168,6 +174,7 @@ impl WorkTree {
         let head = history::tree_of(repo, self.require_head(repo)?)?;
         let (mut index, wished) = self.stage.index_with_wishes(repo, head)?;
         let found = look(repo, &self.room, &mut index)?;
+        // The tree is that of HEAD, so no child process has to be started.
         if found.different.is_empty() && found.untracked.is_empty() && !wished {
             return Ok((head, found.nested));
         }
@@ -175,6 +182,7 @@ impl WorkTree {
         self.stage.put_scratch(&mut index)?;
         self.git().add_all(&found.nested)?;
         let tree = self.git().write_tree()?;
+        // git has compared every file; the next look does not have to.
         self.stage.remember_scratch()?;
         Ok((tree, found.nested))
     }

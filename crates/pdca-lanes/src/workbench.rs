@@ -173,6 +173,8 @@ impl Workbench {
             match lanes.claim(slot, &target) {
                 Ok(lane) => return Ok(Self { target, lane, slot, private: None }),
                 Err(held @ ClaimError::Held { .. }) => failed = held,
+                // Only a held slot is passed over; passing over any other failure would hide a lane
+                // that needs a person.
                 Err(other) => {
                     failed = other;
                     break;
@@ -240,6 +242,8 @@ impl Workbench {
         observer: &dyn Observer,
     ) -> Result<(), WorkbenchError> {
         let before = self.owner()?;
+        // Not for settled work: a checkout that was being cleared when its driver died holds half a
+        // reset, which is nobody's work.
         if !before.as_ref().is_some_and(OwnerNote::is_settled) {
             let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
             self.save(&name, observer)?;
@@ -257,12 +261,15 @@ impl Workbench {
                 let aside = perform(observer, "renew", || self.lane.renew());
                 let aside = aside.map_err(|source| self.unclaimed(source))?;
                 observer.event(WorkbenchEvent::Replaced { aside, why });
+                // Again, because making the checkout anew removed the note.
                 own(OwnerNote::CLEARING)?;
                 perform(observer, "reset", reset)?;
             }
             stood => stood?,
         }
         self.hydrate(&setup.hydrate, cancel, observer)?;
+        // Last, because a driver that takes over goes on in a checkout that its job owns, and does
+        // not prepare it again.
         own(setup.job)
     }
 
@@ -303,6 +310,8 @@ impl Workbench {
     ) -> Result<Tripwire, WorkbenchError> {
         let file = job.join(TRIPWIRE);
         let kept = Tripwire::load(&self.target, except, &file).map_err(WorkbenchError::Record)?;
+        // The state from before the child started. Arming again would take what a killed driver's
+        // child wrote for the user's.
         if let Some(armed) = kept {
             return Ok(armed);
         }

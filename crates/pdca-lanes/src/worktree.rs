@@ -20,7 +20,8 @@ use crate::{failure::LaneError, history};
 /// The lock reason that keeps git from pruning a lane whose directory is temporarily missing.
 pub(crate) const REASON: &str = "a lane of pdca; remove it with pdca";
 
-/// The longest wait for other processes that register a worktree.
+/// The longest wait for other processes that register a worktree. A registration is a few files, so
+/// a longer wait means that one of them hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The content of HEAD before the first reset: a branch that never exists.
@@ -99,6 +100,8 @@ fn free_name(all: &Utf8Path, checkout: &Utf8Path) -> io::Result<Utf8PathBuf> {
 
 /// Waits, with a limit, until no other lane is being registered in this repository.
 fn take_turn(common: &Utf8Path) -> io::Result<std::fs::File> {
+    // The directory itself is locked: a lock file of ours would be one more file in the user's
+    // repository.
     let turn = fs::File::open(common)?.into_parts().0;
     let since = Instant::now();
     loop {

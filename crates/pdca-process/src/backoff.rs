@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cancel::Cancel;
 
-/// How often a wait looks whether it was cancelled.
+/// The interval in which a wait looks whether it was cancelled.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Pauses that double, without an end: the caller says how many or how long.

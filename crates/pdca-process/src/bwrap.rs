@@ -43,6 +43,8 @@ pub(crate) fn program() -> Option<PathBuf> {
 /// Returns the arguments that precede the program to confine.
 pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> =
+        // If the supervisor is killed, `--die-with-parent` ends `bwrap`, and the kernel ends every
+        // process of the namespace with it.
         ["--die-with-parent", "--unshare-pid", "--unshare-ipc"].map(OsString::from).to_vec();
     // If only listed trees may be written, the root is read-only and the trees are mounted on top.
     let is_listed = sandbox.no_write.iter().any(|path| path == "/");
@@ -51,6 +53,8 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
     if sandbox.network == Network::Off {
         args.push("--unshare-net".into());
     }
+    // Root keeps its capabilities inside; with these it could mount over what is made read-only
+    // here.
     for (right, _) in DROPPED {
         args.extend(["--cap-drop".into(), right.into()]);
     }
@@ -72,6 +76,8 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
         }
     }
     args.append(&mut hidden);
+    // The process that becomes the child enters the child's directory itself. Without this option
+    // `bwrap` would enter the supervisor's.
     args.extend(["--chdir".into(), "/".into(), "--".into()]);
     args
 }
@@ -81,6 +87,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
     let mut mount = |paths: &[Utf8PathBuf], mount: Mount| {
         for path in paths {
             if let Ok(real) = path.as_std_path().canonicalize()
+                // A mount below these would replace what `bwrap` makes there.
                 && !OWN.iter().any(|own| real.starts_with(own))
                 && real != Path::new("/")
             {
@@ -89,6 +96,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
             }
         }
     };
+    // The child must not write its own verdict.
     mount(std::slice::from_ref(&spec.job), Mount::ReadOnly);
     mount(&sandbox.no_write, Mount::ReadOnly);
     mount(&sandbox.no_read, Mount::Hidden);
@@ -98,6 +106,8 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
     let given: Vec<PathBuf> =
         mounts.keys().cloned().chain([own.to_owned(), spec.cwd.clone().into()]).collect();
     let programs = spec.argv.iter().map(PathBuf::from).filter(|path| path.is_absolute());
+    // A private `/tmp` would hide these: the program, its working directory, the home directory,
+    // and every path that a list names.
     let needed: Vec<PathBuf> = given.into_iter().chain(programs).chain(home()).collect();
     for private in PRIVATE.map(PathBuf::from) {
         if private.is_dir() && !needed.iter().any(|path| path.starts_with(&private)) {
@@ -135,6 +145,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
 /// Removes read-only mounts that would make a path inside a hidden tree visible again.
 fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, Mount> {
     let is_shown_again = |path: &PathBuf| {
+        // Only the nearest mount above counts, because an inner mount covers the outer one.
         let nearest = path.ancestors().skip(1).find_map(|above| mounts.get(above));
         mounts.get(path) == Some(&Mount::ReadOnly) && nearest == Some(&Mount::Hidden)
     };

@@ -110,6 +110,8 @@ impl Cancel {
         let mut wakers = self.lock();
         let id = wakers.next;
         wakers.next += 1;
+        // An end that was asked for before is not in the pipe. A subscriber therefore reads the
+        // urgency before it waits.
         wakers.live.push((id, writer));
         Ok(Subscription { cancel: self.clone(), id, reader })
     }

@@ -29,6 +29,8 @@ impl<W: Write> Capture<W> {
             log,
             head_room: cap.head,
             tail: Ring::new(usize::try_from(cap.tail).unwrap_or(usize::MAX)),
+            // Kept apart from `tail`, whose cap may be zero and which has nothing before the head
+            // is full.
             end: Ring::new(LAST_LINE_REACH),
             marks: LineMarkers::new(markers),
             bytes: 0,
@@ -81,6 +83,7 @@ impl<W: Write> Capture<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        // After the first error nothing more is written: a log with a gap would look whole.
         if self.error.is_none()
             && let Err(error) = self.log.write_all(bytes)
         {

@@ -31,7 +31,9 @@ use crate::verdict::ChildVerdict;
 
 /// The interval of [`Sign::Tick`] while a child is quiet.
 const TICK: Duration = Duration::from_secs(1);
-/// The time beyond the child's own limits after which a silent supervisor is killed.
+/// The time beyond the child's own limits after which a silent supervisor is killed. It is longer
+/// than the supervisor's `KILL_PATIENCE` and `LAST_WORDS` together, so a supervisor that works is
+/// never overdue.
 const MARGIN: Duration = Duration::from_secs(20);
 
 /// The last message of a supervisor, or its absence.
@@ -79,6 +81,8 @@ impl SupervisorClient {
         static SUBREAPER: OnceLock<bool> = OnceLock::new();
         SUBREAPER.get_or_init(|| tree::become_subreaper().is_ok());
 
+        // Both ends are close-on-exec, so that no child started by another thread keeps the
+        // lifeline open.
         let (ours, theirs) = UnixStream::pair()?;
         // Sent before the supervisor exists, so that it can leave our terminal without waiting for us.
         open(spec, &ours)?;
@@ -86,6 +90,8 @@ impl SupervisorClient {
         let terminal = LentTerminal::of(spec, invocation);
         let mut command = command(invocation, theirs, &token);
         if terminal.is_some() {
+            // A terminal is lent to a process group. In the driver's own group Ctrl-C would also
+            // interrupt the driver and its other children (decision 043).
             command.process_group(0);
         }
         let supervisor = command.spawn()?;
@@ -104,6 +110,8 @@ impl SupervisorClient {
             terminal,
         };
         if let Some(terminal) = &mut client.terminal {
+            // Before the order: a child that reads the terminal from the background is stopped by
+            // the kernel.
             terminal.lend(group)?;
         }
         match client.give_order(spec) {
@@ -125,6 +133,7 @@ impl SupervisorClient {
         nonblocking(&wake.reader)?;
         let mut told = Urgency::None;
         let clearing = spec.grace.min(LONGEST) + MARGIN;
+        // The child's own time begins only when its supervisor has the lock.
         let before = if spec.hold.is_some() { liveness_lock::PATIENCE } else { Duration::ZERO };
         let mut patience =
             spec.timeout.map(|timeout| Instant::now() + before + timeout.min(LONGEST) + clearing);
@@ -150,6 +159,8 @@ impl SupervisorClient {
             if urgency > told {
                 told = urgency;
                 self.tell(urgency);
+                // Also set for a child without a timeout: after a cancellation the supervisor has
+                // to answer within the grace.
                 patience = Some(now + clearing);
             }
             if patience.is_some_and(|patience| now >= patience) {
@@ -164,6 +175,8 @@ impl SupervisorClient {
     /// Waits for the end of the supervisor, killing it if it is overdue, and ends the processes it left behind.
     pub(crate) fn stop(mut self, last: &FinalMessage) -> Stopped {
         self.socket = None;
+        // A supervisor that sent its last message has ended the tree before. Searching it again
+        // would cost a reading of the process table for each child.
         let survivors = match last {
             FinalMessage::Ended(_) | FinalMessage::NoSandbox { .. } => Vec::new(),
             FinalMessage::Overdue => {
@@ -190,6 +203,7 @@ impl SupervisorClient {
             return Ok(());
         };
         let mut spec = spec.clone();
+        // Sent in a frame of its own: JSON would write bytes as a list of numbers.
         let input = match &mut spec.stdin {
             Stdin::Bytes(bytes) => std::mem::take(bytes),
             Stdin::Null | Stdin::Inherit => Vec::new(),

@@ -55,6 +55,8 @@ pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> 
     let is_walled = wants_bwrap(spec);
     let mut command = again(theirs, spec)?;
     let mut child = command.spawn().map_err(infra)?;
+    // Our copies of the new process's descriptors: as long as one of them is open here, `answers`
+    // does not end, and the child's pipes do not either.
     drop((command, streams, answer));
     let pid = rustix::process::Pid::from_child(&child).as_raw_pid();
     match converse(spec, ours, answers) {
@@ -111,11 +113,14 @@ fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
         }
     };
     command
+        // A test harness becomes a supervisor through other arguments than a program does.
         .args(std::env::args_os().skip(1))
         .stdin(OwnedFd::from(socket))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if !spec.interactive {
+        // As for an unconfined child: a signal for the supervisor's group must not skip the child's
+        // grace.
         command.process_group(0);
     }
     Ok(command)
@@ -148,6 +153,8 @@ fn converse(
 
 /// Runs in the new process: becomes the child, or reports the reason and returns.
 pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) -> io::Result<()> {
+    // The pipe for the answers is the last of the descriptors; the other three are the child's
+    // streams. It came with close-on-exec, so `exec` closes it.
     let mut answers = streams.pop().map(std::fs::File::from).ok_or(io::ErrorKind::InvalidData)?;
     let order: Order = serde_json::from_slice(&read_frame(&mut socket)?)?;
     if order.format != FORMAT {
@@ -157,6 +164,8 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
     let answer = match prepared(&spec, streams) {
         Err(answer) => answer,
         Ok((mut command, held)) => {
+            // Said before `exec`, after which no code of ours runs. If `exec` fails, a second
+            // answer follows.
             say(&mut answers, &Answer::Held(held))?;
             let error = command.exec();
             Answer::Failed { errno: error.raw_os_error(), why: error.to_string() }
@@ -169,6 +178,8 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
 fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind), Answer> {
     let command = launch::command(spec, Streams::from_opened(streams));
     let sandbox = spec.sandbox.as_ref();
+    // Refused also in the mode `auto`: a caller that takes the network away must not get a child
+    // that has it.
     if sandbox.is_some_and(|one| one.network == Network::Off && one.mode != SandboxMode::Bwrap) {
         return Err(Answer::NoSandbox("only bwrap can take the network away".to_owned()));
     }
@@ -185,10 +196,14 @@ fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind)
 fn restrict(sandbox: &Sandbox, spec: &Spec) -> SandboxKind {
     if sandbox.mode == SandboxMode::Bwrap {
         // The mounts already protect the files, more exactly than Landlock would.
+        // Abstract sockets belong to the network namespace, which is the host's unless the network
+        // is off.
         return SandboxKind::Bwrap { scoped: scope_thread() };
     }
     let held = restrict_thread(sandbox, &spec.job);
     if matches!(held, Ok(SandboxKind::Landlock { .. })) {
+        // Root could otherwise read the environment of its supervisor and of the driver in `/proc`,
+        // and undo the rules (decision 023).
         drop_rights();
     }
     held.unwrap_or_else(|why| SandboxKind::NotAvailable { why })

@@ -12,7 +12,8 @@ use crate::poll::poll_until;
 use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, read_frame, receive_opening};
 use crate::spec::{Spec, Stdin};
 
-/// The longest time the last message waits for a driver that does not read.
+/// The longest time the last message waits for a driver that does not read. The verdict is already
+/// stored, so a driver that needs longer loses nothing.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The most urgent demand of the driver so far, in order of urgency.
@@ -67,6 +68,8 @@ impl Control {
     /// Takes the socket away from standard input, where it was passed, so that no child inherits it.
     pub(crate) fn adopt() -> io::Result<Self> {
         let socket = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+        // Descriptor 0 stays occupied: the next file that is opened would otherwise become standard
+        // input.
         let null = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         Ok(Self { socket, unsent: Vec::new(), demand: Demand::Run, resumed: false, open: true })
@@ -93,6 +96,7 @@ impl Control {
     pub(crate) fn order(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Received> {
         let order: Order = serde_json::from_slice(&read_frame(&mut self.socket)?)?;
         let input = read_frame(&mut self.socket)?;
+        // The driver may be of another version: `Supervisor::at` names any program.
         if order.format != FORMAT {
             return Err(io::ErrorKind::InvalidData.into());
         }

@@ -12,7 +12,7 @@ use crate::spec::Env;
 /// to a file.
 ///
 /// The program has to leave the session by itself (`setsid`), which only a process that leads no group can do; so it is
-/// started in the group of this one. Nobody waits for it here.
+/// started in the group of this one. It is not waited for here.
 pub fn detach(argv: &[String], cwd: &Utf8Path, output: &Utf8Path) -> io::Result<()> {
     let (program, rest) =
         argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
@@ -27,7 +27,8 @@ pub fn detach(argv: &[String], cwd: &Utf8Path, output: &Utf8Path) -> io::Result<
         .stdout(output.try_clone()?)
         .stderr(output);
     environment::cleanse(&mut command, &Env::default());
-    // What a login over ssh brings along leads back to where it came from.
+    // They belong to the login. A forwarded agent socket would let the job use the keys of the user
+    // who logged in, and it ends with the connection.
     for name in ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "SSH_AUTH_SOCK", "SSH_ORIGINAL_COMMAND"]
     {
         command.env_remove(name);

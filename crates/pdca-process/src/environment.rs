@@ -153,6 +153,7 @@ fn is_usual(name: &OsStr) -> bool {
     if name == TOKENS {
         return true;
     }
+    // Proxy variables are usually written in lower case.
     let name = name.to_ascii_uppercase();
     let begins =
         |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
@@ -191,6 +192,9 @@ fn is_withheld(name: &OsStr) -> bool {
     if name == TOKENS {
         return false;
     }
+    // Started from a hook or an alias of git, this process has variables that lead every git below
+    // it to that repository. The settings of this driver are not those of a `pdca` that a child
+    // runs.
     name.as_bytes().starts_with(b"PDCA_") || GIT.iter().any(|withheld| name == *withheld)
 }
 

@@ -193,6 +193,8 @@ fn on_path() -> Option<PathBuf> {
 
 fn first_in(path: &OsStr) -> Option<PathBuf> {
     for dir in std::env::split_paths(path) {
+        // An entry that is relative, or empty, means the directory that the caller happens to be
+        // in.
         if !dir.is_absolute() {
             return None;
         }

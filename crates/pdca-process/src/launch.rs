@@ -74,6 +74,7 @@ pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal>
         return start(spec, &mut command, SandboxKind::Off);
     }
     std::path::absolute(temporary(&spec.job))
+        // Made before the rules: Landlock and `bwrap` can only open a directory that exists.
         .and_then(fs::create_dir_all)
         .map_err(|error| Refusal::Infra { why: error.to_string() })?;
     confine::start(spec, streams)
@@ -159,6 +160,7 @@ fn found(spec: &Spec) -> Option<PathBuf> {
                 return runs.then_some(file);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // The search goes on after some errors and gives up after others, so it is left to it.
             Err(_) => return None,
         }
     }
@@ -183,11 +185,13 @@ fn stream(descriptor: Option<OwnedFd>) -> Stdio {
 fn obstacle(spec: &Spec, error: &io::Error) -> (Obstacle, String) {
     let program = program(spec);
     let name = program.display();
+    // `spawn` reports a missing working directory and a missing program with the same error.
     if !spec.cwd.is_dir() {
         let why = format!("the working directory {} does not exist", spec.cwd);
         return (Obstacle::Other, why);
     }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
+        // The kernel reports a missing interpreter of a script as if the script were missing.
         Some(Errno::NOENT) if program.is_absolute() && program.exists() => {
             (Obstacle::NotFound, format!("the interpreter of {name} does not exist"))
         }

@@ -18,7 +18,8 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 32);
 const CENSUS: Duration = Duration::from_millis(50);
 /// The longest time a count is put off while the number of processes of the whole system does not grow.
 const CENSUS_AT_LEAST: Duration = Duration::from_secs(1);
-/// The number of entries of the watched trees that are examined; beyond it a change may go unnoticed.
+/// The number of entries of the watched trees that are examined; beyond it a change may go
+/// unnoticed. The walk runs in the event loop, which must also notice the end of the child.
 const MAX_WATCHED: usize = 200_000;
 
 /// All limits of one child.
@@ -143,6 +144,7 @@ fn fingerprint(roots: &[Utf8PathBuf]) -> u64 {
         let mut hasher = DefaultHasher::new();
         (found.dev(), found.ino(), found.size()).hash(&mut hasher);
         (found.mtime(), found.mtime_nsec()).hash(&mut hasher);
+        // A program can set the modification time back; the change time is set by the kernel.
         (found.ctime(), found.ctime_nsec()).hash(&mut hasher);
         // A sum does not depend on the order in which entries are listed.
         sum = sum.wrapping_add(hasher.finish());
@@ -186,6 +188,8 @@ impl Census {
         let system = system_tasks();
         // The kernel's counter is 16 bits wide and wraps around; so does the difference.
         let grown = u32::try_from(system.wrapping_sub(self.system).cast_signed()).unwrap_or(0);
+        // Half of the distance to the cap, not all of it: processes that end elsewhere meanwhile
+        // hide new ones of this tree.
         let near = self.cap.saturating_sub(self.count) / 2;
         if grown <= near && now < self.counted + CENSUS_AT_LEAST {
             return false;

@@ -8,7 +8,8 @@ use std::io::BufRead as _;
 
 use crate::log::without_line_end;
 
-/// The longest marked line that is kept, in bytes.
+/// The longest marked line that is kept, in bytes. With [`MAX_LINES`] it bounds the verdict, which
+/// has all of them.
 const MAX_LINE: usize = 4096;
 /// The number of lines kept per marker from the first ones, and again from the last ones.
 const MAX_LINES: usize = 16;
@@ -132,6 +133,8 @@ impl LineMarkers {
             }
             from = at + 1;
         }
+        // The next line begins in the next chunk, whose first byte has no line feed before it
+        // there.
         if chunk.ends_with(b"\n") {
             self.place = LinePosition::Start(Vec::new());
         }

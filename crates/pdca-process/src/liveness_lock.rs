@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
-/// The time a supervisor waits while a driver holds the lock exclusively.
+/// The time a supervisor waits while a driver holds the lock exclusively. A driver does so only for
+/// the moment in which it finds that the lock is free.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The interval between two attempts.
 const STEP: Duration = Duration::from_millis(10);
@@ -93,6 +94,8 @@ pub(crate) fn share(
 
 /// Opens the file itself: no symbolic link is followed, and a FIFO is not waited for.
 fn open(options: &mut OpenOptions, path: &Utf8Path) -> io::Result<File> {
+    // A child without a sandbox can replace the file. A link would lead to another lock, and
+    // opening a FIFO waits for its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     options.custom_flags(flags.bits().cast_signed()).open(path)
 }

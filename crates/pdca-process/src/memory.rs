@@ -48,6 +48,8 @@ impl Memory {
         self.next = now + PULSE;
         let left = available();
         let shrunk = self.available.zip(left).map(|(then, now)| then.saturating_sub(now));
+        // Half of the distance to the cap, not all of it: memory that other processes free
+        // meanwhile hides what this tree takes.
         let near = self.cap.saturating_sub(self.used) / 2;
         if shrunk.is_some_and(|shrunk| shrunk <= near) && now < self.looked + LOOK_AT_LEAST {
             return None;
@@ -60,6 +62,7 @@ impl Memory {
         self.used = sum(anonymous);
         // The proportional figure is exact but costs a walk over each process's mappings, so it is only read here.
         if self.used > self.cap {
+            // The plain figure stands in for a process whose mappings this one may not read.
             self.used = sum(|pid| proportional(pid).or_else(|| anonymous(pid)));
         }
         (self.used > self.cap).then_some(self.cap)

@@ -13,7 +13,7 @@ use crate::environment::TOKENS;
 use crate::tree;
 use crate::tree::Process;
 
-/// The time killed processes may take to be gone.
+/// The time killed processes may take to be gone; the same as in the supervisor's own kill.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The attributes by which the tree of a dead supervisor is recognised.
@@ -74,7 +74,10 @@ impl Lost {
             tree::below(table, own).iter().map(|process| process.pid).collect();
         let certain: BTreeSet<i32> = table
             .iter()
+            // The dead supervisor itself must not be collected here, or its id could be used again.
             .filter(|process| process.pid != self.pid)
+            // `below` has no ended process. One that waits to be collected by us is a child of
+            // ours.
             .filter(|process| below.contains(&process.pid) || process.parent == own)
             .filter(|process| self.is_certain(process))
             .map(|process| process.pid)
@@ -86,6 +89,8 @@ impl Lost {
     }
 
     fn is_certain(&self, process: &Process) -> bool {
+        // The session finds processes that cleared their environment, the token those that left the
+        // session. A process that did both is found if one of its ancestors is found.
         (self.detached && process.session == self.pid) || carries(process.pid, &self.token)
     }
 }

@@ -31,9 +31,11 @@ use crate::verdict::ChildVerdict;
 
 /// The version of the protocol; changed whenever the two sides would misunderstand each other.
 pub(crate) const FORMAT: u32 = 3;
-/// The longest frame that is written or accepted.
+/// The longest frame that is written or accepted. The input of a child is held in memory on both
+/// sides.
 const MAX_FRAME: u32 = 1 << 30;
-/// The number of bytes that are reserved before a frame is read.
+/// The number of bytes that are reserved before a frame is read: enough for the usual order. The
+/// length that the other side claims is not reserved, because it may be wrong.
 const FRAME_ROOM: usize = 4 << 10;
 
 /// Messages of a single byte.
@@ -82,12 +84,15 @@ pub(crate) fn send_opening(
     opening: u8,
     inherited: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
+    // Three standard streams, and the pipe for answers of a process that confines itself.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !inherited.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(inherited)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let bytes = [opening];
+    // Without `NOSIGNAL` a supervisor that is gone would end this process with `SIGPIPE`, in a
+    // program that does not ignore it.
     sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
@@ -102,6 +107,7 @@ pub(crate) fn receive_opening(socket: impl AsFd) -> io::Result<Option<(u8, Vec<O
             &socket,
             &mut [IoSliceMut::new(&mut bytes)],
             &mut ancillary,
+            // A descriptor that arrives is otherwise inherited by each child that is started later.
             RecvFlags::CMSG_CLOEXEC,
         )
     })?;

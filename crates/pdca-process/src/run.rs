@@ -113,6 +113,7 @@ fn run_once(
     fs::create_dir_all(&spec.job)
         .and_then(|()| forget(&spec.job))
         .map_err(|source| RunError::Job { job: spec.job.clone(), source })?;
+    // After `forget`: an old verdict must not be found for a child that was never started.
     if cancel.is_cancelled() {
         return Ok(ChildVerdict::bare(Ending::Cancelled));
     }

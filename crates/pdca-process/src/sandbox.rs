@@ -52,7 +52,9 @@ pub(crate) const DROPPED: [(&str, u32); 10] = [
     ("CAP_MKNOD", 27),
     ("CAP_PERFMON", 38),
     ("CAP_BPF", 39),
+    // Opens a file by its handle, past every mount and rule on the way to it.
     ("CAP_DAC_READ_SEARCH", 2),
+    // Leaves files in a checkout that no later reset could remove.
     ("CAP_LINUX_IMMUTABLE", 9),
 ];
 
@@ -181,9 +183,12 @@ pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Sandb
 
 fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
     let mut may_write = real(sandbox.write.iter().chain([&temporary(job)]));
+    // The real paths: rules hold for the file that a link leads to.
     let secrets = credentials().into_iter().filter_map(|path| path.canonicalize().ok());
+    // A caller that lists exactly this path as writable wants it open.
     let secrets = secrets.filter(|path| !may_write.contains(path));
     let no_read: BTreeSet<PathBuf> = real(&sandbox.no_read).into_iter().chain(secrets).collect();
+    // Open whatever the lists say: a shell redirects to `/dev/null`, and an agent opens terminals.
     may_write.extend(DEVICES.map(PathBuf::from));
     let may_read = &real(&sandbox.read) | &may_write;
     // The child must not write its own verdict, unless the whole job directory is given to it.
@@ -205,6 +210,8 @@ fn everything_but(denied: &BTreeSet<PathBuf>, again: &BTreeSet<PathBuf>) -> BTre
     let mut trees = BTreeSet::new();
     cover(Path::new("/"), denied, &mut trees);
     for tree in again {
+        // A tree outside of the denied ones is covered already. One that is denied itself stays
+        // closed: the denial of exactly this path wins.
         let below_denied = denied.iter().any(|denied| tree != denied && tree.starts_with(denied));
         if below_denied {
             cover(tree, denied, &mut trees);
@@ -222,7 +229,8 @@ fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>)
         trees.insert(tree.to_owned());
         return;
     }
-    // A directory that we cannot list cannot be entered by the child either.
+    // A directory that we cannot list yields no entry, so nothing below it gets a rule and all of
+    // it stays closed.
     let entries = std::fs::read_dir(tree).into_iter().flatten().flatten();
     for entry in entries {
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
@@ -313,6 +321,7 @@ mod landlocked {
             return Ok(rules);
         };
         let access = match kind {
+            // `O_PATH | O_NOFOLLOW` opens the link itself, and a rule for it would open nothing.
             FileType::Symlink => return Ok(rules),
             FileType::Directory => access,
             FileType::RegularFile
@@ -320,6 +329,7 @@ mod landlocked {
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
+            // The kernel refuses a rule with directory rights for a file.
             | FileType::Unknown => access & AccessFs::from_file(NEWEST),
         };
         if access.is_empty() {
@@ -329,6 +339,8 @@ mod landlocked {
     }
 
     fn open(path: &Path) -> Option<(OwnedFd, FileType)> {
+        // `NOFOLLOW`: between the listing and this call a running child could put a link in place
+        // of the entry, and have its target opened.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty()).ok()?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&handle).ok()?.st_mode);

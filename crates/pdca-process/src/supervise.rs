@@ -72,12 +72,15 @@ pub(crate) fn supervise_and_exit() -> ! {
 fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     // For example a file that the driver's shell left open, or another lane's lock.
     close_fds::set_fds_cloexec(3, &[]);
+    // Before any child exists: the end of a quick one would otherwise go unnoticed.
     let ended_children = take_signals()?;
     let mut control = Control::adopt()?;
     let Some((opening, inherited)) = control.opening()? else {
         return Ok(());
     };
     let attachment = match opening {
+        // Before `detach`: a session and the subreaper setting survive `exec`, and this process becomes
+        // the child. The tree of a killed supervisor is recognised by the supervisor's session.
         Opening::Confine => return confine::become_child(control.into_socket(), inherited),
         Opening::TerminalBack => return terminal::come_to_the_front(&inherited),
         Opening::Supervise(attachment) => attachment,
@@ -172,6 +175,8 @@ fn close_to_tracing() {
 
 /// Kills all descendants after a panic of the supervisor itself.
 fn clear_up() {
+    // The same order of time as a kill in the event loop; a process that hangs in the kernel must
+    // not keep the supervisor for ever.
     let until = Instant::now() + Duration::from_secs(5);
     while Instant::now() < until {
         tree::kill_all(tree::descendants(), true, tree::descendants);

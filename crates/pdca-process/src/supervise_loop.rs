@@ -31,7 +31,7 @@ const GRACE_ALONE: Duration = Duration::from_millis(500);
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 /// The exit code with which `bwrap` reports that its child died from `SIGKILL`.
 const KILLED: i32 = 128 + 9;
-/// The shortest interval between two progress messages.
+/// The shortest interval between two progress messages; each of them wakes the driver.
 const PROGRESS: Duration = Duration::from_millis(200);
 /// The number of ended children that are collected before the loop looks at anything else.
 const REAP: usize = 256;
@@ -120,6 +120,7 @@ impl SuperviseLoop {
             return (Supervised::Ended(verdict), self.control);
         }
         self.terminal = BorrowedTerminal::of(&self.spec, inherited.first());
+        // Taken before the start, so that a slow start counts against the timeout.
         let started = Instant::now();
         let launched = self
             .streams(inherited)
@@ -132,6 +133,8 @@ impl SuperviseLoop {
                 self.child = Some(launched.pid);
                 let is_wall = matches!(launched.held, SandboxKind::Bwrap { .. });
                 self.wall = is_wall.then_some(launched.pid);
+                // If the supervisor dies later, the driver knows by this message that a child was
+                // running.
                 self.control.report(&SupervisorMessage::Started { pid: launched.pid });
                 launched.held
             }
@@ -139,6 +142,8 @@ impl SuperviseLoop {
         };
         let mut limits = Limits::new(&self.spec, started);
         let mut ending = self.watch(&mut limits);
+        // Taken before the tree is ended: the grace of the descendants is not time that the child
+        // used.
         let duration = started.elapsed();
         let (stragglers, survivors) = self.end_tree(&ending, &mut limits);
         if !survivors.is_empty() {
@@ -146,6 +151,8 @@ impl SuperviseLoop {
             ending = Ending::Infra { why };
         }
         if let Some(terminal) = &self.terminal {
+            // Not earlier: a process of the tree that is still alive could change the settings
+            // again.
             terminal.give_back();
         }
         self.drain_rest();
@@ -173,6 +180,8 @@ impl SuperviseLoop {
             }
         };
         if self.spec.interactive {
+            // An interactive program gets the terminal itself as its output: on a pipe it would not
+            // show its full-screen view.
             return Ok(Streams { stdin, stdout: own_stdout, stderr: own_stderr });
         }
         let (ours, theirs) = output_pipe()?;
@@ -198,6 +207,8 @@ impl SuperviseLoop {
             if std::mem::take(&mut self.heard) {
                 limits.sign_of_life(now);
             }
+            // Looked at before the demand and the limits: a child that ended by itself keeps its
+            // result, even if it was cancelled or its time was over at the same moment.
             if let Some(status) = self.status {
                 let ending = ending_of(status);
                 // `bwrap` reports a signal as an exit code. A `SIGKILL` from outside (the kernel's when memory is
@@ -257,6 +268,8 @@ impl SuperviseLoop {
         tree::terminate_all(&asked);
         loop {
             self.reap();
+            // Computed in each round, because a driver that kills or dies shortens a grace that has
+            // already begun.
             let longest = self.spec.grace.min(LONGEST);
             let grace = match self.control.demand() {
                 Demand::Run | Demand::Cancel => longest,
@@ -267,6 +280,8 @@ impl SuperviseLoop {
             if self.alone || now >= begun + grace || limits.crowded(now) {
                 return;
             }
+            // Wakes up for the count as well: a tree that answers `SIGTERM` by forking must not get
+            // its whole grace.
             let until = limits.next_census().min(begun + grace);
             if self.exchange(Some(until)).is_err() {
                 return;
@@ -296,6 +311,8 @@ impl SuperviseLoop {
             if !self.alone && self.exchange(Some(Instant::now() + pause)).is_err() {
                 std::thread::sleep(pause);
             }
+            // Most trees are gone after the first round, so the first pause is short. It grows
+            // because each round reads the whole process table.
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
@@ -314,6 +331,8 @@ impl SuperviseLoop {
     /// would otherwise keep the loop here for ever.
     fn reap(&mut self) {
         self.reaped_all = false;
+        // Without a lent terminal no one reacts to a stop, and a stopped child is left to its
+        // limits.
         let stops =
             if self.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         for _ in 0..REAP {
@@ -470,6 +489,7 @@ fn read_once(pipe: &mut Option<PipeReader>, chunk: &mut [u8]) -> Option<usize> {
         Ok(read) => return Some(read),
         Err(error)
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+        // A pipe that cannot be read is given up; polling it again would keep the loop busy.
         Err(_) => *pipe = None,
     }
     None

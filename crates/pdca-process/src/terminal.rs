@@ -70,7 +70,10 @@ impl LentTerminal {
     pub(crate) fn suspend(&mut self, is_wanted: &dyn Fn() -> bool) -> io::Result<()> {
         let Some(borrower) = self.borrower else { return Ok(()) };
         self.take_back();
+        // Before the stop: the signal that continues this process must not come before its handler.
         let continued = Continued::listen()?;
+        // The whole group, as Ctrl-Z would: the shell takes a job for stopped once all processes of
+        // its group have stopped.
         kill_process_group(self.owner, Signal::TSTP)?;
         continued.wait(STOPS_WITHIN)?;
         // Continued in the background, it waits like every program that reads the terminal there.
@@ -78,6 +81,8 @@ impl LentTerminal {
             if !is_wanted() {
                 return Ok(());
             }
+            // The kernel sends the same signal to a group that reads the terminal from the
+            // background, so the shell shows the job as stopped.
             kill_process_group(self.owner, Signal::TTIN)?;
             continued.wait(LOOK)?;
         }
@@ -143,6 +148,7 @@ impl BorrowedTerminal {
             // Fails if the terminal was closed meanwhile; the child learns that by itself.
             let _set = tcsetattr(&self.terminal, OptionalActions::Now, &settings);
         }
+        // The group, because Ctrl-Z stopped all processes of the child's job.
         let _continued = kill_process_group(getpgrp(), Signal::CONT);
     }
 
@@ -151,6 +157,8 @@ impl BorrowedTerminal {
         if tcgetpgrp(&self.terminal).is_ok_and(|front| front == getpgrp()) {
             // Both fail if the terminal was closed meanwhile; then there is nothing to restore.
             let _set = tcsetattr(&self.terminal, OptionalActions::Drain, &self.settings);
+            // After the settings: once the driver's group is in the foreground, this process would
+            // be stopped for changing them.
             let _front = tcsetpgrp(&self.terminal, self.owner);
         }
     }

@@ -248,6 +248,8 @@ impl Tool {
             .stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Apart from the driver's group: Ctrl-C would otherwise end a git in the middle of its
+            // work. And a killed tool takes the programs that it started with it.
             .process_group(0);
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
@@ -317,11 +319,15 @@ impl<'a> Running<'a> {
             // Asked before draining: output written before the exit is then certainly in the pipes.
             let ended = self.child.try_wait()?.is_some();
             self.write_some()?;
+            // One byte beyond the limit tells an output that is too long from one that has exactly
+            // the limit.
             let more = self.stdout.drain(max_stdout + 1)?;
             if self.stdout.bytes.len() > max_stdout {
                 return Ok(Stopped::Flooded);
             }
             let more = self.stderr.drain(MAX_STDERR)? || more;
+            // Empty pipes, not closed ones: a process that the tool left behind may keep them open
+            // for ever.
             if ended && !more {
                 return Ok(Stopped::Ended);
             }
@@ -393,7 +399,8 @@ impl<'a> Running<'a> {
     /// Collects the tool; with `kill`, kills its whole process group first.
     fn finish(&mut self, kill: bool) -> io::Result<ExitStatus> {
         if kill {
-            // Not collected yet, so the process id still names its group.
+            // While the child is uncollected, or its group has a member, the id cannot name another
+            // group.
             let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         self.child.wait()

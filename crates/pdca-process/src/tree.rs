@@ -60,6 +60,8 @@ pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process>
             }
         }
     }
+    // Removed only now: the living descendants of a zombie that is not collected yet are found
+    // through it.
     found.retain(|process| !process.ended);
     found
 }
@@ -81,12 +83,14 @@ pub(crate) fn terminate_all(processes: &[Process]) {
 /// Sends `signal` to all of `processes` and to their process groups: a group gets a signal atomically and cannot
 /// escape it by forking.
 ///
-/// Our own group is left out, because in an interactive run the driver is in it.
+/// Our own group is left out: the supervisor itself is in it, and in an interactive run without a
+/// lent terminal the driver as well.
 fn signal_all(processes: &[Process], signal: Signal) {
     let own = rustix::process::getpgrp().as_raw_pid();
     let groups: BTreeSet<i32> = processes
         .iter()
         .map(|process| process.group)
+        // `kill` with group 0 or 1 means this group or every process that we may signal.
         .filter(|group| *group > 1 && *group != own)
         .collect();
     for group in groups.into_iter().filter_map(Pid::from_raw) {
@@ -105,6 +109,8 @@ pub(crate) fn kill_all(
     multiplying: bool,
     find: impl Fn() -> Vec<Process>,
 ) {
+    // A bound, so that a tree that forks faster than the table is read does not keep this loop; the
+    // caller tries again.
     const PASSES: usize = 8;
     let mut processes = processes;
     if multiplying {
@@ -112,6 +118,8 @@ pub(crate) fn kill_all(
         for _ in 0..PASSES {
             let fresh: Vec<Process> = processes
                 .iter()
+                // The start time belongs to the key: in a tree that forks fast, an id can be used
+                // again meanwhile.
                 .filter(|process| stopped.insert((process.pid, process.start)))
                 .copied()
                 .collect();
@@ -174,6 +182,9 @@ mod linux {
         // Fails if the process is gone, or if we may not signal it; the latter is reported as a survivor.
         let _sent = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => {
+                // Compared after the descriptor was opened: from then on the descriptor names this
+                // process only. A start of 0 is a child of ours that is not collected, whose id
+                // cannot be used again.
                 let same = process.start == 0
                     || look(process.pid, &mut [0; LINE])
                         .is_some_and(|now| now.start == process.start);
@@ -199,6 +210,7 @@ mod linux {
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
+        // Field 22 of `proc(5)`, `starttime`; the four fields before were taken above.
         let start = fields.nth(15)?.parse().ok()?;
         Some(Process {
             pid,

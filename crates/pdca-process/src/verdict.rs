@@ -132,6 +132,8 @@ fn parse(bytes: &[u8]) -> Result<ChildVerdict, ParseError> {
     struct Stamp {
         format: u32,
     }
+    // Read by itself first: a later format may have fields that `deny_unknown_fields` refuses, and
+    // the error should name the format.
     let stamp: Stamp = serde_json::from_slice(bytes).map_err(ParseError::Malformed)?;
     if stamp.format != FORMAT {
         return Err(ParseError::Format(stamp.format));
@@ -160,6 +162,7 @@ impl ChildVerdict {
         let temporary = job.join(TEMPORARY);
         let mut file = fs::File::create(&temporary)?;
         file.write_all(&self.to_json())?;
+        // Before the rename: after a power failure the name could otherwise lead to an empty file.
         file.sync_data()?;
         // The directory is not synced: a verdict lost in a power failure only means that the job runs again.
         fs::rename(&temporary, job.join(FILE))

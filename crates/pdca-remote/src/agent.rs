@@ -28,7 +28,8 @@ use crate::wire::WireMessage;
 
 /// The time within which a started runner has to take its lock.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// The time for an orderly end before everything is killed.
+/// The time for an orderly end before everything is killed. Twice as long is waited after the kill,
+/// because the supervisors of the leaves may need ten seconds to end their trees.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// The interval between two looks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -133,6 +134,7 @@ impl<'a> HostAgent<'a> {
             return Ok(VerbResponse::Needs(needs));
         }
         let job = self.root.job(name)?;
+        // A second `stage` does not change what a runner may already work with.
         if job.assignment()?.is_none() {
             job.keep_assignment(assignment)?;
         }
@@ -151,6 +153,7 @@ impl<'a> HostAgent<'a> {
     fn start(&self, request: &StartRequest) -> Result<VerbResponse, AgentError> {
         let name = &request.name;
         let job = self.require_job(name)?;
+        // Before the older attempts are ended: from here on none of them can publish.
         self.announce(name)?;
         self.end_older(name)?;
         // Held until the runner is started, so that of two requests one starts it and the other one finds it.
@@ -169,6 +172,7 @@ impl<'a> HostAgent<'a> {
             return Err(VerbRefusal::Busy { slots: request.slots }.into());
         }
         self.lay_out(&job)?;
+        // Before the start: after an interrupted start the state is asked of the right engine.
         fs_err::write(
             job.engine_choice(),
             serde_json::to_vec(&request.engine).map_err(io::Error::other)?,
@@ -236,6 +240,7 @@ impl<'a> HostAgent<'a> {
         let mut state = engine::state(&job)?;
         let mut gathered_since = None;
         loop {
+            // Read after the state was asked for: with a final state this is the whole log.
             let log = read_from(&job.log(), request.offset)?;
             let is_live = matches!(state, FarState::Running | FarState::Queued | FarState::Staged);
             let is_due = !log.is_empty()
@@ -268,6 +273,8 @@ impl<'a> HostAgent<'a> {
         request: &CollectRequest,
     ) -> Result<(VerbResponse, Vec<Vec<u8>>), AgentError> {
         let job = self.require_job(&request.name)?;
+        // Also for a result that was published in time: the driver that asks has given the attempt
+        // up, or another one has taken the run over.
         self.require_current(&request.name)?;
         let published = job.published()?.ok_or(VerbRefusal::NoResult)?;
         let (mut contents, mut parts) = (Vec::new(), Vec::new());
@@ -292,6 +299,8 @@ impl<'a> HostAgent<'a> {
 
     fn reap(&self, request: &ReapRequest) -> Result<VerbResponse, AgentError> {
         for name in &request.current {
+            // All fences before any removal: an older attempt that another request is starting is
+            // refused.
             self.root.fence(name)?.raise(name.generation())?;
         }
         let mut gone = Vec::new();
@@ -302,6 +311,7 @@ impl<'a> HostAgent<'a> {
                 || request.over.iter().any(|run| run == name.run())
             {
                 end(&job)?;
+                // Leaves may have made directories that cannot be removed in the ordinary way.
                 pdca_lanes::discard(job.path(), &self.root.discarded())?;
                 gone.push(name.clone());
             }

@@ -53,6 +53,7 @@ impl JobEngine {
 /// Returns the engine that a job was started with.
 pub(crate) fn engine_of(job: &JobDir) -> io::Result<JobEngine> {
     let text = read_text(&job.engine_choice())?;
+    // A job without a choice was staged and never started; nothing of it is in a queue.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
@@ -62,6 +63,7 @@ pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
 }
 
 pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
+    // First: a result that was published before the job was cancelled or fenced is a result.
     if job.is_published() {
         return Ok(FarState::Ended);
     }
@@ -71,6 +73,7 @@ pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
         return Ok(FarState::Fenced { fence });
     }
     let engine = engine_of(job)?;
+    // Before the engine is asked: a cancelled job may stay in its queue for a while.
     if job.cancel_mark().exists() {
         return Ok(FarState::Cancelled);
     }
@@ -87,6 +90,8 @@ impl Engine for HostProcess {
     }
 
     fn is_alive(&self, job: &JobDir) -> Result<bool, AgentError> {
+        // The lock alone is not enough: after a runner was killed, the supervisors of its leaves
+        // are still ending their trees.
         Ok(job.is_locked()? || has_children(job)?)
     }
 

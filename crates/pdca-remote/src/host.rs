@@ -16,7 +16,8 @@ use crate::verb::{
 };
 use crate::wire::{self, WireError};
 
-/// The time for a request beside what the request itself waits.
+/// The time for a request beside what the request itself waits. It is longer than the 30 seconds
+/// after which a host gives up on ending a job.
 const QUICK: Duration = Duration::from_secs(60);
 /// The time to bring or fetch objects and files.
 const TRANSFER: Duration = Duration::from_secs(1800);
@@ -192,6 +193,8 @@ impl Host {
         make_pack: MakePack<'_>,
         cancel: &Cancel,
     ) -> Result<(), HostError> {
+        // Two rounds at most: the answer to the first names all that is missing, so a host that
+        // still lacks something does not keep what it gets.
         let believed = self.believed_needs(assignment, contents);
         if let Some(needs) = self.stage_once(assignment, contents, &believed, make_pack, cancel)?
             && self.stage_once(assignment, contents, &needs, make_pack, cancel)?.is_some()
@@ -233,6 +236,8 @@ impl Host {
         let have = assignment.objects.as_ref().and_then(|objects| {
             let have = known.get(&objects.repository)?;
             let lacks = objects.commits.iter().any(|commit| !have.contains(commit));
+            // Without a common commit the pack would have the whole history, which another driver
+            // may have brought before. The host is asked first.
             (lacks && !have.is_empty()).then(|| have.clone())
         });
         Needs { have, contents: small }
@@ -292,6 +297,7 @@ impl Host {
     /// Ends a job for good. On return nothing of it is alive.
     pub fn cancel(&self, name: &JobName) -> Result<(), HostError> {
         let (answer, _) =
+            // Not ended by the driver's own cancellation, which is the usual reason for this call.
             self.call(&VerbRequest::Cancel { name: name.clone() }, &[], QUICK, None)?;
         if answer == VerbResponse::Cancelled { Ok(()) } else { Err(HostError::Unexpected) }
     }
@@ -309,6 +315,7 @@ impl Host {
         else {
             return Err(HostError::Unexpected);
         };
+        // The digest of the message says that it is whole, and not that it is about this attempt.
         if collected.published.name != *name {
             let what = format!("it is of {}", collected.published.name);
             return Err(HostError::Damaged { what });

@@ -98,6 +98,8 @@ impl HostRoot {
         let unit = format!("{}-{}", name.run(), name.unit());
         require_plain(&unit)?;
         let path = dir.join(unit);
+        // A file beside the fence: the fence itself is replaced by a rename, and a lock on the
+        // replaced file would hold nothing back.
         let lock = open_lock(&path.with_extension("lock"))?;
         lock.lock()?;
         let text = read_text(&path)?;
@@ -111,6 +113,7 @@ impl HostRoot {
             return Err(io::Error::other(format!("a content is not of the digest {digest}")));
         }
         fs_err::create_dir_all(self.contents())?;
+        // Not synced: the digest is compared again before the content is used.
         files::replace_unsynced(self.contents().join(digest), bytes)
     }
 
@@ -125,7 +128,7 @@ impl HostRoot {
             require_inside(path)?;
             let bytes = fs_err::read(self.contents().join(digest))?;
             if sha256_hex(&bytes) != *digest {
-                // The next driver is asked for it again.
+                // Removed, so that the next `stage` asks for it.
                 fs_err::remove_file(self.contents().join(digest))?;
                 return Err(io::Error::other(format!("the content {digest} is damaged")));
             }
@@ -197,6 +200,8 @@ impl HostFence {
     /// Raises the fence. It never goes down.
     pub(crate) fn raise(&mut self, generation: Generation) -> io::Result<()> {
         if self.at.is_none_or(|fence| fence < generation) {
+            // Synced before anything relies on it: after a restart of the host an older attempt
+            // must still be refused.
             files::replace(&self.path, format!("{generation}\n").as_bytes())?;
             self.at = Some(generation);
         }
@@ -316,6 +321,7 @@ impl JobDir {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         let pid = rustix::process::getpid().as_raw_pid();
+        // Written under the lock. Until then a reader finds the number of an earlier holder.
         fs_err::write(self.dir.join("pid"), format!("{pid}\n"))?;
         Ok(Some(JobLock { file }))
     }

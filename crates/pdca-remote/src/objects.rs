@@ -13,6 +13,7 @@ pub fn pack(
     wanted: &[String],
     have: &[String],
 ) -> Result<Vec<u8>, GitCallError> {
+    // git fails for a commit that it does not have.
     let have = present(git_dir, have)?;
     let lines = wanted.iter().cloned().chain(have.iter().map(|commit| format!("^{commit}")));
     let input: String = lines.map(|line| line + "\n").collect();
@@ -23,6 +24,7 @@ pub fn pack(
 
 /// Stores the objects of a pack, completed from the objects that are here.
 pub fn unpack(git_dir: &Utf8Path, pack: Vec<u8>) -> Result<(), GitCallError> {
+    // `--strict` checks the objects, which come from another machine.
     let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
     let call = GitCall::isolated(git_dir).args(args).stdin(pack);
     call.run()?.require("store the commits").map(drop)
@@ -57,6 +59,8 @@ pub(crate) fn require_repository(
     if !git_dir.join("HEAD").exists() {
         let parent = git_dir.parent().unwrap_or(git_dir);
         let args = ["init", "--quiet", "--bare", "--template=", "--initial-branch=main"];
+        // Not isolated: such a call names a repository, and there is none yet. `--template=` keeps
+        // out the hooks of the host's user.
         let call = GitCall::as_user(parent).args(args);
         let format = format!("--object-format={format}");
         call.args([format.as_str(), git_dir.as_str()]).run()?.require("make a repository")?;

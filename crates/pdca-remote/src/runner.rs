@@ -47,6 +47,8 @@ impl RunningJob {
         let job = root.job(name)?;
         let lock = job.lock()?.ok_or(RunJobError::Taken)?;
         let assignment = job.assignment()?.ok_or(RunJobError::Unknown)?;
+        // Looked at under the lock: a `cancel` or a later attempt from here on finds this process
+        // and ends it.
         let is_barred = root.fence(name)?.bars(name.generation()).is_some();
         if is_barred || job.cancel_mark().exists() || job.is_published() {
             return Err(RunJobError::Over);
@@ -118,9 +120,13 @@ impl RunningJob {
         outcome: serde_json::Value,
     ) -> io::Result<bool> {
         let name = self.job.name();
+        // Before the fence is taken: hashing takes a while, and other requests for the unit wait
+        // for the fence.
         let files = entries(&self.job.workspace(), paths)?;
         let head = head.map(str::to_owned);
         let published = Published { name: name.clone(), files, head, outcome };
+        // Held until the result is in place, so that no later attempt is announced between the look
+        // and the rename.
         let fence = self.root.fence(name)?;
         if let Some(later) = fence.bars(name.generation()) {
             pdca_state::files::replace(self.job.fenced_mark(), format!("{later}\n").as_bytes())?;

@@ -61,8 +61,12 @@ impl Engine for SlurmOptions {
         let mut words = vec![
             "sbatch".to_owned(),
             "--parsable".to_owned(),
+            // The runner goes on from its files after the loss of a node.
             "--requeue".to_owned(),
+            // A requeued job would otherwise empty the output of its first run.
             "--open-mode=append".to_owned(),
+            // Nothing of the driver's connection. `NONE` would also load the login environment on the
+            // node.
             "--export=NIL".to_owned(),
             format!("--job-name={}", job.name()),
             format!("--output={}", job.output()),
@@ -80,6 +84,7 @@ impl Engine for SlurmOptions {
             return Err(VerbRefusal::NotStarted { said }.into());
         }
         let id = String::from_utf8_lossy(&said.stdout);
+        // `--parsable` appends the name of the cluster on a federation.
         let id = id.trim().split(';').next().unwrap_or_default().to_owned();
         Ok(fs_err::write(job.engine_id(), id)?)
     }
@@ -119,6 +124,7 @@ impl Engine for SlurmOptions {
     }
 
     fn ask_every(&self) -> Duration {
+        // `squeue` asks the one controller that serves the whole cluster.
         Duration::from_secs(1)
     }
 
@@ -131,7 +137,8 @@ impl Engine for SlurmOptions {
     }
 }
 
-/// Returns the script of a job. It has the environment of a login, not that of the driver's connection.
+/// Returns the script of a job. It sets the variables that `--export=NIL` leaves out and every
+/// program needs.
 fn script(argv: &[String]) -> String {
     let quoted = argv.iter().map(|arg| format!("'{}'", arg.replace('\'', "'\\''")));
     let line = quoted.collect::<Vec<_>>().join(" ");
@@ -163,6 +170,7 @@ fn ask(job: &JobDir) -> Result<SlurmState, AgentError> {
         return Ok(find(job)?.map_or(SlurmState::Unknown, |_| SlurmState::Queued));
     };
     let of = format!("--jobs={}", id.trim());
+    // `squeue` shows only live jobs unless it is told otherwise.
     let said = call(&["squeue", "--noheader", "--states=all", "--format=%T", &of])?;
     let text = String::from_utf8_lossy(&said.stdout).trim().to_owned();
     if said.success() && !text.is_empty() {

@@ -1,12 +1,12 @@
-//! Removal of what nobody needs any more on a host.
+//! Removal of old contents and leftovers on a host.
 
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::host_root::HostRoot;
 
-/// Removes contents, fences and refused leftovers that were not used for so many days. Repositories and checkouts
-/// stay: they are what makes a host warm.
+/// Removes contents and discarded leftovers that were written so many days ago. Repositories and
+/// checkouts stay, because they make the next job fast. Fences are left alone.
 pub(crate) fn sweep(root: &HostRoot, days: u32, now: i64) -> io::Result<()> {
     let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
     for dir in [root.contents(), root.discarded()] {

@@ -71,19 +71,30 @@ impl Ssh {
     fn tool(&self, command: &str) -> Tool {
         let third = (self.alive_secs / 3).max(1);
         let settings = [
+            // A question for a password would wait for a person until the time of the request is
+            // over.
             "BatchMode=yes".to_owned(),
+            // A process on the host could use the keys of a forwarded agent.
             "ForwardAgent=no".to_owned(),
             "ForwardX11=no".to_owned(),
+            // Forwarded ports of the user's configuration would be bound a second time by each
+            // connection.
             "ClearAllForwardings=yes".to_owned(),
             "PermitLocalCommand=no".to_owned(),
+            // One connection for all requests: each would otherwise pay for a key exchange
+            // (decision 066).
             "ControlMaster=auto".to_owned(),
             "ControlPersist=120".to_owned(),
+            // `%C` is a hash of a fixed length; the path of a socket has at most about a hundred
+            // bytes.
             format!("ControlPath={}/%C", self.sockets),
             format!("ConnectTimeout={}", self.alive_secs.min(15)),
+            // Three unanswered probes end the connection after `alive_secs`.
             format!("ServerAliveInterval={third}"),
             "ServerAliveCountMax=3".to_owned(),
         ];
         let settings = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
+        // No terminal: it would change the bytes of the answer.
         Tool::new("ssh").args(settings).args(["-T", "--", self.host.as_str(), command])
     }
 }
@@ -108,6 +119,8 @@ impl Transport for Ssh {
         cancel: Option<&Cancel>,
     ) -> Result<Vec<u8>, TransportError> {
         make_private(&self.sockets)?;
+        // Not quoted, because the remote shell has to expand `~`; `is_plain_root` allows no other
+        // character that a shell treats.
         let command = format!("exec {0}/bin/pdca host-agent --root {0}", self.root);
         let mut tool = self.tool(&command).stdin(bytes).timeout(limit);
         if let Some(cancel) = cancel {

@@ -262,6 +262,6 @@ pub struct ReapRequest {
     pub taken: Vec<JobName>,
     /// Runs that are over: everything of them goes.
     pub over: Vec<String>,
-    /// Contents and commits that were not used for so many days go as well.
+    /// Contents that were written so many days ago go as well.
     pub older_than_days: Option<u32>,
 }

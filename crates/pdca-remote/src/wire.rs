@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The beginning of the mark line. It begins with a byte that no shell greets with.
 const MARK: &[u8] = b"\x01pdca-wire 1 ";
-/// The most bytes of greeting before the mark.
+/// The most bytes of greeting before the mark; an answer without a mark is not searched to its end.
 const GREETING: usize = 64 << 10;
 
 /// A head with its parts.
@@ -68,6 +68,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<WireMessage<T>, WireE
     let sizes = words.map(str::parse::<usize>).collect::<Result<Vec<_>, _>>();
     let sizes = sizes.map_err(|_| no_mark())?;
     let mut body = &rest[end + 1..];
+    // Checked: the sizes come from the other side, and their sum could overflow.
     let need = sizes.iter().try_fold(0_usize, |sum, size| sum.checked_add(*size));
     let need = need.ok_or_else(no_mark)?;
     if body.len() < need {

@@ -76,6 +76,8 @@ pub fn abort(
         let asked = ask(&site, sighting, &request)?;
         cx.note(err, "asked its driver, and waiting for it")?;
         let phase = wait(&site, &sighting.id, patience, |state| {
+            // An answer alone is not the end: the driver still stops its lanes, and their work is
+            // rescued only then.
             !state.is_active() || state.answered.contains(asked.as_str()) && !lives(state)
         });
         match phase {
@@ -163,6 +165,8 @@ pub(crate) fn wait(
 /// Returns whether the driver of a run may be alive.
 fn lives(state: &pdca_journal::RunState) -> bool {
     pdca_journal::HostScope::here()
+        // If this host cannot be told apart, the driver counts as alive: its run must not be taken
+        // from it.
         .map_or(true, |here| state.driver.liveness(&here) != Liveness::Dead)
 }
 

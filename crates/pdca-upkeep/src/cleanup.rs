@@ -73,7 +73,9 @@ pub fn cleanup(keep_days: u64, cx: &Context<'_>) -> Result<Response, Failure> {
     let dry_run = cx.globals.dry_run;
     let effects = crate::faults::effects(cx)?;
     let effects: &dyn Effects = effects.as_ref();
+    // Before the drivers are locked out: ending a run takes the same locks.
     let (mut steps, active) = runs(&site, effects, dry_run)?;
+    // Held to the end, so that no driver starts in a checkout that is being removed.
     let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };
     let watched = (!dry_run).then_some(effects);
     steps.extend(checkouts(cx, &site, active.as_deref(), watched)?);
@@ -186,6 +188,8 @@ fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Opt
     if lane.holder.is_some() {
         return Some("it is in use".to_owned());
     }
+    // Whatever the owner notes say: a run that is taken up expects the checkouts that its record
+    // names.
     if let Some(run) = active {
         return Some(format!("run {run} is not over"));
     }

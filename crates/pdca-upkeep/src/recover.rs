@@ -92,6 +92,8 @@ impl Recovery {
                 let text = format!("restore {dir}/journal, or move the directory away");
                 ("leave", vec![text])
             }
+            // Not even `take_over` touches it: a process number of another host, boot or namespace
+            // may belong to another process here.
             (Ok(state), Liveness::Unknown) => {
                 let text = format!(
                     "whether {} lives cannot be told from here: look there, or wait for it",
@@ -117,7 +119,8 @@ impl Recovery {
         cx: &Context<'_>,
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
-        // Wait for children that a dead driver's supervisors are still killing, before any lock is taken.
+        // In a take-over the lock of the workspace comes last: the old driver has it until
+        // `take_over` has ended it (decision 014).
         let (begun, _admitted) = if self.action == "take-over" {
             let begun = Run::take_over(site, &sighting.id, process_env::moment)
                 .map_err(|error| session::not_taken_over(&error))?;
@@ -176,6 +179,8 @@ pub(crate) fn take_up(
     sighting: &RunStatus,
     site: &WorkspaceConfig,
 ) -> Result<(Begun, pdca_driver::Held), Failure> {
+    // Before any lock is taken: supervisors of the dead driver may still be killing their trees in
+    // the lanes.
     site.locks().wait_for_children().map_err(|error| session::refused(&error))?;
     let admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     let begun = Run::resume(site, &sighting.id, process_env::moment)

@@ -41,6 +41,7 @@ pub fn unblock(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
+    // Conflicts first: they belong to accepted changes, which may be in no active run.
     if let Some(id) = &id
         && let Some(done) = unblock_conflict(id, note, cx, &site)?
     {
@@ -103,6 +104,7 @@ fn require_blocked(
     id: Option<BundleId>,
 ) -> Result<Vec<Option<BundleId>>, Failure> {
     let is_blocked = |status: &WorkstreamStatus| {
+        // A sign-off is a block that only a decision of a person lifts.
         status.block().is_some_and(|(reason, _)| reason != Reason::SignOff)
     };
     if let Some(id) = id {

@@ -41,6 +41,8 @@ impl Image {
             bytes.extend_from_slice(&short.to_be_bytes());
             bytes.extend_from_slice(path);
             let long = bytes.len() - start;
+            // An entry ends with one to eight zero bytes, so that its length is a multiple of eight
+            // and its path is terminated.
             bytes.resize(start + (long + 8) / 8 * 8, 0);
         }
         bytes.extend_from_slice(b"TREE");

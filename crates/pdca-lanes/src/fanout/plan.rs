@@ -74,6 +74,7 @@ impl WritePlan {
     ) -> Result<usize, LaneError> {
         let dir = self.dirs.len();
         let path_range = self.keep(path);
+        // Pushed before its children, so that a directory always comes after its parent.
         self.dirs.push(Dir { path: path_range, files: Vec::new() });
         let unreadable = |source| LaneError::objects("read the tree", source);
         let mut bytes = Vec::new();
@@ -103,6 +104,8 @@ impl WritePlan {
             count += 1;
             path.truncate(length);
         }
+        // A tree comes before its subtrees in the extension, but its counts are known only after
+        // them; so they are collected apart.
         trees.extend_from_slice(name);
         trees.extend_from_slice(format!("\0{count} {subtrees}\n").as_bytes());
         trees.extend_from_slice(tree.as_slice());

@@ -67,6 +67,7 @@ impl<'a> Writer<'a> {
 
     pub(super) fn run(self) -> Result<Vec<Vec<Stat>>, LaneError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // All directories first, so that the writers of files never wait for or create a parent.
         self.each(threads, &self.branches(threads), |_, (root, dirs)| {
             self.make_dirs(&self.roots[*root], dirs)
         });
@@ -228,6 +229,7 @@ const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Returns the time some seconds ago, by the clock of the filesystem that the directory is on.
 fn a_while_ago(root: &OwnedFd) -> io::Result<Timestamps> {
+    // Not the clock of this host: over a network filesystem file times come from the server.
     let changed = sys::fstat(root)?.st_ctime;
     let then = Timespec { tv_sec: changed - BACK, tv_nsec: 0 };
     Ok(Timestamps { last_access: then, last_modification: then })

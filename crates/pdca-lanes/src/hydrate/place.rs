@@ -47,6 +47,7 @@ pub(crate) struct Placer {
 
 impl Placer {
     pub(crate) fn new(primary: &Utf8Path, lane: &Utf8Path) -> io::Result<Self> {
+        // `open_root` changes modes, which is not allowed in the primary.
         let (from, to) = (open_only(primary)?, open_root(lane)?);
         Ok(Self { from, to, clones: true, placed: Placed::default() })
     }
@@ -155,6 +156,7 @@ impl Placer {
         to: BorrowedFd<'_>,
         name: &CStr,
     ) -> io::Result<()> {
+        // `NONBLOCK`: the user may have put a FIFO in the place of the file since it was listed.
         let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let source = File::from(sys::openat(from, name, read, Mode::empty())?);
         let before = sys::fstat(&source)?;
@@ -162,6 +164,7 @@ impl Placer {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dest = File::from(sys::openat(to, name, make, Mode::RUSR | Mode::WUSR)?);
         let cloned = self.clones && clone(&dest, &source)?;
+        // One refusal is enough: the filesystem would refuse each of the many files that follow.
         self.clones = cloned;
         if !cloned {
             io::copy(&mut &source, &mut &dest)?;
@@ -170,6 +173,7 @@ impl Placer {
         let mtime = Timespec { tv_sec: before.st_mtime, tv_nsec: nanoseconds(&before) };
         sys::futimens(&dest, &Timestamps { last_access: mtime, last_modification: mtime })?;
         sys::fchmod(&dest, Mode::from_raw_mode(before.st_mode & 0o777))?;
+        // A file that changed meanwhile may be half old and half new.
         let after = sys::fstat(&source)?;
         if (before.st_size, before.st_mtime, nanoseconds(&before))
             != (after.st_size, after.st_mtime, nanoseconds(&after))
@@ -228,6 +232,7 @@ fn is_no_directory(error: &io::Error) -> bool {
 
 /// Returns true if a copy failed because the source was being written.
 pub(super) fn was_changing(error: &io::Error) -> bool {
+    // A build also removes files between their listing and their copy.
     matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound)
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn select(
     let mode_of = |is_dir| if is_dir { Mode::DIR } else { Mode::FILE };
     for entry in config.symlink.iter().map(|entry| plain(entry)) {
         let path = workdir.join(entry);
+        // The real path: what a link of the primary leads to is what two lanes would share.
         let target = path.canonicalize_utf8().map_err(|source| HydrateError::Missing {
             key: "symlink",
             path: path.clone(),
@@ -143,6 +144,7 @@ pub(crate) fn select(
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
             };
             if path.ends_with(b"/")
+                // These have a treatment of their own, which must not be replaced by a copy.
                 || config.symlink.iter().chain(&config.seed).any(known)
                 || !primary.leaves_alone(path.as_bstr(), Mode::FILE)?
             {

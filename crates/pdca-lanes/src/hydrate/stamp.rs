@@ -29,7 +29,8 @@ pub(crate) const HYDRATION: &str = ".hydration";
 /// The file name of the stamp in that directory.
 const STAMP: &str = "stamp.json";
 const FORMAT: u32 = 1;
-/// The largest file that enters the digest with its content; a larger one enters with its size and times.
+/// The largest file that enters the digest with its content; a larger one enters with its size and
+/// times. The digest is computed before each use of the lane.
 const LARGEST_READ: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +140,8 @@ impl HydrationRecord {
         let path = self.stamp_path();
         match Stamp::load(&path)? {
             Some(stamp) => {
+                // The placed paths stay in it: the next hydration takes them back if the removal
+                // was interrupted.
                 Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
             }
             None => Ok(()),
@@ -170,6 +173,8 @@ pub(crate) fn digest(
         part(&mut sum, path, target.as_str().as_bytes());
     }
     part(&mut sum, INCLUDE, &content(&primary.join(INCLUDE))?);
+    // Read in the lane and not in the primary: the lock files of the commit that is checked out
+    // decide what `install` fetches.
     for key in config.keys() {
         part(&mut sum, key, &content(&lane.join(plain(key)))?);
     }

@@ -247,6 +247,7 @@ fn examine(
         findings.push(Finding::Newer { path: path.to_owned(), format: marker.format });
         return;
     }
+    // Before anything is read in the checkout: the files of a copy are not described by its marker.
     if marker.slot != slot || path.file_name() != Some(&format!("{}{MARKER}", marker.target)) {
         findings.push(Finding::Copied { path: checkout, slot: marker.slot });
         return;

@@ -15,7 +15,8 @@ const REMOTE: Duration = Duration::from_secs(600);
 /// The bytes of standard error that an error keeps, counted from the end.
 const TAIL: usize = 8 << 10;
 
-/// Settings of every call: git starts no program of the repository or the user, and no maintenance.
+/// Settings of every call: git starts no hook of the repository or the user, and no maintenance,
+/// which would go on in the background after the call.
 const QUIET: [&str; 3] = ["core.hooksPath=/dev/null", "gc.auto=0", "maintenance.auto=false"];
 /// Settings of an isolated call. They name files that no variable switches off, and fix a default that depends on
 /// the version.
@@ -30,13 +31,20 @@ const ALONE: [(&str, &str); 8] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_COUNT", "0"),
+    // The form in which an outer `git -c` passes its settings on, for example if we run below a git
+    // alias or hook.
     ("GIT_CONFIG_PARAMETERS", ""),
     ("GIT_ATTR_NOSYSTEM", "1"),
+    // `git status` would otherwise refresh the index, for which it takes the lock that another git
+    // may need.
     ("GIT_OPTIONAL_LOCKS", "0"),
+    // No protocol has this name, so not even a missing object of a partial clone is fetched.
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_PAGER", "cat"),
 ];
 /// Variables of a call in the user's name: a program that asks for a password would wait forever.
+// Empty and not unset: where `GIT_ASKPASS` is unset, git uses `core.askPass` and then
+// `SSH_ASKPASS`.
 const UNASKED: [(&str, &str); 2] = [("GIT_ASKPASS", ""), ("SSH_ASKPASS", "")];
 
 /// One call of git, built up with chained calls and started with [`run`](Self::run).
@@ -203,6 +211,7 @@ impl GitCall {
     pub fn run(self) -> Result<GitOutput, GitCallError> {
         let args: Vec<String> =
             self.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        // git takes `-c` only before its subcommand.
         let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
         match self.tool.args(settings).args(&self.args).run() {
             Ok(output) => {

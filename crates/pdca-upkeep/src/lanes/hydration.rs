@@ -37,6 +37,8 @@ pub(crate) fn hydrate(
         let Some(head) = lane.head()? else { return Ok(false) };
         Ok(lane.tree()? == lane.tree_of(&head)?)
     };
+    // `Lane::hydrate` refuses a changed tree as an error, but here the work of a killed attempt is
+    // nothing to report.
     if !unchanged().map_err(|error| explain::lane(&error))? {
         return Ok(None);
     }
@@ -47,7 +49,9 @@ pub(crate) fn hydrate(
         private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
     let site = session::driver_config(cx)?;
     let hold = site.locks().children();
+    // The lock file lies there, and the supervisor creates only the file.
     fs_err::create_dir_all(site.dirs.private())?;
+    // A driver that starts after this process was killed waits until the command is dead.
     how.hold = Some(&hold);
     how.sandbox = Some(confined(&site, &lane, private.names()));
     let cancel = Cancel::new();

@@ -161,6 +161,7 @@ fn provision(
             })
         });
         let mut shown = Ok(());
+        // Read to the end even after an error of the terminal: the loop ends with the worker.
         for event in &from {
             if shown.is_ok() {
                 shown = show(&event, request.target.name(), cx, err);

@@ -95,6 +95,8 @@ fn reset_one(
     };
     if dry_run {
         let unlanded = report.head.is_some() && report.head != report.base;
+        // A tree that only git could judge counts as changed: the forecast must not promise that
+        // nothing is kept.
         let keeps = unlanded || report.dirty != Some(false) && report.head.is_some();
         row.rescued = keeps.then(|| report.head.clone().unwrap_or_default());
         return Ok(row);

@@ -23,6 +23,7 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
     if seen.is_empty() {
         return Ok(Vec::new());
     }
+    // An error is shown in the rows and hides neither them nor the runs before them.
     let fronts = match TargetBranches::load(&site.queue()) {
         Ok(fronts) => fronts,
         Err(error) => {
@@ -35,6 +36,7 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
         let follows = NextAction::of(sighting.state.as_deref().ok(), sighting.driver, &fronts);
         let mut recovery = foreseen(sighting, site, &follows);
         if follows == NextAction::End && !cx.globals.dry_run {
+            // An integration has locks of its own, beside those of a run.
             let integrating = site.clone().for_integration();
             let _admitted =
                 integrating.locks().admit().map_err(|error| session::refused(&error))?;
