@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
-use pdca_testkit::{Pty, Reply, Repo, Workspace, assert_follows_schema, pdca_bin};
+use pdca_testkit::{Pty, Reply, Repo, TestWorkspace, assert_follows_schema, pdca_bin};
 
 mod namespace;
 mod oracle;
@@ -59,7 +59,7 @@ impl Ran {
 /// A workspace with one target, and the binary.
 #[derive(Debug)]
 pub struct Scene {
-    pub workspace: Workspace,
+    pub workspace: TestWorkspace,
     /// The user's own checkout of the target.
     pub repo: Repo,
     /// Arguments that the suite adds to every call.
@@ -73,7 +73,7 @@ pub const TARGET: &str =
 impl Scene {
     /// A workspace whose `pdca.toml` names the target and goes on with `config`.
     pub fn new(config: &str) -> Self {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let repo = workspace.target("app");
         repo.write("greeting.txt", "hello\n");
         repo.commit("first");

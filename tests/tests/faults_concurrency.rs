@@ -5,7 +5,7 @@
 use pdca_e2e::Scene;
 use pdca_e2e::cast::{is_at, patient, with};
 use pdca_journal::{
-    Admission, HostScope, Journal, Moment, Process, RecoveryAction, Runs, next_epoch,
+    Admission, HostScope, Journal, Moment, ProcessIdentity, RecoveryAction, Runs, next_epoch,
 };
 use rustix::process::Signal;
 
@@ -96,7 +96,8 @@ fn c4_a_driver_that_sleeps_through_a_takeover_changes_nothing_when_it_wakes() {
     let lock = scene.repo.path().join(".git/pdca.lock");
     let admission = Admission::take_over([lock]).expect("the lock can be replaced");
     let state = runs.find(&run).found.expect("it can be read").state;
-    let me = Process::of(&HostScope::here().expect("this is somewhere"), std::process::id());
+    let me =
+        ProcessIdentity::of(&HostScope::here().expect("this is somewhere"), std::process::id());
     let epoch = next_epoch([state.epoch]).expect("an epoch is left");
     let me = me.expect("this process is alive");
     let taken = Journal::open(&runs, &admission, &run, epoch, moment(), me, true).expect("taken");
@@ -148,7 +149,7 @@ fn b21_a_run_of_a_driver_on_another_host_is_shown_and_not_touched() {
     let run = runs.list().expect("runs can be listed").pop().expect("there is one");
     let state = runs.find(&run).found.expect("it can be read").state;
     let elsewhere = HostScope { host: "elsewhere".to_owned(), ..state.driver.place.clone() };
-    let far = Process { place: elsewhere, ..state.driver.clone() };
+    let far = ProcessIdentity { place: elsewhere, ..state.driver.clone() };
     let lock = scene.repo.path().join(".git/pdca.lock");
     let admission = Admission::take([lock]).expect("nobody holds it");
     let epoch = next_epoch([state.epoch]).expect("an epoch is left");

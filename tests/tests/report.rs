@@ -4,7 +4,7 @@
 
 use pdca_e2e::Scene;
 use pdca_e2e::cast::REVIEWER;
-use pdca_testkit::{Browser, Workspace};
+use pdca_testkit::{Browser, TestWorkspace};
 use serde_json::Value;
 
 /// What a hostile model may write into whatever is shown.
@@ -14,7 +14,7 @@ const ROW: &str = r#"{"check": "T3 all tests", "result": "RESULT", "oracle": "ma
   "gating": true, "element": "T3", "failing": [FAILING], "log": "gate-logs/T3-tests.log", "duration_ms": 1234}"#;
 
 /// Makes a bundle that waits for sign-off, with texts of a hostile model everywhere and a large change.
-fn bundle(workspace: &Workspace, number: usize) {
+fn bundle(workspace: &TestWorkspace, number: usize) {
     let id = number.to_string();
     let before = (number > 1 && number.is_multiple_of(5)).then(|| (number - 1).to_string());
     let slug = format!("change-{number} {HOSTILE}");

@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{Drivers, Engine, EngineError, Merged, ObjectId, Store};
+use pdca_integrate::{Drivers, EngineError, MergeEngine, Merged, ObjectId, Store};
 
 use crate::{Outcome, Stopped};
 
@@ -94,7 +94,7 @@ fn compare(
     checkout: &Utf8Path,
     checked: usize,
 ) -> Result<Tally, Stopped> {
-    let mut engine = Engine::new(store, Drivers::default());
+    let mut engine = MergeEngine::new(store, Drivers::default());
     let mut gix = gix_merge::Gix::open(store.path())?;
     let mut tally = Tally::default();
     // Spread over the whole history, not only its newest part.
@@ -135,7 +135,7 @@ fn compare(
     Ok(tally)
 }
 
-fn verdict(engine: &mut Engine<'_>, case: MergeCase) -> Result<Verdict, Stopped> {
+fn verdict(engine: &mut MergeEngine<'_>, case: MergeCase) -> Result<Verdict, Stopped> {
     let merged = match case {
         MergeCase::Pick { commit, onto } => engine.pick(commit, onto),
         MergeCase::Merge { ours, theirs } => engine.merge(ours, theirs),

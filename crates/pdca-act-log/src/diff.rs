@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Baseline, Changes, LedgerReview, PartDiff, Records, Versions, explain};
+use pdca_act::{ActRecords, Baseline, Changes, LedgerReview, PartDiff, Versions, explain};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ struct Past {
 /// Compares the process with that of the last review; `names` leaves out how each part changed.
 pub fn diff(names: bool, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
-    let records = Records::load(&workspace.process_dir)?;
+    let records = ActRecords::load(&workspace.process_dir)?;
     let sources = sources(workspace);
     let (now, mut problems) = Baseline::collect(&sources);
     problems.extend(

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Cycle, GateCost, Index, IndexScope, Records, Touches};
+use pdca_act::{ActRecords, Cycle, GateCost, Index, IndexScope, Touches};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::{bundles, counted, ids};
 /// Shows the patterns in the cycles since the last review, or in `all`.
 pub fn index(all: bool, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
-    let records = Records::load(&workspace.process_dir)?;
+    let records = ActRecords::load(&workspace.process_dir)?;
     let scope = if all { IndexScope::All } else { IndexScope::SinceLastReview };
     let index = pdca_act::index(&bundles(workspace)?, &records, scope);
     Ok(Response::done(ActIndex { index, scope }))

@@ -18,7 +18,7 @@ pub use diff::{BaselineDiff, diff};
 pub use index::{ActIndex, index};
 pub use log::{EntryReport, entry};
 pub use resolve::{Resolve, WatchedSignals, resolve};
-pub use review::{ReviewReport, ReviewRequest, review};
+pub use review::{ActReviewRequest, ReviewReport, review};
 
 use camino::Utf8Path;
 use pdca_act::{Baseline, ProcessPart};
@@ -30,7 +30,7 @@ use workspace::{FILE, Workspace};
 
 /// Returns whether a cycle ended since the last entry of the log.
 pub fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
-    let records = pdca_act::Records::load(&workspace.process_dir)?;
+    let records = pdca_act::ActRecords::load(&workspace.process_dir)?;
     let scope = pdca_act::IndexScope::SinceLastReview;
     Ok(!pdca_act::index(&bundles(workspace)?, &records, scope).cycles.is_empty())
 }

@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_act::{Baseline, FileWrite, Index, IndexScope, LOG, Records, ScaffoldPaths, scaffold};
+use pdca_act::{ActRecords, Baseline, FileWrite, Index, IndexScope, LOG, ScaffoldPaths, scaffold};
 use pdca_events::WarningCode;
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
 use crate::workspace::{FILE, Workspace};
@@ -69,9 +69,9 @@ pub(crate) fn load(
     date: &str,
     writes: bool,
     err: &mut dyn Write,
-) -> Result<(Records, Vec<String>), Failure> {
+) -> Result<(ActRecords, Vec<String>), Failure> {
     let dir = &cx.workspace()?.process_dir;
-    let records = Records::load(dir)?;
+    let records = ActRecords::load(dir)?;
     if !writes {
         return Ok((records, Vec::new()));
     }
@@ -83,7 +83,7 @@ pub(crate) fn load(
     for date in &finished {
         cx.note(err, &format!("finished the interrupted record of {}", printable(date)))?;
     }
-    Ok((Records::load(dir)?, finished))
+    Ok((ActRecords::load(dir)?, finished))
 }
 
 impl Report for EntryReport {
@@ -116,7 +116,7 @@ pub(crate) fn date(given: Option<&str>, cx: &Context<'_>) -> Result<String, Fail
 pub(crate) fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
-            .at(Place::file(dir))
+            .at(FilePosition::file(dir))
             .hint("make the directory writable")
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
@@ -124,7 +124,7 @@ pub(crate) fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     match handle.file().try_lock() {
         Err(std::fs::TryLockError::WouldBlock) => {
             Err(Failure::usage("another process is recording a review right now")
-                .at(Place::file(dir))
+                .at(FilePosition::file(dir))
                 .hint("repeat the command when that is done"))
         }
         // On a filesystem without locks it continues unlocked.
@@ -136,7 +136,7 @@ pub(crate) fn apply(steps: &[FileWrite]) -> Result<(), Failure> {
     for step in steps {
         files::replace(&step.path, &step.bytes).map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)
-                .at(Place::file(&*step.path))
+                .at(FilePosition::file(&*step.path))
                 .hint("make room and make the directory writable, then repeat the command")
         })?;
     }

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use pdca_act::{IndexScope, JudgedSignal, Records, Resolution, SignalFate};
+use pdca_act::{ActRecords, IndexScope, JudgedSignal, Resolution, SignalFate};
 use pdca_state::BundleId;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
 use crate::{bundles, counted, ids, log};
@@ -43,7 +43,7 @@ pub fn resolve(
     let dir = &workspace.process_dir;
     let writes = !args.numbers.is_empty() && !cx.globals.dry_run;
     let _alone = if writes { Some(log::lock(dir)?) } else { None };
-    let mut records = Records::load(dir)?;
+    let mut records = ActRecords::load(dir)?;
     if writes {
         records = records.require_writable()?;
     }
@@ -57,7 +57,7 @@ pub fn resolve(
             ))
         } else {
             Err(Failure::usage("no review watches a signal")
-                .at(Place::file(dir.join(pdca_act::LOG)))
+                .at(FilePosition::file(dir.join(pdca_act::LOG)))
                 .hint("`pdca act log` starts an entry; its last section names signals"))
         };
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 use crate::style::printable;
@@ -41,7 +41,7 @@ pub struct ReviewReport {
 
 /// A request for a review.
 #[derive(Debug, Clone, Copy)]
-pub struct ReviewRequest<'a> {
+pub struct ActReviewRequest<'a> {
     /// Appends the entry to the log without asking.
     pub record: bool,
     /// Calls the leaf even if a draft waits.
@@ -52,7 +52,7 @@ pub struct ReviewRequest<'a> {
 
 /// Has the act leaf fill in an entry of the Act log, and records it once a person agrees.
 pub fn review(
-    args: ReviewRequest<'_>,
+    args: ActReviewRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
@@ -92,7 +92,7 @@ pub fn review(
     // Under a heading of our own: no text of a model opens an entry, hides one, or names cycles for it.
     let entry = adopt(&text, heading).map_err(|error| {
         Failure::from_error(Exit::Usage, &error)
-            .at(Place::file(&*draft))
+            .at(FilePosition::file(&*draft))
             .hint("mend the draft, then `pdca act review --record`; or `pdca act review --fresh`")
     })?;
     let mut recorded = args.record || cx.globals.yes;

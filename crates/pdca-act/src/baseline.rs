@@ -48,16 +48,16 @@ pub enum ProcessPart {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changes {
     /// Parts in both, with another digest.
-    pub changed: Vec<Change>,
+    pub changed: Vec<BaselineChange>,
     /// Parts only in the later one.
-    pub added: Vec<Change>,
+    pub added: Vec<BaselineChange>,
     /// Parts only in the earlier one.
-    pub removed: Vec<Change>,
+    pub removed: Vec<BaselineChange>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Change {
+pub struct BaselineChange {
     pub file: String,
     /// The digest in the earlier baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,8 +95,11 @@ impl Baseline {
         let mut changes = Changes::default();
         for (file, after) in &self.files {
             let before = earlier.files.get(file);
-            let change =
-                Change { file: file.clone(), before: before.cloned(), after: Some(after.clone()) };
+            let change = BaselineChange {
+                file: file.clone(),
+                before: before.cloned(),
+                after: Some(after.clone()),
+            };
             match before {
                 None => changes.added.push(change),
                 Some(before) if before != after => changes.changed.push(change),
@@ -105,7 +108,7 @@ impl Baseline {
         }
         let gone = earlier.files.iter().filter(|(file, _)| !self.files.contains_key(*file));
         changes.removed = gone
-            .map(|(file, before)| Change {
+            .map(|(file, before)| BaselineChange {
                 file: file.clone(),
                 before: Some(before.clone()),
                 after: None,
@@ -219,7 +222,7 @@ mod tests {
         ]
     }
 
-    fn names(changes: &[Change]) -> Vec<&str> {
+    fn names(changes: &[BaselineChange]) -> Vec<&str> {
         changes.iter().map(|change| change.file.as_str()).collect()
     }
 

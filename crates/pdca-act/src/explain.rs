@@ -8,7 +8,7 @@ use pdca_state::{files, sha256_hex};
 use serde::Serialize;
 use similar::TextDiff;
 
-use crate::baseline::{Change, Changes, MAX_LEN, ProcessPart, table};
+use crate::baseline::{BaselineChange, Changes, MAX_LEN, ProcessPart, table};
 use crate::versions::Versions;
 
 /// One changed part.
@@ -65,7 +65,7 @@ impl<'a> Part<'a> {
 
     fn explain(
         &self,
-        change: &Change,
+        change: &BaselineChange,
         workspace: &Utf8Path,
         versions: Option<&Versions>,
     ) -> PartDiff {

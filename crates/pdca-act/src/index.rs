@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cycle::{Cycle, GateCost};
 use crate::pattern::{self, BlamedField, Class, JudgedSignal, RecurringText};
-use crate::records::Records;
+use crate::records::ActRecords;
 
 /// The cycles to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Unreadable {
 /// Builds the index from bundles in any order.
 ///
 /// A cycle has ended when its bundle is frozen or discontinued; other bundles are left out.
-pub fn index(bundles: &[Bundle], records: &Records, scope: IndexScope) -> Index {
+pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Index {
     let covered = records.covered();
     let mut wanted: Vec<Bundle> = bundles
         .iter()
@@ -90,7 +90,7 @@ pub fn index(bundles: &[Bundle], records: &Records, scope: IndexScope) -> Index 
 }
 
 impl Index {
-    fn compare(&mut self, records: &Records) {
+    fn compare(&mut self, records: &ActRecords) {
         // The log only grows, so signals keep their numbers if those of older ledgers come first.
         let mut signals = records.ledger.applied();
         signals.extend(records.log.signals().cloned());
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_two_cycles_share_is_a_pattern() {
         let scene = scene();
-        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
+        let index = index(&scene.bundles(), &ActRecords::default(), IndexScope::SinceLastReview);
         insta::assert_snapshot!(shown(&index), @r"
         9 COMPLETE 2
         12 COMPLETE 2
@@ -177,7 +177,7 @@ mod tests {
         let scene = Scene::new();
         scene.frozen("1", &["C4 Verification (red→green) — one thing or other"], &[]);
         scene.frozen("2", &["C4 Verification (red→green) — something else entirely"], &[]);
-        let index = index(&scene.bundles(), &Records::default(), IndexScope::All);
+        let index = index(&scene.bundles(), &ActRecords::default(), IndexScope::All);
         assert_eq!(index.patterns, []);
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let scene = scene();
         scene.write("results/issue_12/brief.md", b"caf\xe9");
         scene.write("results/issue_13/SUMMARY.md/x", "");
-        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
+        let index = index(&scene.bundles(), &ActRecords::default(), IndexScope::SinceLastReview);
         let bad: Vec<&str> = index.unreadable.iter().map(|row| row.id.as_ref()).collect();
         assert_eq!(bad, ["12", "13"]);
         assert_eq!(index.cycles.len(), 2);
@@ -227,7 +227,7 @@ mod tests {
             "results/issue_36/iteration-v1/SUMMARY.md",
             "## 9. Check sign-off\n- Outcome: iterated-to-Do\n- Iteration delta (if iterating): the success criterion was unclear\n",
         );
-        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
+        let index = index(&scene.bundles(), &ActRecords::default(), IndexScope::SinceLastReview);
         let cycle = &index.cycles[0];
         assert_eq!((cycle.iterations, cycle.gates.ms, cycle.gates.timed), (1, 300, 2));
         assert_eq!(cycle.failed_checks, ["C4 verified"]);
@@ -266,7 +266,7 @@ mod tests {
             let scene = scene();
             let bundles = scene.bundles();
             let shuffled: Vec<Bundle> = order.iter().map(|at| bundles[*at].clone()).collect();
-            let records = Records::default();
+            let records = ActRecords::default();
             prop_assert_eq!(index(&shuffled, &records, IndexScope::All), index(&bundles, &records, IndexScope::All));
         }
     }

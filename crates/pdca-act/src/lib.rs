@@ -4,11 +4,11 @@
 //! evidence from their records; people decide what changes.
 //!
 //! ```
-//! use pdca_act::{Records, IndexScope, index};
+//! use pdca_act::{ActRecords, IndexScope, index};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
-//! let records = Records::load(&path.join("process"))?;
+//! let records = ActRecords::load(&path.join("process"))?;
 //! let index = index(&[], &records, IndexScope::SinceLastReview);
 //! assert!(index.cycles.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,7 +41,7 @@ mod scaffold;
 #[cfg(test)]
 mod testing;
 
-pub use baseline::{Baseline, Change, Changes, ProcessPart};
+pub use baseline::{Baseline, BaselineChange, Changes, ProcessPart};
 pub use cycle::{Cycle, GateCost, NeedsHumanItem, Signoff};
 pub use entry::{EntryError, adopt};
 pub use explain::{PartDiff, explain};
@@ -49,7 +49,7 @@ pub use index::{Index, IndexScope, Unreadable, index};
 pub use ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 pub use log::{ActLog, LogEntry, Signal, append};
 pub use pattern::{BlamedField, Class, JudgedSignal, RecurringText, SignalFate};
-pub use records::{FileWrite, LEDGER, LOG, REVIEWED, Records, RecordsError};
+pub use records::{ActRecords, FileWrite, LEDGER, LOG, REVIEWED, RecordsError};
 pub use reviewed::ReviewedCycles;
 pub use scaffold::{ScaffoldPaths, scaffold};
 pub use touches::Touches;

@@ -4,13 +4,13 @@
 //!    does not lead to a second review.
 //! 2. The ledger is replaced.
 //! 3. The list of reviewed bundles is replaced last. A review that is in the log but not in the list was interrupted;
-//!    [`Records::unfinished`] finds it and [`Records::finish`] completes it.
+//!    [`ActRecords::unfinished`] finds it and [`ActRecords::finish`] completes it.
 
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::BundleId;
-use pdca_state::files::{ReadError, read_bounded};
+use pdca_state::files::{FileReadError, read_bounded};
 
 use crate::baseline::Baseline;
 use crate::ledger::{Ledger, LedgerError, LedgerReview, Resolution};
@@ -33,7 +33,7 @@ pub(crate) fn is_ours(file: &str) -> bool {
 
 /// The three files, parsed.
 #[derive(Debug, Default)]
-pub struct Records {
+pub struct ActRecords {
     dir: Utf8PathBuf,
     log_bytes: Option<Vec<u8>>,
     pub log: ActLog,
@@ -47,7 +47,7 @@ pub struct Records {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] FileReadError),
     /// The ledger is invalid, and writing it would lose its content.
     #[error("{path} is not a ledger")]
     Ledger { path: Utf8PathBuf, source: LedgerError },
@@ -62,7 +62,7 @@ pub struct FileWrite {
     pub bytes: Vec<u8>,
 }
 
-impl Records {
+impl ActRecords {
     /// Loads the records of the process directory; missing files count as empty.
     pub fn load(dir: &Utf8Path) -> Result<Self, RecordsError> {
         let read = |name: &str| read_bounded(dir.join(name), MAX_LEN);
@@ -176,8 +176,8 @@ mod tests {
         [("process/rules.md".to_owned(), digest.to_owned())].into_iter().collect()
     }
 
-    fn load(scene: &Scene) -> Records {
-        Records::load(&scene.path().join("process")).unwrap()
+    fn load(scene: &Scene) -> ActRecords {
+        ActRecords::load(&scene.path().join("process")).unwrap()
     }
 
     fn apply(steps: &[FileWrite]) {
@@ -235,6 +235,9 @@ mod tests {
     fn a_log_that_is_a_directory_is_an_error() {
         let scene = Scene::new();
         scene.write("process/act-log.md/x", "");
-        assert!(matches!(Records::load(&scene.path().join("process")), Err(RecordsError::Read(_))));
+        assert!(matches!(
+            ActRecords::load(&scene.path().join("process")),
+            Err(RecordsError::Read(_))
+        ));
     }
 }

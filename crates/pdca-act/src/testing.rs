@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleRoot};
 
-use crate::records::Records;
+use crate::records::ActRecords;
 
 pub(crate) struct Scene {
     dir: tempfile::TempDir,
@@ -57,8 +57,8 @@ impl Scene {
         BundleRoot::new(self.path().join("results")).list().expect("the root can be listed")
     }
 
-    pub(crate) fn records(&self) -> Records {
-        Records::load(&self.path().join("process")).expect("the records can be read")
+    pub(crate) fn records(&self) -> ActRecords {
+        ActRecords::load(&self.path().join("process")).expect("the records can be read")
     }
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::WorkspaceConfig;
-use pdca_snapshot::{Entry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
+use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
 use pdca_state::text::one_line;
 use pdca_state::{BundleId, Overall, State};
 
-use records::Records;
+use records::RunRecords;
 
 /// One reading of a workspace.
 #[derive(Debug, Clone, Default)]
@@ -117,7 +117,7 @@ impl BoardData {
         now: Timestamp,
     ) -> Self {
         let next = next_of_workspace(snapshot, cwd);
-        let records = config.map(Records::load).unwrap_or_default();
+        let records = config.map(RunRecords::load).unwrap_or_default();
         let (combined, usual_landing) = config.map(integration::load).unwrap_or_default();
         Self {
             project: one_line(project, 40),
@@ -137,12 +137,12 @@ impl BoardData {
     }
 }
 
-fn title(entry: &Entry) -> String {
+fn title(entry: &SnapshotEntry) -> String {
     let slug = entry.glance.as_ref().ok().and_then(|glance| glance.slug.as_deref());
     one_line(slug.unwrap_or("-"), 60)
 }
 
-fn waiting(snapshot: &WorkspaceSnapshot, entry: &Entry) -> Waiting {
+fn waiting(snapshot: &WorkspaceSnapshot, entry: &SnapshotEntry) -> Waiting {
     let glance = entry.glance.as_ref().ok();
     let open = glance.map_or(0, |glance| glance.open_items.saturating_sub(glance.standing_items));
     let landing = &snapshot.landing;
@@ -151,12 +151,12 @@ fn waiting(snapshot: &WorkspaceSnapshot, entry: &Entry) -> Waiting {
     Waiting { id: entry.id.clone(), title: title(entry), open, gates, warning }
 }
 
-fn lanes(snapshot: &WorkspaceSnapshot, records: &Records, now: Timestamp) -> Vec<LaneRow> {
+fn lanes(snapshot: &WorkspaceSnapshot, records: &RunRecords, now: Timestamp) -> Vec<LaneRow> {
     let passed = |since: Timestamp| {
         // The clock may have been set back since the event; then no time has passed.
         Duration::from_secs(u64::try_from(now.as_second() - since.as_second()).unwrap_or(0))
     };
-    let row = |entry: &Entry| {
+    let row = |entry: &SnapshotEntry| {
         let at = snapshot.work.on(&entry.id)?;
         let doing = snapshot.work.doing(&entry.id);
         let sign = records.sign(&entry.id);
@@ -179,7 +179,7 @@ fn lanes(snapshot: &WorkspaceSnapshot, records: &Records, now: Timestamp) -> Vec
 
 /// Lists what is neither in work, nor waiting for sign-off, nor done.
 fn rest(snapshot: &WorkspaceSnapshot, cwd: &Utf8Path) -> Vec<WorkRow> {
-    let row = |entry: &Entry| {
+    let row = |entry: &SnapshotEntry| {
         let is_shown = match entry.state() {
             None
             | Some(
@@ -205,7 +205,7 @@ fn rest(snapshot: &WorkspaceSnapshot, cwd: &Utf8Path) -> Vec<WorkRow> {
 }
 
 /// Returns the reason why a bundle is not in work.
-fn why(snapshot: &WorkspaceSnapshot, entry: &Entry) -> String {
+fn why(snapshot: &WorkspaceSnapshot, entry: &SnapshotEntry) -> String {
     if let Err(error) = &entry.glance {
         return pdca_state::chain(error);
     }
@@ -228,7 +228,7 @@ fn why(snapshot: &WorkspaceSnapshot, entry: &Entry) -> String {
 }
 
 fn changes(snapshot: &WorkspaceSnapshot) -> Vec<ChangeRow> {
-    let row = |entry: &Entry| {
+    let row = |entry: &SnapshotEntry| {
         let mark = snapshot.landing.mark(&entry.id)?;
         let text = mark.text.as_deref().unwrap_or_default();
         Some(ChangeRow {

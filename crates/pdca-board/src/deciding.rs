@@ -1,13 +1,13 @@
 //! Decisions at the board: the card that is shown, and what was decided about it until it is recorded.
 //!
-//! Decisions go through [`Session`], which `pdca review` uses too: a key becomes a pending decision, and only what is
+//! Decisions go through [`ReviewSession`], which `pdca review` uses too: a key becomes a pending decision, and only what is
 //! due is handed out to be recorded. A board that dies has recorded nothing that was not due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdca_review::{Card, Decision, Prompt, Session, Step};
+use pdca_review::{Card, Decision, Prompt, ReviewSession, SessionStep};
 use pdca_state::BundleId;
 
 /// A card, or why it cannot be read.
@@ -16,7 +16,7 @@ pub(crate) type CardResult = Result<Arc<Card>, String>;
 /// The decisions of this sitting.
 #[derive(Debug)]
 pub struct Deciding {
-    session: Session,
+    session: ReviewSession,
     /// The bundles that were handed out to be recorded and are not gone from the list yet, with the word of the
     /// decision.
     recording: BTreeMap<BundleId, &'static str>,
@@ -33,7 +33,7 @@ impl Deciding {
     /// Begins. A decision can be undone for `window`.
     pub fn new(window: Duration) -> Self {
         Self {
-            session: Session::new(Vec::new(), window),
+            session: ReviewSession::new(Vec::new(), window),
             recording: BTreeMap::new(),
             recorded: BTreeMap::new(),
             card: None,
@@ -42,7 +42,7 @@ impl Deciding {
         }
     }
 
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &ReviewSession {
         &self.session
     }
 
@@ -127,12 +127,12 @@ impl Deciding {
     }
 
     /// Takes back the last decision that is pending.
-    pub(crate) fn undo(&mut self) -> Step {
+    pub(crate) fn undo(&mut self) -> SessionStep {
         self.session.press('u', None, self.now)
     }
 
     /// Takes a letter about a bundle.
-    pub(crate) fn press(&mut self, letter: char, id: &BundleId) -> Step {
+    pub(crate) fn press(&mut self, letter: char, id: &BundleId) -> SessionStep {
         // Selecting discards the note and the items that were ticked, so it is done only for another bundle.
         if self.session.current() != Some(id) {
             self.session.select(id);
@@ -141,13 +141,18 @@ impl Deciding {
             Some(Ok(card)) => self.session.press(letter, Some(&card), self.now),
             // Undo is about the last decision, whose card is no longer the one that is shown.
             _ if letter == 'u' => self.undo(),
-            Some(Err(why)) => Step::Say(why),
-            None => Step::Say("its card is being read; press the key again".to_owned()),
+            Some(Err(why)) => SessionStep::Say(why),
+            None => SessionStep::Say("its card is being read; press the key again".to_owned()),
         }
     }
 
     /// Takes the line that was typed for a prompt; `None` if the card is gone meanwhile.
-    pub(crate) fn answer(&mut self, prompt: Prompt, line: &str, id: &BundleId) -> Option<Step> {
+    pub(crate) fn answer(
+        &mut self,
+        prompt: Prompt,
+        line: &str,
+        id: &BundleId,
+    ) -> Option<SessionStep> {
         let card = self.card(id).and_then(|card| card.as_ref().ok()).cloned()?;
         Some(self.session.answer(prompt, line, &card, self.now))
     }

@@ -8,13 +8,13 @@ use pdca_front::context::Context;
 use pdca_front::exit::Exit;
 use pdca_front::failure::Failure;
 use pdca_front::{ProcessEnv, faults, process_env, session};
-use pdca_review::{Card, CardSource, Decision, Outcome, Signing, UNDO_WINDOW, decide};
+use pdca_review::{Card, CardSource, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide};
 use pdca_sitting::PageKind;
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
 
 use crate::data::BoardData;
-use crate::input::Key;
+use crate::input::BoardKey;
 use crate::run::{Desk, Ended, Tools, run};
 use crate::view::Theme;
 
@@ -65,7 +65,7 @@ impl WorkspaceDesk {
 
     fn snapshot(&self) -> Result<Arc<WorkspaceSnapshot>, String> {
         let (bundles, awaits) = (&self.bundles, self.awaits);
-        let source = Source { bundles, awaits, config: Some(&self.config) };
+        let source = SnapshotSource { bundles, awaits, config: Some(&self.config) };
         let read = WorkspaceSnapshot::load_at_work(source).map_err(|error| chain(&error))?;
         let read = Arc::new(read);
         // A poisoned lock is no reason to stop: the value is replaced whole, so it is never half-written.
@@ -101,8 +101,8 @@ impl Desk for WorkspaceDesk {
             dry_run: false,
         };
         match decide(&signing, &self.bundle(&decision.id), decision) {
-            Ok(Outcome::Decided(done)) => Ok(format!("recorded: {}", done.command)),
-            Ok(Outcome::Cleared(done)) => {
+            Ok(DecisionOutcome::Decided(done)) => Ok(format!("recorded: {}", done.command)),
+            Ok(DecisionOutcome::Cleared(done)) => {
                 Ok(format!("ticked {} of {}", done.cleared.len(), done.id))
             }
             Err(error) => Err(format!("{} was not recorded: {}", decision.id, chain(&error))),
@@ -152,8 +152,8 @@ impl Tools for PersonalTools<'_> {
         pdca_sitting::edit_note(self.cx, id, note).map_err(|failure| said(&failure))
     }
 
-    fn key(&self, key: Key) {
-        if let Key::Char(key) = key {
+    fn key(&self, key: BoardKey) {
+        if let BoardKey::Char(key) = key {
             faults::panic_at_key(self.cx.env, key);
         }
     }

@@ -10,7 +10,7 @@ use crate::data::BoardData;
 
 /// A key, as far as the board knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum BoardKey {
     Char(char),
     Enter,
     Escape,
@@ -33,8 +33,8 @@ pub enum Key {
 
 /// Something that happened.
 #[derive(Debug, Clone)]
-pub enum Input {
-    Key(Key),
+pub enum BoardInput {
+    Key(BoardKey),
     /// The left button, at column and row.
     Click(u16, u16),
     /// The wheel, at column and row; positive is down.
@@ -59,7 +59,7 @@ pub enum Input {
 
 /// Something that the caller has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum BoardEffect {
     /// Load the card of this bundle and give it back.
     LoadCard(BundleId),
     /// Record these decisions, in this order, and tell each.

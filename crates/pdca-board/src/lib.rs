@@ -1,17 +1,17 @@
 //! The terminal board: a state machine, its drawing, and the loop on a terminal.
 //!
-//! A [`Board`] is a state machine: [`Board::update`] takes an [`Input`] and returns what the caller has to do as
-//! [`Effect`]s, [`draw`] paints it onto a frame. [`BoardData::load`] reads the workspace, and [`run`] is the loop around
+//! A [`Board`] is a state machine: [`Board::update`] takes an [`BoardInput`] and returns what the caller has to do as
+//! [`BoardEffect`]s, [`draw`] paints it onto a frame. [`BoardData::load`] reads the workspace, and [`run`] is the loop around
 //! them on a real terminal, over a [`Desk`] that has the workspace and the [`Tools`] of the person. [`show_board`] is all
 //! of it for a workspace.
 //!
 //! ```
-//! use pdca_board::{Board, Effect, Input, Key, View};
+//! use pdca_board::{Board, BoardEffect, BoardInput, BoardKey, View};
 //!
 //! let mut board = Board::new(pdca_review::UNDO_WINDOW);
-//! board.update(Input::Key(Key::Char('2')));
+//! board.update(BoardInput::Key(BoardKey::Char('2')));
 //! assert_eq!(board.navigation().view(), View::Work);
-//! assert_eq!(board.update(Input::Key(Key::Char('q'))), [Effect::Quit]);
+//! assert_eq!(board.update(BoardInput::Key(BoardKey::Char('q'))), [BoardEffect::Quit]);
 //! ```
 //!
 //! # Invariants
@@ -31,7 +31,7 @@ mod view;
 pub use data::{BoardData, ChangeRow, Combined, LaneRow, Waiting, WorkRow};
 pub use deciding::Deciding;
 pub use desk::show_board;
-pub use input::{Effect, Input, Key};
+pub use input::{BoardEffect, BoardInput, BoardKey};
 pub use navigation::{Focus, Navigation, View};
 pub use run::{Desk, Ended, Tools, run};
 pub use state::{Board, Overlay, WorkItem};

@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::input::Key;
+use crate::input::BoardKey;
 
 /// The lines that a page key moves.
 const PAGE: isize = 10;
@@ -157,25 +157,25 @@ impl Navigation {
 
     /// Takes a key that moves, in a list of so many rows. Returns whether it was one.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other keys are not about moving")]
-    pub(crate) fn key(&mut self, key: Key, rows: usize) -> bool {
+    pub(crate) fn key(&mut self, key: BoardKey, rows: usize) -> bool {
         match key {
-            Key::Char('1') => self.show(View::Decide),
-            Key::Char('2') => self.show(View::Work),
-            Key::Char('3') => self.show(View::Together),
-            Key::Tab => self.show(self.view.further(1)),
+            BoardKey::Char('1') => self.show(View::Decide),
+            BoardKey::Char('2') => self.show(View::Work),
+            BoardKey::Char('3') => self.show(View::Together),
+            BoardKey::Tab => self.show(self.view.further(1)),
             // Two further of three views is one back.
-            Key::BackTab => self.show(self.view.further(2)),
-            Key::Char('/') => self.is_filtering = true,
-            Key::Up | Key::Char('k' | 'b') => self.move_by(-1, rows),
-            Key::Down | Key::Char('j' | 'n' | ' ') => self.move_by(1, rows),
-            Key::PageUp => self.move_by(-PAGE, rows),
-            Key::PageDown => self.move_by(PAGE, rows),
-            Key::Home | Key::Char('g') => self.move_by(isize::MIN, rows),
-            Key::End | Key::Char('G') => self.move_by(isize::MAX, rows),
-            Key::Enter | Key::Right => self.focus = Focus::Detail,
-            Key::Left => self.focus = Focus::List,
-            Key::Escape if self.focus == Focus::Detail => self.focus = Focus::List,
-            Key::Escape => self.filter.clear(),
+            BoardKey::BackTab => self.show(self.view.further(2)),
+            BoardKey::Char('/') => self.is_filtering = true,
+            BoardKey::Up | BoardKey::Char('k' | 'b') => self.move_by(-1, rows),
+            BoardKey::Down | BoardKey::Char('j' | 'n' | ' ') => self.move_by(1, rows),
+            BoardKey::PageUp => self.move_by(-PAGE, rows),
+            BoardKey::PageDown => self.move_by(PAGE, rows),
+            BoardKey::Home | BoardKey::Char('g') => self.move_by(isize::MIN, rows),
+            BoardKey::End | BoardKey::Char('G') => self.move_by(isize::MAX, rows),
+            BoardKey::Enter | BoardKey::Right => self.focus = Focus::Detail,
+            BoardKey::Left => self.focus = Focus::List,
+            BoardKey::Escape if self.focus == Focus::Detail => self.focus = Focus::List,
+            BoardKey::Escape => self.filter.clear(),
             _ => return false,
         }
         true
@@ -183,17 +183,17 @@ impl Navigation {
 
     /// Takes a key while the filter is typed.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
-    pub(crate) fn filter_key(&mut self, key: Key, rows: usize) {
+    pub(crate) fn filter_key(&mut self, key: BoardKey, rows: usize) {
         match key {
-            Key::Enter | Key::Tab => self.is_filtering = false,
-            Key::Escape => {
+            BoardKey::Enter | BoardKey::Tab => self.is_filtering = false,
+            BoardKey::Escape => {
                 self.filter.clear();
                 self.is_filtering = false;
             }
-            Key::Char(letter) => self.filter.push(letter),
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Up => self.move_by(-1, rows),
-            Key::Down => self.move_by(1, rows),
+            BoardKey::Char(letter) => self.filter.push(letter),
+            BoardKey::Backspace => drop(self.filter.pop()),
+            BoardKey::Up => self.move_by(-1, rows),
+            BoardKey::Down => self.move_by(1, rows),
             _ => {}
         }
     }

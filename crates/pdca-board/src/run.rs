@@ -27,7 +27,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::data::BoardData;
-use crate::input::{Effect, Input, Key};
+use crate::input::{BoardEffect, BoardInput, BoardKey};
 use crate::state::Board;
 use crate::view::{Theme, draw};
 
@@ -60,7 +60,7 @@ pub trait Tools {
     /// Edits a note.
     fn edit_note(&self, id: &BundleId, note: &str) -> Result<String, String>;
     /// Is told each key before the board takes it; tests of the terminal panic here.
-    fn key(&self, _key: Key) {}
+    fn key(&self, _key: BoardKey) {}
 }
 
 /// The end of a board.
@@ -103,7 +103,7 @@ pub fn run(
 }
 
 /// Reads and records for the board, until it is gone.
-fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
+fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<BoardInput>) {
     // Whether anybody still listens does not matter here: the board ends by closing the channel of questions.
     let mut due = Instant::now();
     loop {
@@ -132,26 +132,26 @@ fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<Input>) {
         // After the decisions, so that it shows what they changed.
         if let Some(id) = card {
             let card = desk.card(&id).map(Arc::new);
-            drop(tell.send(Input::Card(id, card)));
+            drop(tell.send(BoardInput::Card(id, card)));
         }
     }
 }
 
-fn record(desk: &dyn Desk, decisions: Vec<Decision>, tell: &Sender<Input>) {
+fn record(desk: &dyn Desk, decisions: Vec<Decision>, tell: &Sender<BoardInput>) {
     for decision in decisions {
         let said = match desk.record(&decision) {
-            Ok(said) => Input::Recorded(decision.id, said),
-            Err(why) => Input::Refused(decision.id, why),
+            Ok(said) => BoardInput::Recorded(decision.id, said),
+            Err(why) => BoardInput::Refused(decision.id, why),
         };
         // A board that is gone is no reason to leave confirmed decisions out.
         drop(tell.send(said));
     }
 }
 
-fn tell_data(desk: &dyn Desk, tell: &Sender<Input>) {
+fn tell_data(desk: &dyn Desk, tell: &Sender<BoardInput>) {
     let input = match desk.data() {
-        Ok(data) => Input::Data(Arc::new(data)),
-        Err(why) => Input::Say(why),
+        Ok(data) => BoardInput::Data(Arc::new(data)),
+        Err(why) => BoardInput::Say(why),
     };
     drop(tell.send(input));
 }
@@ -194,7 +194,7 @@ struct Shown<'d> {
     theme: Theme,
     undo_window: Duration,
     ask: Sender<Ask>,
-    told: Receiver<Input>,
+    told: Receiver<BoardInput>,
     signals: Signals,
     begun: Instant,
 }
@@ -222,9 +222,9 @@ impl Shown<'_> {
             // The countdown of the undo window is drawn too.
             is_new = !inputs.is_empty() || board.deciding().undo_left().is_some();
             // Last, so that a `u` of the same round comes before its decision is due.
-            inputs.push(Input::Tick(self.begun.elapsed()));
+            inputs.push(BoardInput::Tick(self.begun.elapsed()));
             for input in inputs {
-                if let Input::Key(key) = &input {
+                if let BoardInput::Key(key) = &input {
                     self.tools.key(*key);
                 }
                 for effect in board.update(input) {
@@ -238,7 +238,7 @@ impl Shown<'_> {
     }
 
     /// Takes what the worker has told.
-    fn pending(&self) -> io::Result<Vec<Input>> {
+    fn pending(&self) -> io::Result<Vec<BoardInput>> {
         let mut inputs = Vec::new();
         loop {
             match self.told.try_recv() {
@@ -254,37 +254,38 @@ impl Shown<'_> {
     /// Carries out an effect; true if the board is to end.
     fn carry_out(
         &self,
-        effect: Effect,
+        effect: BoardEffect,
         board: &mut Board,
         screen: &mut Screen,
     ) -> io::Result<bool> {
         let tools = self.tools;
         let said = match effect {
-            Effect::LoadCard(id) => {
+            BoardEffect::LoadCard(id) => {
                 // The worker is gone only if it panicked, which `pending` reports.
                 drop(self.ask.send(Ask::Card(id)));
                 return Ok(false);
             }
-            Effect::Record(decisions) => {
+            BoardEffect::Record(decisions) => {
                 drop(self.ask.send(Ask::Record(decisions)));
                 return Ok(false);
             }
-            Effect::Quit => return Ok(true),
+            BoardEffect::Quit => return Ok(true),
             // The raw mode has turned Ctrl-Z off. The terminal would stop the whole group, as this does.
-            Effect::Suspend => screen.lend(|| {
+            BoardEffect::Suspend => screen.lend(|| {
                 let stopped =
                     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
                 stopped.map_err(|error| error.to_string())
             })?,
-            Effect::Diff(id) => screen.lend(|| tools.diff(&id))?,
-            Effect::Log(id) => screen.lend(|| tools.log(&id))?,
-            Effect::Whole(id) => screen.lend(|| tools.whole(&id))?,
-            Effect::Shell(id) => screen.lend(|| tools.shell(&id))?,
-            Effect::EditNote(id, note) => {
+            BoardEffect::Diff(id) => screen.lend(|| tools.diff(&id))?,
+            BoardEffect::Log(id) => screen.lend(|| tools.log(&id))?,
+            BoardEffect::Whole(id) => screen.lend(|| tools.whole(&id))?,
+            BoardEffect::Shell(id) => screen.lend(|| tools.shell(&id))?,
+            BoardEffect::EditNote(id, note) => {
                 let mut edited = None;
                 let said =
                     screen.lend(|| tools.edit_note(&id, &note).map(|note| edited = Some(note)))?;
-                for effect in edited.map(|note| board.update(Input::Note(note))).unwrap_or_default()
+                for effect in
+                    edited.map(|note| board.update(BoardInput::Note(note))).unwrap_or_default()
                 {
                     // A note leads to no effect that ends the board.
                     self.carry_out(effect, board, screen)?;
@@ -295,7 +296,7 @@ impl Shown<'_> {
         // Ctrl-C was typed at the child.
         self.signals.interrupted.store(false, Ordering::SeqCst);
         if let Err(why) = said {
-            board.update(Input::Say(why));
+            board.update(BoardInput::Say(why));
         }
         Ok(false)
     }
@@ -364,49 +365,49 @@ fn restore_after_panic() {
 }
 
 /// Translates what the terminal says.
-fn read(event: &Event) -> Option<Input> {
+fn read(event: &Event) -> Option<BoardInput> {
     match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => key_of(*key).map(Input::Key),
+        Event::Key(key) if key.kind != KeyEventKind::Release => key_of(*key).map(BoardInput::Key),
         Event::Mouse(mouse) => mouse_of(*mouse),
         // A new size needs a new frame and nothing else.
-        Event::Resize(..) => Some(Input::Resized),
+        Event::Resize(..) => Some(BoardInput::Resized),
         Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => None,
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the board knows a few of many")]
-fn key_of(event: KeyEvent) -> Option<Key> {
+fn key_of(event: KeyEvent) -> Option<BoardKey> {
     let has_control = event.modifiers.contains(KeyModifiers::CONTROL);
     Some(match event.code {
-        KeyCode::Char('c') if has_control => Key::Interrupt,
-        KeyCode::Char('z') if has_control => Key::Suspend,
+        KeyCode::Char('c') if has_control => BoardKey::Interrupt,
+        KeyCode::Char('z') if has_control => BoardKey::Suspend,
         // Ctrl-A is not `a`: it must not accept anything.
         KeyCode::Char(_) if has_control => return None,
-        KeyCode::Char(letter) => Key::Char(letter),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Tab => Key::Tab,
-        KeyCode::BackTab => Key::BackTab,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
+        KeyCode::Char(letter) => BoardKey::Char(letter),
+        KeyCode::Enter => BoardKey::Enter,
+        KeyCode::Esc => BoardKey::Escape,
+        KeyCode::Tab => BoardKey::Tab,
+        KeyCode::BackTab => BoardKey::BackTab,
+        KeyCode::Backspace => BoardKey::Backspace,
+        KeyCode::Up => BoardKey::Up,
+        KeyCode::Down => BoardKey::Down,
+        KeyCode::Left => BoardKey::Left,
+        KeyCode::Right => BoardKey::Right,
+        KeyCode::PageUp => BoardKey::PageUp,
+        KeyCode::PageDown => BoardKey::PageDown,
+        KeyCode::Home => BoardKey::Home,
+        KeyCode::End => BoardKey::End,
         _ => return None,
     })
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the board knows a few of many")]
-fn mouse_of(event: MouseEvent) -> Option<Input> {
+fn mouse_of(event: MouseEvent) -> Option<BoardInput> {
     let (column, row) = (event.column, event.row);
     match event.kind {
-        MouseEventKind::Down(MouseButton::Left) => Some(Input::Click(column, row)),
-        MouseEventKind::ScrollDown => Some(Input::Scroll(column, row, 1)),
-        MouseEventKind::ScrollUp => Some(Input::Scroll(column, row, -1)),
+        MouseEventKind::Down(MouseButton::Left) => Some(BoardInput::Click(column, row)),
+        MouseEventKind::ScrollDown => Some(BoardInput::Scroll(column, row, 1)),
+        MouseEventKind::ScrollUp => Some(BoardInput::Scroll(column, row, -1)),
         _ => None,
     }
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdca_review::{Card, Mode, Prompt, Step};
+use pdca_review::{Card, KeyMode, Prompt, SessionStep};
 use pdca_state::BundleId;
 use ratatui::layout::Position;
 
 use crate::data::{BoardData, ChangeRow, LaneRow, Waiting, WorkRow};
 use crate::deciding::Deciding;
-use crate::input::{Effect, Input, Key};
+use crate::input::{BoardEffect, BoardInput, BoardKey};
 use crate::navigation::{Navigation, View};
 
 /// What lies over the view.
@@ -104,39 +104,39 @@ impl Board {
     }
 
     /// Takes what happened, and returns what the caller has to do.
-    pub fn update(&mut self, input: Input) -> Vec<Effect> {
+    pub fn update(&mut self, input: BoardInput) -> Vec<BoardEffect> {
         let mut effects = Vec::new();
         match input {
-            Input::Key(key) => {
+            BoardInput::Key(key) => {
                 self.message.clear();
                 effects = self.key(key);
             }
             // A click must not select another bundle below a prompt that is about this one.
-            Input::Click(..) if self.overlay.is_some() => {
+            BoardInput::Click(..) if self.overlay.is_some() => {
                 self.overlay.take_if(|overlay| *overlay == Overlay::Help);
             }
-            Input::Click(column, row) => {
+            BoardInput::Click(column, row) => {
                 let rows = self.rows();
                 self.navigation.click(Position::new(column, row), rows);
             }
-            Input::Scroll(column, row, by) => {
+            BoardInput::Scroll(column, row, by) => {
                 let rows = self.rows();
                 self.navigation.wheel(Position::new(column, row), by, rows);
             }
-            Input::Data(data) => self.take_data(data),
-            Input::Resized => {}
-            Input::Card(id, card) => self.deciding.set_card(id, card),
-            Input::Tick(now) => self.deciding.set_time(now),
-            Input::Recorded(id, said) => {
+            BoardInput::Data(data) => self.take_data(data),
+            BoardInput::Resized => {}
+            BoardInput::Card(id, card) => self.deciding.set_card(id, card),
+            BoardInput::Tick(now) => self.deciding.set_time(now),
+            BoardInput::Recorded(id, said) => {
                 self.deciding.count(&id);
                 self.message = said;
             }
-            Input::Say(said) => self.message = said,
-            Input::Refused(id, why) => {
+            BoardInput::Say(said) => self.message = said,
+            BoardInput::Refused(id, why) => {
                 self.deciding.refuse(&id);
                 self.message = why;
             }
-            Input::Note(note) => {
+            BoardInput::Note(note) => {
                 self.deciding.set_note(&note);
                 "the note goes with the next decision about this bundle"
                     .clone_into(&mut self.message);
@@ -165,11 +165,11 @@ impl Board {
     }
 
     /// Hands out what is due, keeps the selection inside the list, and asks for the card that is shown.
-    fn settle(&mut self) -> Vec<Effect> {
+    fn settle(&mut self) -> Vec<BoardEffect> {
         let mut effects = Vec::new();
         let due = self.deciding.due();
         if !due.is_empty() {
-            effects.push(Effect::Record(due));
+            effects.push(BoardEffect::Record(due));
         }
         let rows = self.rows();
         self.navigation.keep_inside(rows);
@@ -177,7 +177,7 @@ impl Board {
             && let Some(id) = self.current().cloned()
             && self.deciding.must_ask(&id)
         {
-            effects.push(Effect::LoadCard(id));
+            effects.push(BoardEffect::LoadCard(id));
         }
         effects
     }
@@ -196,11 +196,11 @@ impl Board {
         self.ids(self.navigation.view()).len()
     }
 
-    fn key(&mut self, key: Key) -> Vec<Effect> {
-        if key == Key::Suspend {
-            return vec![Effect::Suspend];
+    fn key(&mut self, key: BoardKey) -> Vec<BoardEffect> {
+        if key == BoardKey::Suspend {
+            return vec![BoardEffect::Suspend];
         }
-        if key == Key::Interrupt {
+        if key == BoardKey::Interrupt {
             return self.leave();
         }
         match self.overlay.take() {
@@ -210,18 +210,20 @@ impl Board {
                 self.navigation.filter_key(key, rows);
                 Vec::new()
             }
-            None if *self.deciding.session().mode() != Mode::Card => self.letter(item_letter(key)),
+            None if *self.deciding.session().mode() != KeyMode::Card => {
+                self.letter(item_letter(key))
+            }
             None => self.view_key(key),
         }
     }
 
-    fn overlay_key(&mut self, overlay: Overlay, key: Key) -> Vec<Effect> {
+    fn overlay_key(&mut self, overlay: Overlay, key: BoardKey) -> Vec<BoardEffect> {
         match (overlay, key) {
-            (Overlay::Leaving, Key::Enter | Key::Char('y' | 'q')) => {
+            (Overlay::Leaving, BoardKey::Enter | BoardKey::Char('y' | 'q')) => {
                 // In this order: the caller stops at `Quit`.
-                vec![Effect::Record(self.deciding.confirm()), Effect::Quit]
+                vec![BoardEffect::Record(self.deciding.confirm()), BoardEffect::Quit]
             }
-            (Overlay::Leaving, Key::Char('u')) => {
+            (Overlay::Leaving, BoardKey::Char('u')) => {
                 let step = self.deciding.undo();
                 self.take_step(step)
             }
@@ -231,15 +233,15 @@ impl Board {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
-    fn prompt_key(&mut self, prompt: Prompt, mut text: String, key: Key) -> Vec<Effect> {
+    fn prompt_key(&mut self, prompt: Prompt, mut text: String, key: BoardKey) -> Vec<BoardEffect> {
         match key {
-            Key::Enter => return self.answer(prompt, &text),
-            Key::Escape => {
+            BoardKey::Enter => return self.answer(prompt, &text),
+            BoardKey::Escape => {
                 "nothing was decided".clone_into(&mut self.message);
                 return Vec::new();
             }
-            Key::Char(letter) => text.push(letter),
-            Key::Backspace => drop(text.pop()),
+            BoardKey::Char(letter) => text.push(letter),
+            BoardKey::Backspace => drop(text.pop()),
             _ => {}
         }
         self.overlay = Some(Overlay::Prompt(prompt, text));
@@ -247,25 +249,26 @@ impl Board {
     }
 
     /// Takes the line that was typed, if the bundle that it is about still waits.
-    fn answer(&mut self, prompt: Prompt, text: &str) -> Vec<Effect> {
+    fn answer(&mut self, prompt: Prompt, text: &str) -> Vec<BoardEffect> {
         let asked = self.deciding.session().current().cloned();
         // A new reading may have taken it off the list while the line was typed.
         let asked = asked.filter(|id| self.current() == Some(id));
         let step = asked.and_then(|id| self.deciding.answer(prompt, text, &id));
-        let gone = || Step::Say("nothing was decided: it no longer waits for you".to_owned());
+        let gone =
+            || SessionStep::Say("nothing was decided: it no longer waits for you".to_owned());
         self.take_step(step.unwrap_or_else(gone))
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
-    fn view_key(&mut self, key: Key) -> Vec<Effect> {
+    fn view_key(&mut self, key: BoardKey) -> Vec<BoardEffect> {
         let rows = self.rows();
         if self.navigation.key(key, rows) {
             return Vec::new();
         }
         match key {
-            Key::Char('?') => self.overlay = Some(Overlay::Help),
-            Key::Char('q') => return self.leave(),
-            Key::Char(letter) if self.navigation.view() == View::Decide => {
+            BoardKey::Char('?') => self.overlay = Some(Overlay::Help),
+            BoardKey::Char('q') => return self.leave(),
+            BoardKey::Char(letter) if self.navigation.view() == View::Decide => {
                 return self.letter(letter);
             }
             _ => {}
@@ -273,7 +276,7 @@ impl Board {
         Vec::new()
     }
 
-    fn letter(&mut self, letter: char) -> Vec<Effect> {
+    fn letter(&mut self, letter: char) -> Vec<BoardEffect> {
         let step = match self.current().cloned() {
             Some(id) => self.deciding.press(letter, &id),
             None if letter == 'u' => self.deciding.undo(),
@@ -282,42 +285,45 @@ impl Board {
         self.take_step(step)
     }
 
-    fn take_step(&mut self, step: Step) -> Vec<Effect> {
+    fn take_step(&mut self, step: SessionStep) -> Vec<BoardEffect> {
         let id = self.deciding.session().current().or_else(|| self.current()).cloned();
-        let for_it = |effect: fn(BundleId) -> Effect| id.clone().map(effect).into_iter().collect();
+        let for_it =
+            |effect: fn(BundleId) -> BoardEffect| id.clone().map(effect).into_iter().collect();
         match step {
-            Step::Show | Step::AskItem(_) => {}
-            Step::AskLine(prompt) => self.overlay = Some(Overlay::Prompt(prompt, String::new())),
-            Step::Say(text) => self.message = text,
-            Step::Diff => return for_it(Effect::Diff),
-            Step::Log => return for_it(Effect::Log),
-            Step::Shell => return for_it(Effect::Shell),
-            Step::Whole => return for_it(Effect::Whole),
-            Step::EditNote => {
-                let note = self.deciding.session().note().unwrap_or_default().to_owned();
-                return id.map(|id| Effect::EditNote(id, note)).into_iter().collect();
+            SessionStep::Show | SessionStep::AskItem(_) => {}
+            SessionStep::AskLine(prompt) => {
+                self.overlay = Some(Overlay::Prompt(prompt, String::new()))
             }
-            Step::Help => self.overlay = Some(Overlay::Help),
-            Step::Decided(decision) => {
+            SessionStep::Say(text) => self.message = text,
+            SessionStep::Diff => return for_it(BoardEffect::Diff),
+            SessionStep::Log => return for_it(BoardEffect::Log),
+            SessionStep::Shell => return for_it(BoardEffect::Shell),
+            SessionStep::Whole => return for_it(BoardEffect::Whole),
+            SessionStep::EditNote => {
+                let note = self.deciding.session().note().unwrap_or_default().to_owned();
+                return id.map(|id| BoardEffect::EditNote(id, note)).into_iter().collect();
+            }
+            SessionStep::Help => self.overlay = Some(Overlay::Help),
+            SessionStep::Decided(decision) => {
                 self.message = decision.command_line();
                 self.navigation.scroll_to_top();
             }
-            Step::Undone(decision) => {
+            SessionStep::Undone(decision) => {
                 self.message = format!("undone: {}", decision.command_line());
                 let row = self.waiting().iter().position(|row| row.id == decision.id);
                 if let Some(row) = row {
                     self.navigation.select(View::Decide, row);
                 }
             }
-            Step::Quit => return self.leave(),
+            SessionStep::Quit => return self.leave(),
         }
         Vec::new()
     }
 
     /// Quits, unless decisions are pending: then the person is asked.
-    fn leave(&mut self) -> Vec<Effect> {
+    fn leave(&mut self) -> Vec<BoardEffect> {
         if self.deciding.session().next_due().is_none() {
-            return vec![Effect::Quit];
+            return vec![BoardEffect::Quit];
         }
         self.overlay = Some(Overlay::Leaving);
         Vec::new()
@@ -326,10 +332,10 @@ impl Board {
 
 /// Returns what a key says while open items are ticked one by one: yes, or anything else for no.
 #[expect(clippy::wildcard_enum_match_arm, reason = "every other key means no")]
-fn item_letter(key: Key) -> char {
+fn item_letter(key: BoardKey) -> char {
     match key {
-        Key::Char(letter) => letter,
-        Key::Enter => 'y',
+        BoardKey::Char(letter) => letter,
+        BoardKey::Enter => 'y',
         _ => '\u{1b}',
     }
 }

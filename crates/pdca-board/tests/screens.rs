@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pdca_board::{
-    Board, BoardData, ChangeRow, Combined, Effect, Input, Key, LaneRow, Theme, View, WorkRow, draw,
+    Board, BoardData, BoardEffect, BoardInput, BoardKey, ChangeRow, Combined, LaneRow, Theme, View,
+    WorkRow, draw,
 };
 use pdca_review::{Card, CardSource};
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, sha256_hex};
-use pdca_testkit::Workspace;
+use pdca_testkit::TestWorkspace;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
@@ -19,25 +20,25 @@ const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
 /// A workspace with bundles that wait for sign-off, and its snapshot.
 struct Scene {
-    workspace: Workspace,
+    workspace: TestWorkspace,
     board: Board,
 }
 
 impl Scene {
     fn new(bundles: usize) -> Self {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         for number in 1..=bundles {
             awaiting(&workspace, number);
         }
         let mut scene = Self { workspace, board: Board::new(pdca_review::UNDO_WINDOW) };
         let data = Arc::new(scene.data());
-        scene.feed(Input::Data(data));
+        scene.feed(BoardInput::Data(data));
         scene
     }
 
     fn snapshot(&self) -> WorkspaceSnapshot {
         let bundles = BundleRoot::new(self.workspace.path().join("results"));
-        let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+        let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
         WorkspaceSnapshot::load(source).expect("the bundles can be listed")
     }
 
@@ -48,12 +49,12 @@ impl Scene {
     }
 
     /// Takes an input and does what the board asks for, but records nothing.
-    fn feed(&mut self, input: Input) -> Vec<Effect> {
+    fn feed(&mut self, input: BoardInput) -> Vec<BoardEffect> {
         let mut left = Vec::new();
         for effect in self.board.update(input) {
-            if let Effect::LoadCard(id) = effect {
+            if let BoardEffect::LoadCard(id) = effect {
                 let card = self.card(&id);
-                left.extend(self.feed(Input::Card(id, Ok(Arc::new(card)))));
+                left.extend(self.feed(BoardInput::Card(id, Ok(Arc::new(card)))));
             } else {
                 left.push(effect);
             }
@@ -68,8 +69,8 @@ impl Scene {
             .expect("it can be read")
     }
 
-    fn keys(&mut self, keys: &str) -> Vec<Effect> {
-        keys.chars().flat_map(|key| self.feed(Input::Key(Key::Char(key)))).collect()
+    fn keys(&mut self, keys: &str) -> Vec<BoardEffect> {
+        keys.chars().flat_map(|key| self.feed(BoardInput::Key(BoardKey::Char(key)))).collect()
     }
 
     /// Draws without colours, and checks that colours add nothing but colours.
@@ -99,7 +100,7 @@ fn screen(board: &mut Board, width: u16, height: u16, colours: bool) -> (String,
     (rows.join("\n"), is_coloured)
 }
 
-fn awaiting(workspace: &Workspace, number: usize) {
+fn awaiting(workspace: &TestWorkspace, number: usize) {
     let id = number.to_string();
     let slug =
         format!("{}-{number}", ["say-goodbye", "greet-nobody", "print-the-version"][number % 3]);
@@ -222,7 +223,7 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
     let mut scene = Scene::new(20);
     let mut recorded = Vec::new();
     for second in 0..60 {
-        let effects = scene.feed(Input::Tick(Duration::from_secs(second)));
+        let effects = scene.feed(BoardInput::Tick(Duration::from_secs(second)));
         recorded.extend(effects);
         if scene.board.current().is_some() {
             // Items are ticked one by one, and a red gate asks for the reason of an override.
@@ -230,10 +231,10 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
                 recorded.extend(scene.keys(&key.to_string()));
                 if scene.board.overlay().is_some() {
                     scene.keys("flaky machine");
-                    recorded.extend(scene.feed(Input::Key(Key::Enter)));
+                    recorded.extend(scene.feed(BoardInput::Key(BoardKey::Enter)));
                     break;
                 }
-                if *scene.board.deciding().session().mode() == pdca_review::Mode::Card {
+                if *scene.board.deciding().session().mode() == pdca_review::KeyMode::Card {
                     break;
                 }
             }
@@ -242,7 +243,7 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
     let decisions: Vec<String> = recorded
         .iter()
         .flat_map(|effect| {
-            let Effect::Record(decisions) = effect else { panic!("{effect:?}") };
+            let BoardEffect::Record(decisions) = effect else { panic!("{effect:?}") };
             decisions.iter().map(pdca_review::Decision::command_line).collect::<Vec<_>>()
         })
         .collect();
@@ -260,7 +261,7 @@ fn an_undone_decision_comes_back_selected_and_is_not_recorded() {
     scene.keys("u");
     assert_eq!(scene.board.waiting().len(), 3);
     assert_eq!(scene.board.current().map(BundleId::as_str), Some("1"));
-    assert_eq!(scene.feed(Input::Tick(Duration::from_secs(60))), []);
+    assert_eq!(scene.feed(BoardInput::Tick(Duration::from_secs(60))), []);
 }
 
 #[test]
@@ -269,12 +270,12 @@ fn leaving_with_a_pending_decision_asks_first() {
     scene.keys("ay");
     assert_eq!(scene.keys("q"), []);
     assert!(scene.shown((80, 24)).contains("pdca signoff 1 accept --clear=1"));
-    let effects = scene.feed(Input::Key(Key::Enter));
+    let effects = scene.feed(BoardInput::Key(BoardKey::Enter));
     assert!(
-        matches!(&effects[..], [Effect::Record(all), Effect::Quit] if all.len() == 1),
+        matches!(&effects[..], [BoardEffect::Record(all), BoardEffect::Quit] if all.len() == 1),
         "{effects:?}"
     );
-    assert_eq!(Scene::new(2).keys("q"), [Effect::Quit]);
+    assert_eq!(Scene::new(2).keys("q"), [BoardEffect::Quit]);
 }
 
 #[test]
@@ -282,11 +283,11 @@ fn a_filter_narrows_the_list_and_escape_widens_it() {
     let mut scene = Scene::new(9);
     scene.keys("/version");
     assert_eq!(scene.board.waiting().len(), 3);
-    scene.feed(Input::Key(Key::Enter));
+    scene.feed(BoardInput::Key(BoardKey::Enter));
     // Keys are commands again.
     scene.keys("j");
     assert_eq!(scene.board.navigation().selected(), 1);
-    scene.feed(Input::Key(Key::Escape));
+    scene.feed(BoardInput::Key(BoardKey::Escape));
     assert_eq!(scene.board.waiting().len(), 9);
 }
 
@@ -294,14 +295,14 @@ fn a_filter_narrows_the_list_and_escape_widens_it() {
 fn the_mouse_selects_rows_and_views_and_scrolls() {
     let mut scene = Scene::new(9);
     scene.shown((80, 24));
-    scene.feed(Input::Click(5, 4));
+    scene.feed(BoardInput::Click(5, 4));
     assert_eq!(scene.board.navigation().selected(), 2);
-    scene.feed(Input::Scroll(5, 4, 1));
+    scene.feed(BoardInput::Scroll(5, 4, 1));
     assert_eq!(scene.board.navigation().selected(), 5);
-    scene.feed(Input::Scroll(60, 10, 1));
+    scene.feed(BoardInput::Scroll(60, 10, 1));
     scene.shown((80, 24));
     assert!(scene.board.navigation().scroll() > 0);
-    scene.feed(Input::Click(13, 0));
+    scene.feed(BoardInput::Click(13, 0));
     assert_eq!(scene.board.navigation().view(), View::Work);
 }
 
@@ -309,11 +310,11 @@ fn the_mouse_selects_rows_and_views_and_scrolls() {
 fn a_card_asks_for_what_its_keys_say() {
     let mut scene = Scene::new(1);
     let id: BundleId = "1".parse().expect("it is an id");
-    assert_eq!(scene.keys("d"), [Effect::Diff(id.clone())]);
-    assert_eq!(scene.keys("l"), [Effect::Log(id.clone())]);
-    assert_eq!(scene.keys("t"), [Effect::Shell(id.clone())]);
-    assert_eq!(scene.keys("e"), [Effect::EditNote(id, String::new())]);
-    assert_eq!(scene.feed(Input::Key(Key::Suspend)), [Effect::Suspend]);
+    assert_eq!(scene.keys("d"), [BoardEffect::Diff(id.clone())]);
+    assert_eq!(scene.keys("l"), [BoardEffect::Log(id.clone())]);
+    assert_eq!(scene.keys("t"), [BoardEffect::Shell(id.clone())]);
+    assert_eq!(scene.keys("e"), [BoardEffect::EditNote(id, String::new())]);
+    assert_eq!(scene.feed(BoardInput::Key(BoardKey::Suspend)), [BoardEffect::Suspend]);
 }
 
 proptest::proptest! {
@@ -325,14 +326,14 @@ proptest::proptest! {
         let mut scene = Scene::new(3);
         let mut recorded = Vec::new();
         for (second, key) in (0u64..).zip(keys.chars()) {
-            let mut effects = scene.feed(Input::Tick(Duration::from_secs(2 * second)));
+            let mut effects = scene.feed(BoardInput::Tick(Duration::from_secs(2 * second)));
             effects.extend(match key {
-                'z' => scene.feed(Input::Key(Key::Enter)),
-                'Z' => scene.feed(Input::Key(Key::Escape)),
+                'z' => scene.feed(BoardInput::Key(BoardKey::Enter)),
+                'Z' => scene.feed(BoardInput::Key(BoardKey::Escape)),
                 key => scene.keys(&key.to_string()),
             });
             for effect in effects {
-                if let Effect::Record(decisions) = effect {
+                if let BoardEffect::Record(decisions) = effect {
                     recorded.extend(decisions.into_iter().map(|one| one.id));
                 }
             }

@@ -65,7 +65,7 @@ use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::GlobalArgs;
-use crate::process_env::{ProcessEnv, Stream};
+use crate::process_env::{ProcessEnv, StandardStream};
 use crate::report::{Format, Response};
 use crate::style::{ColorWhen, Palette};
 
@@ -160,7 +160,7 @@ enum Command {
 
 /// A parsed command line.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     pub(crate) globals: Globals,
     command: Option<Command>,
 }
@@ -168,7 +168,7 @@ pub(crate) struct Line {
 /// The result of parsing.
 pub(crate) enum Parsed {
     /// A command to run.
-    Line(Box<Line>),
+    Line(Box<CommandLine>),
     /// Already answered: help, the version, a completion, or a usage error.
     Answered(Result<Exit, Failure>),
 }
@@ -188,7 +188,7 @@ pub(crate) fn parse(
         cli.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
         Ok(Cli { globals, command }) => {
-            Parsed::Line(Box::new(Line { globals: globals.into(), command }))
+            Parsed::Line(Box::new(CommandLine { globals: globals.into(), command }))
         }
         Err(error) => Parsed::Answered(explain(&error, args, env, out, err)),
     }
@@ -208,21 +208,24 @@ fn explain(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let (stream, exit) =
-        if error.use_stderr() { (Stream::Err, Exit::Usage) } else { (Stream::Out, Exit::Done) };
+    let (stream, exit) = if error.use_stderr() {
+        (StandardStream::Err, Exit::Usage)
+    } else {
+        (StandardStream::Out, Exit::Done)
+    };
     let palette = Palette::decide(ColorWhen::Auto, env, stream);
     let text = error.render();
     let plain = text.to_string();
     let text = if palette.has_colours() { text.ansi().to_string() } else { plain.clone() };
     match stream {
-        Stream::Err => {
+        StandardStream::Err => {
             // clap has not parsed the flags, and a program that asked for JSON must get a document for this error too.
             if format_of(args) == Format::Json {
                 crate::json::write_error(out, &mistake(&plain).fault())?;
             }
             err.write_all(text.as_bytes())?;
         }
-        Stream::In | Stream::Out => out.write_all(text.as_bytes())?,
+        StandardStream::In | StandardStream::Out => out.write_all(text.as_bytes())?,
     }
     Ok(exit)
 }
@@ -250,7 +253,7 @@ pub(crate) fn format_of(args: &[OsString]) -> Format {
 
 /// Runs a command. Only endless output and the demo are written to `out` directly.
 pub(crate) fn dispatch(
-    line: &Line,
+    line: &CommandLine,
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -283,12 +286,12 @@ pub(crate) fn subcommand(
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|error| mistake(&error.render().to_string()))?;
     // `words` have no global options: those of the outer command count.
-    let line = Line { globals: cx.globals.clone(), command: parsed.command };
+    let line = CommandLine { globals: cx.globals.clone(), command: parsed.command };
     perform(&line, cx, out, err)
 }
 
 fn perform(
-    line: &Line,
+    line: &CommandLine,
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -344,7 +347,7 @@ fn perform(
     }
 }
 
-impl Line {
+impl CommandLine {
     /// Returns whether the command changes something, so that its exit code matters more than its output.
     pub(crate) fn works(&self) -> bool {
         match &self.command {
@@ -474,7 +477,7 @@ impl Command {
 fn tell_warnings(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     for warning in &cx.workspace()?.warnings {
         let place = warning.place.as_ref().map_or_else(String::new, |place| {
-            let line = crate::failure::Place { column: None, ..place.clone() };
+            let line = crate::failure::FilePosition { column: None, ..place.clone() };
             format!("{}: ", line.show(&cx.env.cwd))
         });
         let text = crate::style::printable(&warning.what);

@@ -66,8 +66,9 @@ fn main_in(args: impl Iterator<Item = OsString>, env: Result<ProcessEnv, Failure
     let args: Vec<OsString> = args.collect();
     match env {
         Ok(env) => {
-            let log =
-                |line: &command::Line, err: &mut dyn Write| log::install(&line.globals, &env, err);
+            let log = |line: &command::CommandLine, err: &mut dyn Write| {
+                log::install(&line.globals, &env, err)
+            };
             understand(&args, &env, &mut out, &mut err, log).into()
         }
         Err(failure) => {
@@ -94,9 +95,9 @@ fn understand(
     env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,
-    first: impl FnOnce(&command::Line, &mut dyn Write) -> Result<(), Failure>,
+    first: impl FnOnce(&command::CommandLine, &mut dyn Write) -> Result<(), Failure>,
 ) -> Exit {
-    let palette = Palette::decide(ColorWhen::Auto, env, process_env::Stream::Err);
+    let palette = Palette::decide(ColorWhen::Auto, env, process_env::StandardStream::Err);
     match command::parse(args, env, out, err) {
         command::Parsed::Line(line) => {
             if let Err(failure) = first(&line, err) {
@@ -118,7 +119,7 @@ fn understand(
 
 /// Runs a command and renders its report.
 fn answer(
-    line: &command::Line,
+    line: &command::CommandLine,
     env: &ProcessEnv,
     out: &mut dyn Write,
     err: &mut dyn Write,

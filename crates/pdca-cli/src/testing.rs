@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use pdca_testkit::{Workspace, assert_follows_schema};
+use pdca_testkit::{TestWorkspace, assert_follows_schema};
 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 
 /// A workspace, with a person who types in it.
 pub(crate) struct Desk {
-    pub(crate) workspace: Workspace,
+    pub(crate) workspace: TestWorkspace,
     pub(crate) env: ProcessEnv,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Run {
 impl Desk {
     /// An empty workspace with a user named Ada and no terminal.
     pub(crate) fn new() -> Self {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let env = ProcessEnv::of_values(workspace.path().as_str(), &[("USER", "ada")]);
         Desk { workspace, env }
     }

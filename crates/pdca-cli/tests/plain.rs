@@ -3,11 +3,11 @@
 #![cfg(not(feature = "fault-injection"))]
 
 use pdca_process::{Tool, ToolError, ToolOutput};
-use pdca_testkit::Workspace;
+use pdca_testkit::TestWorkspace;
 
 /// Runs one bundle with stubs in place of leaves.
 fn run(args: &[&str], env: &[(&str, &str)]) -> Result<ToolOutput, ToolError> {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     workspace.config("");
     workspace.brief("7", &[("Slug", "a-slug")]);
     let around = workspace.around().to_string();

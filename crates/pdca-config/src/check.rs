@@ -11,9 +11,9 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-use super::{Config, Document};
-use crate::compat::{KeyPath, Step, Translation};
-use crate::problem::{Place, Problem};
+use super::{Config, ConfigDocument};
+use crate::compat::{KeyPath, PathStep, Translation};
+use crate::problem::{FilePosition, Problem};
 
 /// The most problems that are reported; a file with more is no config file.
 const MAX_PROBLEMS: usize = 50;
@@ -28,19 +28,19 @@ pub(super) struct Checked {
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
     /// The keys that were passed over because they are not known.
-    pub(super) unknown: Vec<(KeyPath, Place)>,
+    pub(super) unknown: Vec<(KeyPath, FilePosition)>,
 }
 
 /// A key or an item of a list, with its position.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) place: FilePosition,
     /// It holds a value rather than further keys.
     pub(super) is_value: bool,
 }
 
 /// Checks `document`; with `tolerant`, unknown keys are warnings and older spellings are translated.
-pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
+pub(super) fn check(document: &ConfigDocument, tolerant: bool) -> Checked {
     let mut checked = Checked::default();
     let translation =
         if tolerant { Translation::of(&document.text) } else { Translation::default() };
@@ -55,13 +55,15 @@ pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
         checked.problems.push(problem.at(document.place(&span)));
     });
     if let Some(summary) = translation.summary() {
-        checked.warnings.push(Problem::new(summary).at(Place::file(&*document.name)));
+        checked.warnings.push(Problem::new(summary).at(FilePosition::file(&*document.name)));
     }
     // Each round removes a node or ends the loop, so it terminates. The clone keeps the spans,
     // without which an error has no position.
     while let Err(error) = Config::deserialize(Deserializer::from(root.clone())) {
         let Some(found) = error.span().and_then(|span| find(root.get_ref(), &span)) else {
-            checked.problems.push(Problem::new(error.message()).at(Place::file(&*document.name)));
+            checked
+                .problems
+                .push(Problem::new(error.message()).at(FilePosition::file(&*document.name)));
             break;
         };
         let complaint = Complaint::read(error.message());
@@ -90,9 +92,10 @@ pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
     checked
 }
 
-fn syntax(document: &Document, error: &toml::de::Error) -> Problem {
-    let place =
-        error.span().map_or_else(|| Place::file(&*document.name), |span| document.place(&span));
+fn syntax(document: &ConfigDocument, error: &toml::de::Error) -> Problem {
+    let place = error
+        .span()
+        .map_or_else(|| FilePosition::file(&*document.name), |span| document.place(&span));
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
     Problem::new(format!("not valid TOML: {message}"))
         .at(place)
@@ -114,31 +117,32 @@ impl Found {
         self.path
             .iter()
             .rev()
-            .find_map(|step| if let Step::Key(key) = step { Some(key.as_str()) } else { None })
+            .find_map(|step| if let PathStep::Key(key) = step { Some(key.as_str()) } else { None })
             .unwrap_or("")
     }
 
     /// Returns whether the key is of `[gates]`. What gates must not be lost, so it is not passed over.
     fn gates_something(&self) -> bool {
-        matches!(self.path.as_slice(), [Step::Key(table), _, ..] if table == "gates")
+        matches!(self.path.as_slice(), [PathStep::Key(table), _, ..] if table == "gates")
     }
 
     /// Returns the table of the key, as its header is written: `[[gates.checks]]`.
     fn table(&self) -> String {
-        let last_key = self.path.iter().rposition(|step| matches!(step, Step::Key(_))).unwrap_or(0);
+        let last_key =
+            self.path.iter().rposition(|step| matches!(step, PathStep::Key(_))).unwrap_or(0);
         header(&self.path[..last_key])
     }
 }
 
-fn header(path: &[Step]) -> String {
+fn header(path: &[PathStep]) -> String {
     let keys: Vec<&str> = path
         .iter()
-        .filter_map(|step| if let Step::Key(key) = step { Some(key.as_str()) } else { None })
+        .filter_map(|step| if let PathStep::Key(key) = step { Some(key.as_str()) } else { None })
         .collect();
     match path.last() {
         None => "at the top level".to_owned(),
-        Some(Step::Key(_)) => format!("in [{}]", keys.join(".")),
-        Some(Step::Item(_) | Step::Push) => format!("in [[{}]]", keys.join(".")),
+        Some(PathStep::Key(_)) => format!("in [{}]", keys.join(".")),
+        Some(PathStep::Item(_) | PathStep::Push) => format!("in [[{}]]", keys.join(".")),
     }
 }
 
@@ -253,12 +257,12 @@ fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
     fn in_value(
         value: &Spanned<DeValue<'_>>,
         span: &Range<usize>,
-        path: &mut Vec<Step>,
+        path: &mut Vec<PathStep>,
     ) -> Option<Found> {
         let deeper = match value.get_ref() {
             DeValue::Table(table) => in_table(table, span, path),
             DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-                path.push(Step::Item(index));
+                path.push(PathStep::Item(index));
                 let found = in_value(item, span, path);
                 path.pop();
                 found
@@ -272,9 +276,13 @@ fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
         let here = || Found { path: path.clone(), span: span.clone(), is_key: false };
         deeper.or_else(|| (value.span() == *span).then(here))
     }
-    fn in_table(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<Step>) -> Option<Found> {
+    fn in_table(
+        table: &DeTable<'_>,
+        span: &Range<usize>,
+        path: &mut Vec<PathStep>,
+    ) -> Option<Found> {
         table.iter().find_map(|(key, value)| {
-            path.push(Step::Key(key.get_ref().to_string()));
+            path.push(PathStep::Key(key.get_ref().to_string()));
             let found = if key.span() == *span {
                 Some(Found { path: path.clone(), span: span.clone(), is_key: true })
             } else {
@@ -288,20 +296,20 @@ fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
 }
 
 /// Removes one node; returns whether it existed.
-fn take_out(table: &mut DeTable<'_>, path: &[Step]) -> bool {
+fn take_out(table: &mut DeTable<'_>, path: &[PathStep]) -> bool {
     match path {
-        [Step::Key(key)] => table.remove(key.as_str()).is_some(),
-        [Step::Key(key), rest @ ..] => table
+        [PathStep::Key(key)] => table.remove(key.as_str()).is_some(),
+        [PathStep::Key(key), rest @ ..] => table
             .get_mut(key.as_str())
             .is_some_and(|value| take_out_of_value(value.get_mut(), rest)),
-        [] | [Step::Item(_) | Step::Push, ..] => false,
+        [] | [PathStep::Item(_) | PathStep::Push, ..] => false,
     }
 }
 
-fn take_out_of_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
+fn take_out_of_value(value: &mut DeValue<'_>, path: &[PathStep]) -> bool {
     match (value, path) {
         (DeValue::Table(table), path) => take_out(table, path),
-        (DeValue::Array(items), [Step::Item(gone)]) => {
+        (DeValue::Array(items), [PathStep::Item(gone)]) => {
             let before = items.len();
             // `DeArray` has no `remove`.
             let mut kept = DeArray::new();
@@ -313,7 +321,7 @@ fn take_out_of_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
             *items = kept;
             items.len() < before
         }
-        (DeValue::Array(items), [Step::Item(index), rest @ ..]) => {
+        (DeValue::Array(items), [PathStep::Item(index), rest @ ..]) => {
             items.get_mut(*index).is_some_and(|item| take_out_of_value(item.get_mut(), rest))
         }
         _ => false,

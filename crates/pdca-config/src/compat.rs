@@ -18,7 +18,7 @@ use std::ops::Range;
 use toml::Table;
 use toml::de::DeTable;
 
-pub(crate) use edit::{Edit, Fate, KeyPath, Numbers, Step, path_of, span_at, text_of};
+pub(crate) use edit::{Edit, KeyFate, KeyPath, Numbers, PathStep, path_of, span_at, text_of};
 
 use crate::problem::Problem;
 
@@ -53,7 +53,7 @@ impl Translation {
         refuse: &mut dyn FnMut(Problem, Range<usize>),
     ) {
         for edit in &self.edits {
-            if let Fate::Refused { what, hint } = &edit.fate {
+            if let KeyFate::Refused { what, hint } = &edit.fate {
                 let problem = Problem::new(what.clone()).hint(hint.clone());
                 refuse(problem, span_at(root, &edit.at));
             }
@@ -63,10 +63,11 @@ impl Translation {
 
     /// Returns one sentence about all changes: a warning for each would bury everything else.
     pub(super) fn summary(&self) -> Option<String> {
-        let count = |of: fn(&Fate) -> bool| self.edits.iter().filter(|edit| of(&edit.fate)).count();
-        let mapped = count(|fate| matches!(fate, Fate::Becomes(_)));
-        let dropped = count(|fate| matches!(fate, Fate::Dropped(_)));
-        let looked = count(|fate| matches!(fate, Fate::Noted(_)));
+        let count =
+            |of: fn(&KeyFate) -> bool| self.edits.iter().filter(|edit| of(&edit.fate)).count();
+        let mapped = count(|fate| matches!(fate, KeyFate::Becomes(_)));
+        let dropped = count(|fate| matches!(fate, KeyFate::Dropped(_)));
+        let looked = count(|fate| matches!(fate, KeyFate::Noted(_)));
         let parts = [(mapped, "read as other keys"), (dropped, "not used"), (looked, "to look at")];
         let parts: Vec<String> = parts
             .iter()

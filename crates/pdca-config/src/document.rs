@@ -5,29 +5,29 @@ use std::ops::Range;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::problem::{Place, Problem};
+use crate::problem::{FilePosition, Problem};
 
 /// The largest config file that is read, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// A config file, or a variable or flag that stands for one line of it.
 #[derive(Debug, Clone)]
-pub struct Document {
+pub struct ConfigDocument {
     /// The file, or the name of the variable or flag.
     pub name: Utf8PathBuf,
     pub text: String,
 }
 
-impl Document {
+impl ConfigDocument {
     /// Makes a document from text that is not from a file.
     pub fn new(name: impl Into<Utf8PathBuf>, text: impl Into<String>) -> Self {
-        Document { name: name.into(), text: text.into() }
+        ConfigDocument { name: name.into(), text: text.into() }
     }
 
     /// Reads a config file; `None` if there is none.
     pub fn load(path: &Utf8Path) -> Result<Option<Self>, Box<Problem>> {
         let refuse = |what: String, hint: &str| {
-            Err(Box::new(Problem::new(what).at(Place::file(path)).hint(hint)))
+            Err(Box::new(Problem::new(what).at(FilePosition::file(path)).hint(hint)))
         };
         let name = path.file_name().unwrap_or(path.as_str());
         match fs_err::metadata(path) {
@@ -62,24 +62,24 @@ impl Document {
             return refuse(error.to_string(), "make the file readable");
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(Document::new(path, text))),
+            Ok(text) => Ok(Some(ConfigDocument::new(path, text))),
             Err(error) => {
                 let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = before.split(|byte| *byte == b'\n').count();
                 let problem =
-                    Problem::new(format!("{name} is not UTF-8")).at(Place::line(path, line));
+                    Problem::new(format!("{name} is not UTF-8")).at(FilePosition::line(path, line));
                 Err(Box::new(problem.hint("save the file as UTF-8")))
             }
         }
     }
 
     /// Returns the position at which a range of the text begins.
-    pub fn place(&self, span: &Range<usize>) -> Place {
+    pub fn place(&self, span: &Range<usize>) -> FilePosition {
         let start =
             (0..=span.start.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
         let before = &self.text[..start.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Place {
+        FilePosition {
             file: self.name.clone(),
             line: Some(before.matches('\n').count() + 1),
             column: Some(before[line_start..].chars().count() + 1),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::far::repository_name;
-use pdca_leaves::{LeafConfig, Mode};
+use pdca_leaves::{LeafConfig, LeafMode};
 use pdca_process::SandboxMode;
 use pdca_remote::{
     Host, HostSpec, JobEngine, LocalProcess, Requirements, SlurmOptions, Ssh, Transport,
@@ -297,7 +297,7 @@ fn is_kept_here(workspace: &Workspace, hosts: &[&HostEntry], arg: &str) -> bool 
 fn called(site: &WorkspaceConfig) -> impl Iterator<Item = (String, &LeafConfig)> {
     let single = site.leaves.all().map(|(_, name, leaf)| (format!("leaves.{name}"), leaf));
     let variants = site.leaves.variants().map(|(name, leaf)| (format!("leaves.{name}"), leaf));
-    single.chain(variants).filter(|(_, leaf)| leaf.mode == Mode::Command && !site.force_stubs)
+    single.chain(variants).filter(|(_, leaf)| leaf.mode == LeafMode::Command && !site.force_stubs)
 }
 
 /// Returns what a host must have for this workspace.

@@ -8,9 +8,9 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::check::{Checked, check};
-use super::{Config, Document, Trust, preset, rules, trust, variant};
+use super::{Config, ConfigDocument, FileTrust, preset, rules, trust, variant};
 use crate::environment::Environment;
-use crate::problem::{ConfigError, Place, Problem};
+use crate::problem::{ConfigError, FilePosition, Problem};
 
 /// The layer that a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -31,14 +31,14 @@ pub enum Layer {
 pub struct Origin {
     pub layer: Layer,
     /// The file and line, or the name of the variable or flag.
-    pub place: Option<Place>,
+    pub place: Option<FilePosition>,
 }
 
 /// The origin of each value, by its path (`gates.checks[0].id`).
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     values: BTreeMap<String, Origin>,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, FilePosition>,
 }
 
 impl Sources {
@@ -49,7 +49,7 @@ impl Sources {
     }
 
     /// Returns the position of a key, or of the nearest table or list that would contain it.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<FilePosition> {
         let mut path = path;
         loop {
             if let Some(place) = self.places.get(path) {
@@ -74,7 +74,7 @@ impl Sources {
 
 /// The sources to load.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct LoadRequest<'a> {
     /// The workspace's file, if there is one.
     pub file: Option<&'a Utf8Path>,
     /// `--config KEY=VALUE`, in order.
@@ -82,7 +82,7 @@ pub struct Request<'a> {
     /// Treats unknown keys as warnings.
     pub compat: bool,
     /// The trust in the user's file.
-    pub trust: &'a Trust,
+    pub trust: &'a FileTrust,
 }
 
 /// The effective configuration with its origins.
@@ -97,7 +97,7 @@ pub struct Loaded {
 }
 
 /// Loads all layers. Every problem of every layer is in the error.
-pub fn load(request: Request<'_>, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
+pub fn load(request: LoadRequest<'_>, environment: Environment<'_>) -> Result<Loaded, ConfigError> {
     let mut stack =
         Stack { compat: request.compat, trust: request.trust.clone(), ..Stack::default() };
     let user_path = environment.config_home().map(|home| home.join("pdca").join("config.toml"));
@@ -107,13 +107,13 @@ pub fn load(request: Request<'_>, environment: Environment<'_>) -> Result<Loaded
     }
     for (name, text) in variables(environment) {
         match text {
-            Ok(text) => stack.add(Layer::Env, &Document::new(name, text)),
-            Err(problem) => stack.problems.push(problem.at(Place::file(name))),
+            Ok(text) => stack.add(Layer::Env, &ConfigDocument::new(name, text)),
+            Err(problem) => stack.problems.push(problem.at(FilePosition::file(name))),
         }
     }
     for flag in request.flags {
         match flag_line(flag) {
-            Some(text) => stack.add(Layer::Flag, &Document::new("--config", text)),
+            Some(text) => stack.add(Layer::Flag, &ConfigDocument::new("--config", text)),
             None => stack.problems.push(
                 Problem::new(format!("`--config {flag}` is not KEY=VALUE"))
                     .hint("write for example `--config driver.lanes=2`"),
@@ -124,7 +124,10 @@ pub fn load(request: Request<'_>, environment: Environment<'_>) -> Result<Loaded
 }
 
 /// Loads a single file over the defaults.
-pub(crate) fn load_document(document: &Document, compat: bool) -> Result<Loaded, ConfigError> {
+pub(crate) fn load_document(
+    document: &ConfigDocument,
+    compat: bool,
+) -> Result<Loaded, ConfigError> {
     let mut stack = Stack { compat, ..Stack::default() };
     stack.add(Layer::Workspace, document);
     stack.finish(None)
@@ -133,7 +136,7 @@ pub(crate) fn load_document(document: &Document, compat: bool) -> Result<Loaded,
 #[derive(Default)]
 struct Stack {
     compat: bool,
-    trust: Trust,
+    trust: FileTrust,
     merged: Table,
     sources: Sources,
     problems: Vec<Problem>,
@@ -143,7 +146,7 @@ struct Stack {
 impl Stack {
     /// Adds a file; returns whether it exists.
     fn add_file(&mut self, layer: Layer, path: &Utf8Path) -> bool {
-        match Document::load(path) {
+        match ConfigDocument::load(path) {
             Ok(Some(document)) => {
                 self.add(layer, &document);
                 true
@@ -156,7 +159,7 @@ impl Stack {
         }
     }
 
-    fn add(&mut self, layer: Layer, document: &Document) {
+    fn add(&mut self, layer: Layer, document: &ConfigDocument) {
         let Checked { mut table, mut places, mut problems, mut warnings, unknown: _ } =
             check(document, self.compat);
         if layer == Layer::User {
@@ -179,8 +182,8 @@ impl Stack {
         problems.sort_by_key(line);
         warnings.sort_by_key(line);
         // A variable or flag is a single value, so a line number in it is meaningless.
-        let seen = |place: Place| match layer {
-            Layer::Env | Layer::Flag => Place::file(place.file),
+        let seen = |place: FilePosition| match layer {
+            Layer::Env | Layer::Flag => FilePosition::file(place.file),
             Layer::Default | Layer::Preset | Layer::User | Layer::Workspace => place,
         };
         let told = |problem: Problem| Problem { place: problem.place.clone().map(seen), ..problem };

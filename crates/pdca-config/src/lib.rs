@@ -6,13 +6,13 @@
 //! leaves live in the crates that use them.
 //!
 //! ```
-//! use pdca_config::{Environment, Layer, Request, Trust, load};
+//! use pdca_config::{Environment, FileTrust, Layer, LoadRequest, load};
 //!
 //! let variables = [("PDCA_AUTHOR".into(), "Ada".into())].into();
 //! let environment = Environment { variables: &variables, cwd: "/workspace".into() };
 //! let flags = ["driver.lanes=2".to_owned()];
-//! let trust = Trust::default();
-//! let request = Request { file: None, flags: &flags, compat: false, trust: &trust };
+//! let trust = FileTrust::default();
+//! let request = LoadRequest { file: None, flags: &flags, compat: false, trust: &trust };
 //! let loaded = load(request, environment)?;
 //! assert_eq!(loaded.config.project.author.as_deref(), Some("Ada"));
 //! assert_eq!(loaded.sources.of("driver.lanes").layer, Layer::Flag);
@@ -48,16 +48,16 @@ use camino::Utf8PathBuf;
 use pdca_state::Dollars;
 use serde::{Deserialize, Serialize};
 
-pub use document::{Document, MAX_BYTES};
+pub use document::{ConfigDocument, MAX_BYTES};
 pub use driver::{Machine, cache_pattern, driver_config, force_stubs};
 pub use environment::Environment;
 pub use hosts::{HostEngine, HostEntry, host_requirements, repositories, require_sendable};
-pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
+pub use layer::{Layer, LoadRequest, Loaded, Origin, Sources, load};
 pub use migrate::{Migrated, MigratedKind, Migration, migrate};
-pub use problem::{ConfigError, Place, Problem};
+pub use problem::{ConfigError, FilePosition, Problem};
 pub use programs::{has_leaf, has_program, require_leaf, require_programs};
 pub use rules::hydrate_hint;
-pub use trust::Trust;
+pub use trust::FileTrust;
 pub use workspace::Workspace;
 
 /// The contents of `pdca.toml`.
@@ -69,13 +69,13 @@ pub struct Config {
     /// `[paths]`: where things are.
     pub paths: Paths,
     /// `[driver]`: lanes and limits of runs.
-    pub driver: Driver,
+    pub driver: DriverSettings,
     /// `[schedule]`: from declarations to a plan.
     pub schedule: pdca_driver::Schedule,
     /// `[lanes]`: private checkouts.
     pub lanes: LaneRoot,
     /// `[tracker]`: where issues come from.
-    pub tracker: Tracker,
+    pub tracker: TrackerSettings,
     /// `[select]`: selection of issues from a tracker.
     pub select: pdca_select::SelectSettings,
     /// `[[targets]]`: the repositories under change.
@@ -141,7 +141,7 @@ impl Default for Paths {
 /// `[driver]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Driver {
+pub struct DriverSettings {
     /// The number of bundles in flight at once, or `auto` for what the machine allows.
     pub lanes: pdca_driver::LaneCount,
     /// The time that drivers may work on one run, in seconds.
@@ -177,7 +177,7 @@ pub struct Driver {
     pub close_dispositions: Vec<String>,
 }
 
-impl Default for Driver {
+impl Default for DriverSettings {
     fn default() -> Self {
         let words = [
             "likely-close",
@@ -193,7 +193,7 @@ impl Default for Driver {
             "upstream",
             "external",
         ];
-        Driver {
+        DriverSettings {
             lanes: pdca_driver::LaneCount::default(),
             max_duration_secs: 4 * 60 * 60,
             max_leaf_calls: None,
@@ -242,7 +242,7 @@ pub struct LaneRoot {
 /// `[tracker]`
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tracker {
+pub struct TrackerSettings {
     /// The address of an issue, with `{id}` for its id; shown by `status <id>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issue_url_pattern: Option<String>,

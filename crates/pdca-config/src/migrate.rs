@@ -6,10 +6,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use toml::de::DeTable;
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
-use crate::Document;
+use crate::ConfigDocument;
 use crate::check::check;
-use crate::compat::{Edit, Fate, KeyPath, Step, edits, path_of, span_at, text_of};
-use crate::problem::{ConfigError, Place, Problem};
+use crate::compat::{Edit, KeyFate, KeyPath, PathStep, edits, path_of, span_at, text_of};
+use crate::problem::{ConfigError, FilePosition, Problem};
 
 /// A migrated file.
 #[derive(Debug, Clone)]
@@ -49,13 +49,16 @@ pub enum MigratedKind {
 /// where the file names none.
 ///
 /// Fails with every problem if the file, or what would become of it, cannot be used.
-pub fn migrate(document: &Document, siblings: &[Utf8PathBuf]) -> Result<Migration, ConfigError> {
+pub fn migrate(
+    document: &ConfigDocument,
+    siblings: &[Utf8PathBuf],
+) -> Result<Migration, ConfigError> {
     let checked = check(document, true);
     if !checked.problems.is_empty() {
         return Err(ConfigError { problems: checked.problems });
     }
     let unreadable =
-        |message: &str| Problem::new(message.to_owned()).at(Place::file(&*document.name));
+        |message: &str| Problem::new(message.to_owned()).at(FilePosition::file(&*document.name));
     let old: toml::Table =
         document.text.parse().map_err(|error: toml::de::Error| unreadable(error.message()))?;
     let mut text: DocumentMut =
@@ -76,19 +79,23 @@ pub fn migrate(document: &Document, siblings: &[Utf8PathBuf]) -> Result<Migratio
     let text = text.to_string();
     // The new text has to load without `--compat`; otherwise the person would be left with a file
     // that no command reads.
-    crate::layer::load_document(&Document::new(document.name.clone(), text.clone()), false)?;
+    crate::layer::load_document(&ConfigDocument::new(document.name.clone(), text.clone()), false)?;
     Ok(Migration { text, changes })
 }
 
-fn changes(document: &Document, edits: &[Edit], unknown: &[(KeyPath, Place)]) -> Vec<Migrated> {
+fn changes(
+    document: &ConfigDocument,
+    edits: &[Edit],
+    unknown: &[(KeyPath, FilePosition)],
+) -> Vec<Migrated> {
     let (root, _) = DeTable::parse_recoverable(&document.text);
     let line = |at: &KeyPath| document.place(&span_at(root.get_ref(), at)).line;
     let told = |edit: &Edit| {
         let (kind, what) = match &edit.fate {
-            Fate::Becomes(what) => (MigratedKind::Mapped, what),
-            Fate::Dropped(why) => (MigratedKind::Dropped, why),
-            Fate::Noted(what) => (MigratedKind::Look, what),
-            Fate::Silent | Fate::Refused { .. } => return None,
+            KeyFate::Becomes(what) => (MigratedKind::Mapped, what),
+            KeyFate::Dropped(why) => (MigratedKind::Dropped, why),
+            KeyFate::Noted(what) => (MigratedKind::Look, what),
+            KeyFate::Silent | KeyFate::Refused { .. } => return None,
         };
         Some(Migrated { key: edit.key(), line: line(&edit.at), kind, what: what.clone() })
     };
@@ -104,7 +111,7 @@ fn changes(document: &Document, edits: &[Edit], unknown: &[(KeyPath, Place)]) ->
 }
 
 fn sets_targets(edit: &Edit) -> bool {
-    edit.set.iter().any(|(path, _)| path.first() == Some(&Step::Key("targets".to_owned())))
+    edit.set.iter().any(|(path, _)| path.first() == Some(&PathStep::Key("targets".to_owned())))
 }
 
 /// A target that the older instance finds beside the workspace.
@@ -132,31 +139,31 @@ fn carry_out(text: &mut DocumentMut, edits: &[Edit]) {
 }
 
 /// Returns the lines before a key or an item.
-fn comment_of(root: &Item, path: &[Step]) -> Option<String> {
+fn comment_of(root: &Item, path: &[PathStep]) -> Option<String> {
     let (last, above) = path.split_last()?;
     let mut item = root;
     for step in above {
         item = match step {
-            Step::Key(key) => item.get(key.as_str())?,
-            Step::Item(index) => item.get(*index)?,
-            Step::Push => return None,
+            PathStep::Key(key) => item.get(key.as_str())?,
+            PathStep::Item(index) => item.get(*index)?,
+            PathStep::Push => return None,
         };
     }
     let decor = match last {
-        Step::Key(key) => item.as_table_like()?.key(key)?.leaf_decor(),
-        Step::Item(index) => match item {
+        PathStep::Key(key) => item.as_table_like()?.key(key)?.leaf_decor(),
+        PathStep::Item(index) => match item {
             Item::ArrayOfTables(tables) => tables.get(*index)?.decor(),
             Item::Value(value) => value.as_array()?.get(*index)?.decor(),
             Item::None | Item::Table(_) => return None,
         },
-        Step::Push => return None,
+        PathStep::Push => return None,
     };
     decor.prefix()?.as_str().filter(|text| text.contains('#')).map(str::to_owned)
 }
 
-fn remove(item: &mut Item, path: &[Step]) {
+fn remove(item: &mut Item, path: &[PathStep]) {
     match path {
-        [Step::Key(key)] => {
+        [PathStep::Key(key)] => {
             if let Some(table) = item.as_table_like_mut() {
                 table.remove(key);
             }
@@ -177,30 +184,30 @@ enum Inner<'a> {
     Value(&'a mut Value),
 }
 
-fn step_into<'a>(item: &'a mut Item, step: &Step) -> Option<Inner<'a>> {
+fn step_into<'a>(item: &'a mut Item, step: &PathStep) -> Option<Inner<'a>> {
     match step {
-        Step::Key(key) => item.get_mut(key.as_str()).map(Inner::Item),
-        Step::Item(index) => match item {
+        PathStep::Key(key) => item.get_mut(key.as_str()).map(Inner::Item),
+        PathStep::Item(index) => match item {
             Item::ArrayOfTables(tables) => tables.get_mut(*index).map(Inner::Table),
             Item::Value(value) => value.as_array_mut()?.get_mut(*index).map(Inner::Value),
             Item::None | Item::Table(_) => None,
         },
-        Step::Push => None,
+        PathStep::Push => None,
     }
 }
 
-fn remove_inner(inner: Inner<'_>, path: &[Step]) {
+fn remove_inner(inner: Inner<'_>, path: &[PathStep]) {
     match (inner, path) {
         (Inner::Item(item), path) => remove(item, path),
-        (Inner::Table(table), [Step::Key(key)]) => {
+        (Inner::Table(table), [PathStep::Key(key)]) => {
             table.remove(key);
         }
-        (Inner::Table(table), [Step::Key(key), rest @ ..]) => {
+        (Inner::Table(table), [PathStep::Key(key), rest @ ..]) => {
             if let Some(item) = table.get_mut(key) {
                 remove(item, rest);
             }
         }
-        (Inner::Value(value), [Step::Key(key)]) => {
+        (Inner::Value(value), [PathStep::Key(key)]) => {
             if let Some(table) = value.as_inline_table_mut() {
                 table.remove(key);
             }
@@ -209,12 +216,12 @@ fn remove_inner(inner: Inner<'_>, path: &[Step]) {
     }
 }
 
-fn set(item: &mut Item, path: &[Step], value: &toml::Value, comment: Option<&str>) {
+fn set(item: &mut Item, path: &[PathStep], value: &toml::Value, comment: Option<&str>) {
     let Some((step, rest)) = path.split_first() else { return };
     match (step, rest) {
-        (Step::Key(key), []) => insert(item, key, value, comment),
-        (Step::Key(key), [Step::Push]) => push(item, key, value, comment),
-        (Step::Key(key), rest) => {
+        (PathStep::Key(key), []) => insert(item, key, value, comment),
+        (PathStep::Key(key), [PathStep::Push]) => push(item, key, value, comment),
+        (PathStep::Key(key), rest) => {
             if item.get(key.as_str()).is_none()
                 && let Some(table) = item.as_table_like_mut()
             {
@@ -224,7 +231,7 @@ fn set(item: &mut Item, path: &[Step], value: &toml::Value, comment: Option<&str
                 set(inner, rest, value, comment);
             }
         }
-        (Step::Item(index), [Step::Key(key)]) => match item {
+        (PathStep::Item(index), [PathStep::Key(key)]) => match item {
             Item::ArrayOfTables(tables) => {
                 if let Some(table) = tables.get_mut(*index) {
                     table.insert(key, Item::Value(edited(value)));
@@ -239,7 +246,7 @@ fn set(item: &mut Item, path: &[Step], value: &toml::Value, comment: Option<&str
             }
             Item::None | Item::Table(_) => {}
         },
-        (Step::Item(_) | Step::Push, _) => {}
+        (PathStep::Item(_) | PathStep::Push, _) => {}
     }
 }
 

@@ -4,7 +4,7 @@ use pdca_leaves::{Preset, ROLES, Role};
 use toml::{Table, Value};
 
 use super::layer::join;
-use crate::problem::{Place, Problem};
+use crate::problem::{FilePosition, Problem};
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -105,6 +105,6 @@ pub(super) fn lay_under(
 }
 
 /// Where a value of a preset comes from, for people.
-pub(super) fn place(preset: &str) -> Place {
-    Place::file(format!("preset {preset}"))
+pub(super) fn place(preset: &str) -> FilePosition {
+    FilePosition::file(format!("preset {preset}"))
 }

@@ -5,22 +5,22 @@ use pdca_state::text::printable;
 
 /// A position in a file, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     pub file: Utf8PathBuf,
     pub line: Option<usize>,
     /// In characters.
     pub column: Option<usize>,
 }
 
-impl Place {
+impl FilePosition {
     /// Refers to the whole file.
     pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
-        Place { file: file.into(), line: None, column: None }
+        FilePosition { file: file.into(), line: None, column: None }
     }
 
     /// Refers to a line.
     pub fn line(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
-        Place { line: Some(line), ..Place::file(file) }
+        FilePosition { line: Some(line), ..FilePosition::file(file) }
     }
 
     /// Renders `file:line:column`, the file relative to `base`.
@@ -40,7 +40,7 @@ impl Place {
 pub struct Problem {
     /// A lowercase fragment.
     pub what: String,
-    pub place: Option<Place>,
+    pub place: Option<FilePosition>,
     /// Further facts, one per line.
     pub details: Vec<String>,
     /// The remedy, as a command if there is one.
@@ -53,14 +53,14 @@ impl Problem {
     }
 
     #[must_use]
-    pub fn at(mut self, place: Place) -> Self {
+    pub fn at(mut self, place: FilePosition) -> Self {
         self.place = Some(place);
         self
     }
 
     /// Sets the position, if it is known.
     #[must_use]
-    pub fn at_known(self, place: Option<Place>) -> Self {
+    pub fn at_known(self, place: Option<FilePosition>) -> Self {
         match place {
             Some(place) => self.at(place),
             None => self,

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
 use pdca_gates::{GateContext, Purpose, preflight};
-use pdca_leaves::{Called, Mode, ROLES, Role, RoleSpec};
+use pdca_leaves::{Called, LeafMode, ROLES, Role, RoleSpec};
 
 use crate::driver::force_stubs;
 use crate::{ConfigError, Environment, Problem, Workspace};
@@ -28,7 +28,8 @@ pub fn require_programs(
     }
     let leaves = &workspace.config.leaves;
     // A builder without a checkout delivers no patch, and is paid all the same.
-    if workspace.targets.is_empty() && leaves.builder.mode == Mode::Command && !site.force_stubs {
+    if workspace.targets.is_empty() && leaves.builder.mode == LeafMode::Command && !site.force_stubs
+    {
         let problem = Problem::new("no target is configured: the builder would have no checkout")
             .hint("add `[[targets]]` with `path = \"../app\"`, the repository under change, to pdca.toml; PDCA_LEAVES_MODE=stub does without");
         problems.push(at(problem, "leaves.builder.mode"));
@@ -38,7 +39,7 @@ pub fn require_programs(
     {
         // A missing adviser does not stop a run; `pdca doctor` reports it.
         let Some(leaf) = leaves.of(*role) else { continue };
-        let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
+        let program = leaf.argv.first().filter(|_| leaf.mode == LeafMode::Command);
         let Some(program) = program else { continue };
         if !site.force_stubs && !has_program(environment, &site.dirs.root, program) {
             let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
@@ -47,7 +48,7 @@ pub fn require_programs(
         }
     }
     // An attempt that needs a variant comes late in a run, so its program is looked for now.
-    for (name, leaf) in leaves.variants().filter(|(_, leaf)| leaf.mode == Mode::Command) {
+    for (name, leaf) in leaves.variants().filter(|(_, leaf)| leaf.mode == LeafMode::Command) {
         let Some(program) = leaf.argv.first().filter(|_| !site.force_stubs) else { continue };
         if !has_program(environment, &site.dirs.root, program) {
             let what = format!("{name} program `{program}` not found on PATH");
@@ -90,7 +91,7 @@ pub fn has_leaf(
     environment: Environment<'_>,
 ) -> Result<bool, ConfigError> {
     let leaf = workspace.config.leaves.of(role);
-    Ok(leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(environment)?)
+    Ok(leaf.is_some_and(|leaf| leaf.mode == LeafMode::Command) && !force_stubs(environment)?)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name, or if it talks with a person

@@ -12,11 +12,11 @@ use pdca_leaves::ROLES;
 use pdca_state::files;
 
 pub use agents::{AgentPair, Chosen, parse_builder, parse_reviewer};
-pub use detect::{Found, GateRow, detect};
+pub use detect::{DetectedTools, ProposedCheck, detect};
 pub use instructions::{AgentsFiles, instruction_texts, instructions};
 
 use crate::workspace::FILE;
-use crate::{ConfigError, Place, Problem};
+use crate::{ConfigError, FilePosition, Problem};
 
 /// The brief that `new` fills in if the workspace has no template.
 pub const BRIEF_TEMPLATE: &str = include_str!("scaffold/brief.md.tpl");
@@ -57,7 +57,7 @@ impl NewFile {
 /// Returns the files that do not exist yet.
 pub fn plan(
     dir: &Utf8Path,
-    found: &Found,
+    found: &DetectedTools,
     pair: AgentPair,
     guarded: &BTreeSet<&str>,
     source: Option<&PdcaSource>,
@@ -66,7 +66,7 @@ pub fn plan(
     for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
         if exists(&config) && !config.is_file() {
             let problem = Problem::new("there is something else where the config belongs");
-            let problem = problem.at(Place::file(config));
+            let problem = problem.at(FilePosition::file(config));
             let problem = problem.hint("move it away; `pdca init` writes a file there");
             return Err(ConfigError::from(problem).into());
         }
@@ -182,7 +182,7 @@ fn ignore_item(path: &Utf8Path) -> std::io::Result<Option<NewFile>> {
     Ok(Some(NewFile { path: path.to_owned(), text, appends: true }))
 }
 
-fn config_text(dir: &Utf8Path, found: &Found, pair: AgentPair) -> String {
+fn config_text(dir: &Utf8Path, found: &DetectedTools, pair: AgentPair) -> String {
     let name = dir.file_name().unwrap_or("workspace");
     // The directory's name comes last, because it is the only text here that could contain a placeholder.
     CONFIG_TEMPLATE
@@ -210,8 +210,8 @@ fn targets_text(repository: Option<&Utf8Path>) -> String {
     )
 }
 
-fn gates_text(rows: &[GateRow]) -> String {
-    let row = |row: &GateRow| {
+fn gates_text(rows: &[ProposedCheck]) -> String {
+    let row = |row: &ProposedCheck| {
         format!(
             "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\n",
             quoted(row.id),
@@ -246,7 +246,7 @@ pub fn target_path(
     let full = cwd.join(given);
     if !exists(&full.join(".git")) {
         return Err(Problem::new(format!("`{given}` is no git repository with a checkout"))
-            .at(Place::file(full))
+            .at(FilePosition::file(full))
             .hint("`--target` names the top directory of a repository")
             .into());
     }

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// The trust in the user's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Trust {
+pub enum FileTrust {
     /// Only harmless keys count.
     #[default]
     Harmless,
@@ -44,7 +44,7 @@ struct Record {
     user_config: Option<String>,
 }
 
-impl Trust {
+impl FileTrust {
     /// Loads the record of a workspace. An unreadable record trusts nothing.
     pub fn load(workspace: &Utf8Path) -> Self {
         let bytes = fs_err::read(file(workspace)).unwrap_or_default();
@@ -128,7 +128,7 @@ fn is_strong(key: &str, value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn left(text: &str, trust: &Trust) -> (String, Vec<String>) {
+    fn left(text: &str, trust: &FileTrust) -> (String, Vec<String>) {
         let mut table: Table = text.parse().unwrap();
         let removed = trust.restrict(text, &mut table);
         (table.to_string(), removed)
@@ -159,9 +159,9 @@ mod tests {
             "[paths]\nbundle_root = \"/tmp/x\"",
             "[[targets]]\npath = \"../x\"",
         ] {
-            let (kept, removed) = left(text, &Trust::Harmless);
+            let (kept, removed) = left(text, &FileTrust::Harmless);
             assert_eq!((kept.as_str(), removed.len()), ("", 1), "{text}");
-            let (kept, removed) = left(text, &Trust::Everything);
+            let (kept, removed) = left(text, &FileTrust::Everything);
             assert!(!kept.is_empty() && removed.is_empty(), "{text}");
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn names_numbers_of_lanes_and_stronger_walls_need_none() {
         let text = "[project]\nauthor = \"Ada\"\n[driver]\nlanes = 3\n[gates]\nsandbox = \"require\"\n[leaves.builder]\nnetwork = \"off\"\n[lanes]\nreset = \"pristine\"\n[tracker]\nissue_url_pattern = \"x\"\n";
-        assert_eq!(left(text, &Trust::Harmless).1, Vec::<String>::new());
+        assert_eq!(left(text, &FileTrust::Harmless).1, Vec::<String>::new());
     }
 
     #[test]
@@ -177,12 +177,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(home.path()).unwrap();
         let text = "[gates]\nsandbox = \"off\"\n";
-        assert_eq!(Trust::load(home), Trust::Harmless);
-        Trust::record(home, text).unwrap();
-        let trust = Trust::load(home);
+        assert_eq!(FileTrust::load(home), FileTrust::Harmless);
+        FileTrust::record(home, text).unwrap();
+        let trust = FileTrust::load(home);
         assert!(left(text, &trust).1.is_empty());
         assert_eq!(left(&format!("{text}#"), &trust).1, ["gates.sandbox"]);
         fs_err::write(file(home), "{").unwrap();
-        assert_eq!(Trust::load(home), Trust::Harmless);
+        assert_eq!(FileTrust::load(home), FileTrust::Harmless);
     }
 }

@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
 
 use crate::environment::Environment;
-use crate::problem::{ConfigError, Place, Problem};
-use crate::{Config, Loaded, Request, Sources, TargetEntry, Trust};
+use crate::problem::{ConfigError, FilePosition, Problem};
+use crate::{Config, FileTrust, LoadRequest, Loaded, Sources, TargetEntry};
 
 /// The file that makes a directory a workspace.
 pub const FILE: &str = "pdca.toml";
@@ -26,7 +26,7 @@ pub struct Workspace {
     /// The directory of the private checkouts.
     pub lanes_root: Utf8PathBuf,
     /// The targets, paths made absolute.
-    pub targets: Vec<Target>,
+    pub targets: Vec<ConfiguredTarget>,
     pub config: Config,
     /// The origin of each value.
     pub sources: Sources,
@@ -38,7 +38,7 @@ pub struct Workspace {
 
 /// A repository under change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ConfiguredTarget {
     /// Its short name, safe as a directory name.
     pub name: String,
     /// The user's checkout, absolute. Never written.
@@ -76,8 +76,9 @@ impl Workspace {
                 .into());
         }
         let root = found.as_ref().map_or_else(|| start.clone(), |found| found.root.clone());
-        let trust = if options.trust_user_config { Trust::Everything } else { Trust::load(&root) };
-        let request = Request {
+        let trust =
+            if options.trust_user_config { FileTrust::Everything } else { FileTrust::load(&root) };
+        let request = LoadRequest {
             trust: &trust,
             file: found.as_ref().map(|found| found.file.as_path()),
             flags: options.flags,
@@ -92,13 +93,13 @@ impl Workspace {
             // `git clean -x` would remove the lanes with the work in them (decision 051).
             sibling(enclosing(&root), &name)
         };
-        let target = |entry: &TargetEntry| Target {
+        let target = |entry: &TargetEntry| ConfiguredTarget {
             name: entry.name(),
             path: tidy(&root.join(&entry.path)),
             repo: entry.repo.clone(),
             branch: entry.branch.clone(),
         };
-        let mut targets: Vec<Target> = config.targets.iter().map(target).collect();
+        let mut targets: Vec<ConfiguredTarget> = config.targets.iter().map(target).collect();
         if options.compat && targets.is_empty() {
             targets = siblings(&root);
         }
@@ -132,7 +133,7 @@ impl Workspace {
             };
         }
         let problem = Problem::new(format!("there is no bundle {}", id.dir_name()))
-            .at(Place::file(self.bundle_root.path()));
+            .at(FilePosition::file(self.bundle_root.path()));
         let problem = match self.nearest_id(id) {
             Some(near) => problem.hint(format!("did you mean `{near}`? `pdca status` lists all")),
             None => problem.hint(format!("`pdca new {id}` makes one, `pdca status` lists all")),
@@ -178,7 +179,7 @@ impl Workspace {
 fn only_case(name: &str, other: &str, root: &Utf8Path) -> ConfigError {
     let rename = format!("mv {root}/{name} {root}/{name}-2");
     Problem::new(format!("`{name}` and `{other}` differ only in case"))
-        .at(Place::file(root.join(other)))
+        .at(FilePosition::file(root.join(other)))
         .hint(format!("use another id, or rename one of the two: `{rename}`"))
         .into()
 }
@@ -191,7 +192,7 @@ pub fn start_dir(given: Option<&Utf8Path>, cwd: &Utf8Path) -> Result<Utf8PathBuf
         return Ok(dir);
     }
     Err(Problem::new(format!("`-C {given}` is not a directory"))
-        .at(Place::file(dir))
+        .at(FilePosition::file(dir))
         .hint("name a directory that exists")
         .into())
 }
@@ -238,22 +239,22 @@ pub fn sibling_targets(root: &Utf8Path, bundles: &BundleRoot) -> Vec<Utf8PathBuf
         })
         .collect();
     let siblings = siblings(root);
-    let is_named = |target: &&Target| named.contains(&target.name.to_lowercase());
-    let path = |target: &Target| Utf8PathBuf::from(format!("../{}", target.name));
+    let is_named = |target: &&ConfiguredTarget| named.contains(&target.name.to_lowercase());
+    let path = |target: &ConfiguredTarget| Utf8PathBuf::from(format!("../{}", target.name));
     let found: Vec<Utf8PathBuf> = siblings.iter().filter(is_named).map(path).collect();
     if found.is_empty() { siblings.iter().map(path).collect() } else { found }
 }
 
 /// Returns the checkouts beside a workspace. Older instances need not configure them: a brief's `owner/repo` means the sibling
 /// directory `repo`.
-fn siblings(root: &Utf8Path) -> Vec<Target> {
+fn siblings(root: &Utf8Path) -> Vec<ConfiguredTarget> {
     let listed = root.parent().and_then(|parent| parent.read_dir_utf8().ok());
-    let mut targets: Vec<Target> = listed
+    let mut targets: Vec<ConfiguredTarget> = listed
         .into_iter()
         .flatten()
         .filter_map(Result::ok)
         .filter(|entry| entry.path() != root && entry.path().join(".git").exists())
-        .map(|entry| Target {
+        .map(|entry| ConfiguredTarget {
             name: entry.file_name().to_owned(),
             path: entry.path().to_owned(),
             repo: None,

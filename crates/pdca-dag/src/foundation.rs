@@ -99,12 +99,12 @@ pub struct Stale {
     /// The result below that changed.
     pub on: BundleId,
     /// The kind of change.
-    pub how: Changed,
+    pub how: FoundationChange,
 }
 
 /// A change of a result that another one was built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
+pub enum FoundationChange {
     /// The bundle was sent back or given up, so there is no result any more.
     Gone,
     /// A newer result replaced it.
@@ -150,16 +150,20 @@ impl Results {
         }
         let changed = |on: &BundleId, how| Some(Stale { on: on.clone(), how });
         finished.stands_on.iter().find_map(|(on, version)| match self.known.get(on) {
-            None | Some(BundleResult::None | BundleResult::Nothing) => changed(on, Changed::Gone),
+            None | Some(BundleResult::None | BundleResult::Nothing) => {
+                changed(on, FoundationChange::Gone)
+            }
             // By commit and not by bundle: the same bundle may have another result by now (decision
             // 018).
             Some(BundleResult::Change(now)) if now.version != *version => {
-                changed(on, Changed::Superseded)
+                changed(on, FoundationChange::Superseded)
             }
             Some(BundleResult::Change(now)) => match now.place {
-                Whereabouts::Held => changed(on, Changed::Held),
-                Whereabouts::Reverted => changed(on, Changed::Reverted),
-                Whereabouts::Pending if self.stale.contains_key(on) => changed(on, Changed::Stale),
+                Whereabouts::Held => changed(on, FoundationChange::Held),
+                Whereabouts::Reverted => changed(on, FoundationChange::Reverted),
+                Whereabouts::Pending if self.stale.contains_key(on) => {
+                    changed(on, FoundationChange::Stale)
+                }
                 Whereabouts::Landed | Whereabouts::Pending => None,
             },
         })

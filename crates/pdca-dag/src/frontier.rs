@@ -27,7 +27,7 @@ use crate::pattern::Pattern;
 use crate::plan::Plan;
 
 use blockers::Blockers;
-use progress::Progress;
+use progress::FrontierProgress;
 use queue::ReadyQueue;
 use why::Explanation;
 pub use why::{ClaimHolder, Unmet, Why};
@@ -111,7 +111,7 @@ pub(crate) enum Waiver {
 pub struct Frontier<'p> {
     plan: &'p Plan,
     status: Vec<ItemStatus>,
-    progress: Progress<'p>,
+    progress: FrontierProgress<'p>,
     queue: ReadyQueue<'p>,
     blockers: Blockers<'p>,
     /// Completed from outside while in flight; the outcome that they report later is ignored.
@@ -139,7 +139,7 @@ impl<'p> Frontier<'p> {
         let mut frontier = Self {
             plan,
             status: status.collect(),
-            progress: Progress::new(&plan.items, &plan.graph, edge),
+            progress: FrontierProgress::new(&plan.items, &plan.graph, edge),
             queue: ReadyQueue::new(&plan.rank, &plan.claims),
             blockers: Blockers::new(&plan.claims, rivals),
             settled: BTreeSet::new(),

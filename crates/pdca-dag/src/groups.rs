@@ -10,12 +10,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use pdca_state::BundleId;
 use petgraph::unionfind::UnionFind;
 
-pub use file::{Group, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
+pub use file::{BundleGroup, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
 
 use crate::claims::Rivalry;
 use crate::graph::Graph;
 use crate::plan::Plan;
-use crate::problem::Problem;
+use crate::problem::PlanProblem;
 use partition::{JoinCandidate, Partition};
 
 impl Plan {
@@ -32,7 +32,8 @@ impl Plan {
         let order = self.graph.order(&self.rank, &|bundle| partition.is_live(bundle));
         let first_new = previous.map_or(0, |file| file.next.index());
         let names = GroupNames::given(&partition, &order, first_new);
-        let mut groups: Vec<Group> = names.in_use.iter().map(|name| Group::new(*name)).collect();
+        let mut groups: Vec<BundleGroup> =
+            names.in_use.iter().map(|name| BundleGroup::new(*name)).collect();
         for &bundle in &order {
             groups[names.place(&partition, bundle)].bundles.push(self.items[bundle].id.clone());
         }
@@ -68,15 +69,16 @@ impl Plan {
 
     /// Keeps the bundles that are left alone in their previous groups, after the others. They may come
     /// back, and work on them may have begun.
-    fn keep_left_alone(&self, groups: &mut Vec<Group>, previous: Option<&LanesFile>) {
-        let left: HashSet<&BundleId> = self.left.iter().map(Problem::id).collect();
+    fn keep_left_alone(&self, groups: &mut Vec<BundleGroup>, previous: Option<&LanesFile>) {
+        let left: HashSet<&BundleId> = self.left.iter().map(PlanProblem::id).collect();
         for before in previous.iter().flat_map(|file| &file.groups) {
             let kept = before.bundles.iter().filter(|id| left.contains(id));
             let kept: Vec<BundleId> = kept.cloned().collect();
             match groups.iter_mut().find(|group| group.id == before.id) {
                 _ if kept.is_empty() => {}
                 Some(group) => group.bundles.extend(kept),
-                None => groups.push(Group { bundles: kept, ..Group::new(before.id.index()) }),
+                None => groups
+                    .push(BundleGroup { bundles: kept, ..BundleGroup::new(before.id.index()) }),
             }
         }
         groups.sort_by(|a, b| a.id.cmp(&b.id));

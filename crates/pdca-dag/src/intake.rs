@@ -11,7 +11,7 @@ use crate::graph::{Graph, Link, Tie};
 use crate::item::{Declared, Item, ItemState, Options, Outside, SourceLocation, Untouched};
 use crate::pattern::{Case, Pattern};
 use crate::plan::Plan;
-use crate::problem::{Edge, Notice, Problem, Rejection};
+use crate::problem::{Edge, PlanNotice, PlanProblem, Rejection};
 
 /// The most unknown ids that get suggestions. Bounds the work that a hostile batch can cause.
 const MAX_SUGGESTED: usize = 100;
@@ -33,7 +33,7 @@ impl Plan {
         // must not make `lanes.json` outdated.
         let digest = digest(&intake.items, options);
         if !intake.problems.is_empty() {
-            if !options.leave_alone || !intake.problems.iter().all(Problem::is_of_one) {
+            if !options.leave_alone || !intake.problems.iter().all(PlanProblem::is_of_one) {
                 return Err(Rejection { problems: intake.problems });
             }
             let (rest, outside, left) = intake.leave_alone(&graph);
@@ -49,8 +49,8 @@ struct Intake<'a> {
     items: Vec<Item>,
     outside: &'a Outside,
     options: Options,
-    problems: Vec<Problem>,
-    notices: Vec<Notice>,
+    problems: Vec<PlanProblem>,
+    notices: Vec<PlanNotice>,
     suggested: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Intake<'a> {
         let mut distinct: Vec<Item> = Vec::with_capacity(items.len());
         for item in items {
             match distinct.last() {
-                Some(first) if first.id == item.id => problems.push(Problem::DuplicateId {
+                Some(first) if first.id == item.id => problems.push(PlanProblem::DuplicateId {
                     id: item.id,
                     first: first.place.clone(),
                     again: item.place,
@@ -75,7 +75,7 @@ impl<'a> Intake<'a> {
 
     /// Removes the bundles with problems and all their dependants. Returns the remaining items, the
     /// bundles outside of them, and the problems.
-    fn leave_alone(self, graph: &Graph) -> (Vec<Item>, Outside, Vec<Problem>) {
+    fn leave_alone(self, graph: &Graph) -> (Vec<Item>, Outside, Vec<PlanProblem>) {
         let mut left = self.problems;
         let mut is_left = vec![false; self.items.len()];
         let index = |id: &BundleId| self.items.binary_search_by(|item| item.id.cmp(id)).ok();
@@ -92,7 +92,7 @@ impl<'a> Intake<'a> {
                 }
                 is_left[dependant] = true;
                 todo.push(dependant);
-                left.push(Problem::Behind {
+                left.push(PlanProblem::Behind {
                     id: self.items[dependant].id.clone(),
                     on: self.items[bundle].id.clone(),
                     place: tie.place.clone(),
@@ -131,7 +131,7 @@ impl<'a> Intake<'a> {
             }
             if let Some(why) = &item.unreadable {
                 let (id, place, why) = (item.id.clone(), item.place.clone(), why.clone());
-                self.problems.push(Problem::Unreadable { id, place, why });
+                self.problems.push(PlanProblem::Unreadable { id, place, why });
                 continue;
             }
             let (id, declared) = (item.id.clone(), distinct(&item.depends_on));
@@ -143,7 +143,7 @@ impl<'a> Intake<'a> {
                     Awaits::Built | Awaits::Accepted => self.options.dependants,
                 };
                 if on == id {
-                    self.problems.push(Problem::DependsOnItself { id: id.clone(), place });
+                    self.problems.push(PlanProblem::DependsOnItself { id: id.clone(), place });
                     continue;
                 }
                 // A guest is not started by this batch, so only its present state counts, as for
@@ -157,7 +157,7 @@ impl<'a> Intake<'a> {
                     (None, _) => {
                         let near = self.near(&on);
                         let id = id.clone();
-                        self.problems.push(Problem::NoSuchPrerequisite { id, on, place, near });
+                        self.problems.push(PlanProblem::NoSuchPrerequisite { id, on, place, near });
                     }
                     (Some(standing), None) if standing.reached() >= Some(awaits) => {}
                     (Some(standing), Some(index)) if standing != ItemState::Ended => {
@@ -165,7 +165,7 @@ impl<'a> Intake<'a> {
                     }
                     (Some(standing), inside) => {
                         let (id, in_batch) = (id.clone(), inside.is_some());
-                        self.problems.push(Problem::PrerequisiteNotComplete {
+                        self.problems.push(PlanProblem::PrerequisiteNotComplete {
                             id,
                             on,
                             standing,
@@ -191,16 +191,16 @@ impl<'a> Intake<'a> {
             let (id, guest) = (item.id.clone(), item.guest);
             for Declared { id: with, place, .. } in distinct(&item.conflicts_with) {
                 if with == id {
-                    self.notices.push(Notice::ConflictsWithItself { id: id.clone(), place });
+                    self.notices.push(PlanNotice::ConflictsWithItself { id: id.clone(), place });
                 } else if let Some(other) = self.find(&with) {
                     conflicts.entry((index.min(other), index.max(other))).or_insert(place);
                 } else if self.outside.standing(&with).is_none() && !guest {
                     let (near, id) = (self.near(&with), id.clone());
                     // A number may be a bundle that was removed long ago; a word is probably a typo.
                     if is_word(&with) {
-                        self.problems.push(Problem::NoSuchRival { id, with, place, near });
+                        self.problems.push(PlanProblem::NoSuchRival { id, with, place, near });
                     } else {
-                        self.notices.push(Notice::NoSuchRival { id, with, place, near });
+                        self.notices.push(PlanNotice::NoSuchRival { id, with, place, near });
                     }
                 }
             }
@@ -222,7 +222,7 @@ impl<'a> Intake<'a> {
             if touches.is_empty() {
                 let (id, place) = (id.clone(), place.clone());
                 if !guest {
-                    self.notices.push(Notice::NothingDeclared { id, place });
+                    self.notices.push(PlanNotice::NothingDeclared { id, place });
                 }
                 if self.options.untouched == Untouched::Exclusive {
                     patterns.push(Pattern::everything());
@@ -234,7 +234,7 @@ impl<'a> Intake<'a> {
                     Ok(pattern) => patterns.push(pattern),
                     // A bad glob of a bundle outside the batch must not reject the batch.
                     Err(_) if *guest => {}
-                    Err(source) => self.problems.push(Problem::BadGlob {
+                    Err(source) => self.problems.push(PlanProblem::BadGlob {
                         id: id.clone(),
                         glob: touch.glob.clone(),
                         place: touch.place.clone(),
@@ -256,7 +256,7 @@ impl<'a> Intake<'a> {
                 awaits: tie.awaits,
             };
             let edges = graph.shortest_cycle(&tangle).into_iter().map(edge).collect();
-            self.problems.push(Problem::Cycle { edges, tangled: tangle.len() });
+            self.problems.push(PlanProblem::Cycle { edges, tangled: tangle.len() });
         }
     }
 

@@ -215,7 +215,7 @@ pub struct Options {
     pub rivals: Awaits,
     /// Leave out bundles that cannot be started, with all their dependants, instead of rejecting the
     /// batch. Contradictions such as cycles still reject it, see
-    /// [`Problem::is_of_one`](crate::Problem::is_of_one).
+    /// [`PlanProblem::is_of_one`](crate::PlanProblem::is_of_one).
     pub leave_alone: bool,
 }
 

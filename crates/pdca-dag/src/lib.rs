@@ -64,11 +64,11 @@ pub use claims::Rivalry;
 pub use frontier::{
     ClaimHolder, Completion, Frontier, FrontierError, ItemStatus, PATIENCE, Unmet, Why,
 };
-pub use groups::{Group, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
+pub use groups::{BundleGroup, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
 pub use intake::slips;
 pub use item::{Declared, Item, ItemState, Options, Outside, SourceLocation, Touch, Untouched};
 pub use pattern::{Case, Pattern, PatternError, PatternFlaw, drift};
 pub use pdca_state::Awaits;
 pub use plan::{Plan, Rivals};
-pub use problem::{Edge, Notice, Problem, Rejection};
+pub use problem::{Edge, PlanNotice, PlanProblem, Rejection};
 pub use simulate::{Constraint, Costliest, Makespan, Simulation, Unit};

@@ -12,7 +12,7 @@ use pdca_state::BundleId;
 use crate::claims::{Claims, Rivalry};
 use crate::graph::Graph;
 use crate::item::{Item, ItemState, Options};
-use crate::problem::{Edge, Notice, Problem};
+use crate::problem::{Edge, PlanNotice, PlanProblem};
 
 /// A batch whose bundles can all be started at some time, provided that people sign off what waits
 /// for them.
@@ -28,9 +28,9 @@ pub struct Plan {
     /// The weight of the heaviest chain that starts with each bundle.
     pub(crate) rank: Vec<u64>,
     pub(crate) options: Options,
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) notices: Vec<PlanNotice>,
     pub(crate) digest: String,
-    pub(crate) left: Vec<Problem>,
+    pub(crate) left: Vec<PlanProblem>,
 }
 
 /// Two bundles that are never in flight together.
@@ -47,7 +47,7 @@ impl Plan {
         items: Vec<Item>,
         graph: Graph,
         claims: Claims,
-        notices: Vec<Notice>,
+        notices: Vec<PlanNotice>,
         options: Options,
         digest: String,
     ) -> Self {
@@ -63,13 +63,13 @@ impl Plan {
     }
 
     /// Hints for the authors of the briefs.
-    pub fn notices(&self) -> &[Notice] {
+    pub fn notices(&self) -> &[PlanNotice] {
         &self.notices
     }
 
     /// The problems of the bundles that are left out because they cannot be started, in name order; see
     /// [`Options::leave_alone`].
-    pub fn left_alone(&self) -> &[Problem] {
+    pub fn left_alone(&self) -> &[PlanProblem] {
         &self.left
     }
 

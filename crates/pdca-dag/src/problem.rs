@@ -12,12 +12,12 @@ use crate::pattern::PatternError;
 #[error("the batch cannot be carried out: {}", listed(problems))]
 pub struct Rejection {
     /// The problems, sorted by location.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PlanProblem>,
 }
 
 /// One reason that a batch cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum PlanProblem {
     /// Two items have the same id.
     #[error("{id} is in the batch twice: {first} and {again}")]
     DuplicateId {
@@ -58,7 +58,7 @@ pub enum Problem {
         near: Vec<BundleId>,
     },
     /// A bundle in `Conflicts with` does not exist, and its name looks like a typing error; compare
-    /// [`Notice::NoSuchRival`].
+    /// [`PlanNotice::NoSuchRival`].
     #[error("{id} conflicts with {with}, which does not exist")]
     NoSuchRival {
         /// The id of the bundle with the declaration.
@@ -122,16 +122,16 @@ pub enum Problem {
 }
 
 /// Joins the problems with `; `, each with its location, so that the error is complete by itself.
-fn listed(problems: &[Problem]) -> String {
-    let one = |problem: &Problem| match problem {
-        Problem::DuplicateId { .. } | Problem::Cycle { .. } => problem.to_string(),
-        Problem::BadGlob { source, place, .. } => format!("{problem}: {source} ({place})"),
-        Problem::DependsOnItself { place, .. }
-        | Problem::NoSuchPrerequisite { place, .. }
-        | Problem::NoSuchRival { place, .. }
-        | Problem::PrerequisiteNotComplete { place, .. }
-        | Problem::Unreadable { place, .. }
-        | Problem::Behind { place, .. } => format!("{problem} ({place})"),
+fn listed(problems: &[PlanProblem]) -> String {
+    let one = |problem: &PlanProblem| match problem {
+        PlanProblem::DuplicateId { .. } | PlanProblem::Cycle { .. } => problem.to_string(),
+        PlanProblem::BadGlob { source, place, .. } => format!("{problem}: {source} ({place})"),
+        PlanProblem::DependsOnItself { place, .. }
+        | PlanProblem::NoSuchPrerequisite { place, .. }
+        | PlanProblem::NoSuchRival { place, .. }
+        | PlanProblem::PrerequisiteNotComplete { place, .. }
+        | PlanProblem::Unreadable { place, .. }
+        | PlanProblem::Behind { place, .. } => format!("{problem} ({place})"),
     };
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -145,7 +145,7 @@ fn standing_words(standing: ItemState, in_batch: bool, awaits: Awaits) -> &'stat
     }
 }
 
-impl Problem {
+impl PlanProblem {
     /// The bundle that the problem is about; for a cycle, one of its bundles.
     pub fn id(&self) -> &BundleId {
         match self {
@@ -229,7 +229,7 @@ impl fmt::Display for Edge {
 
 /// A hint for the author of a brief; the plan is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Notice {
+pub enum PlanNotice {
     /// A bundle declares no paths, so overlaps with it cannot be found.
     #[error("{id} declares no `Touches`")]
     NothingDeclared {

@@ -17,7 +17,7 @@ use pdca_config::scaffold;
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
-use pdca_leaves::{Called, LeafConfig, Mode};
+use pdca_leaves::{Called, LeafConfig, LeafMode};
 use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, bwrap_support, wall_support};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ struct Row {
     remedy: Option<String>,
     /// The answer of a leaf, with `--probe`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    probe: Option<probe::Answer>,
+    probe: Option<probe::ProbeAnswer>,
 }
 
 impl Row {
@@ -455,7 +455,7 @@ fn dependencies(site: &WorkspaceConfig) -> Vec<Row> {
 fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
     // A role that is called on demand may be missing without a warning.
     let is_used = |called: Called, leaf: &LeafConfig| {
-        called == Called::InEveryCycle || leaf.mode == Mode::Command && !site.force_stubs
+        called == Called::InEveryCycle || leaf.mode == LeafMode::Command && !site.force_stubs
     };
     let leaves = workspace.config.leaves.all();
     let leaves = leaves
@@ -482,7 +482,7 @@ const REVIEW_BY_ANOTHER: &str = "an agent of another family judges more independ
 
 fn leaf(name: &str, leaf: &LeafConfig, site: &WorkspaceConfig, cx: &Context<'_>) -> Row {
     let what = format!("leaf {name}");
-    if site.force_stubs || leaf.mode == Mode::Stub {
+    if site.force_stubs || leaf.mode == LeafMode::Stub {
         return Row::warning(
             what,
             "stub: no program is called",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
-use pdca_leaves::{CallFacts, FailureClass, LeafConfig, Mode, ProbeEnding, Probed, Role};
+use pdca_leaves::{CallFacts, FailureClass, LeafConfig, LeafMode, ProbeEnding, Probed, Role};
 use pdca_process::{Cancel, Tool};
 use pdca_state::Money;
 use serde::Serialize;
@@ -20,7 +20,7 @@ const VERSION_PATIENCE: Duration = Duration::from_secs(30);
 /// The answer of a leaf.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Answer {
+pub(super) struct ProbeAnswer {
     /// `done`, `throttled`, `auth`, `context-too-long`, `refused`, `host` or `failed`.
     class: &'static str,
     /// The version, as the program tells it.
@@ -44,7 +44,7 @@ pub(super) struct Answer {
 pub(super) fn rows(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (spec, name, leaf) in workspace.config.leaves.all() {
-        if site.force_stubs || leaf.mode == Mode::Stub {
+        if site.force_stubs || leaf.mode == LeafMode::Stub {
             continue;
         }
         let what = format!("probe {name}");
@@ -144,7 +144,7 @@ fn row(
         ProbeEnding::Diagnosed { class, said } => (class_name(*class), Some(said.clone())),
         ProbeEnding::Failed { why } => ("failed", Some(why.clone())),
     };
-    let answer = Answer {
+    let answer = ProbeAnswer {
         class,
         version,
         model: said.model.clone(),
@@ -178,7 +178,7 @@ fn row(
     Row { probe: Some(answer), ..row }
 }
 
-fn in_words(answer: &Answer) -> String {
+fn in_words(answer: &ProbeAnswer) -> String {
     let version = answer.version.as_deref().map_or_else(String::new, |text| format!("{text}, "));
     let outcome = match (answer.class, &answer.said) {
         ("done", None) => "answered".to_owned(),

@@ -11,8 +11,8 @@ mod new;
 mod select;
 mod template;
 
-pub use new::{NewBundle, NewReport, new};
-pub use select::{Export, SelectReport, Selection, select};
+pub use new::{NewBundleRequest, NewReport, new};
+pub use select::{Export, SelectReport, SelectRequest, select};
 pub use template::load as load_template;
 
 use pdca_front::{context, exit, failure, report, session, style, workspace};

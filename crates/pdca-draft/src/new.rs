@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Report, Response};
 use crate::{session, template};
 
 /// A request for a new bundle.
 #[derive(Debug, Clone, Copy)]
-pub struct NewBundle<'a> {
+pub struct NewBundleRequest<'a> {
     pub id: &'a IdArg,
     pub title: Option<&'a str>,
     /// The file to take as the brief.
@@ -26,7 +26,7 @@ pub struct NewBundle<'a> {
 
 /// Creates a bundle with a brief from the template, or from a file; an existing brief is never overwritten.
 pub fn new(
-    args: NewBundle<'_>,
+    args: NewBundleRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
@@ -41,7 +41,7 @@ pub fn new(
     let put_away = workspace.bundle_root.completed().bundle(&id);
     if put_away.exists() {
         return Err(Failure::usage(format!("{} is archived", id.dir_name()))
-            .at(Place::file(put_away.dir()))
+            .at(FilePosition::file(put_away.dir()))
             .hint("move it back to the bundle root, or use another id"));
     }
     // A link that leads nowhere has the name as well.
@@ -50,7 +50,7 @@ pub fn new(
         && glance.state.is_terminal()
     {
         return Err(Failure::usage(format!("{} is {}", id.dir_name(), glance.state))
-            .at(Place::file(bundle.dir()))
+            .at(FilePosition::file(bundle.dir()))
             .hint("a decision is final: use another id for what is to follow"));
     }
     if exists && bundle.read(Artifact::Brief)?.is_some() {
@@ -69,7 +69,7 @@ pub fn new(
             "has a brief already, which is not filled in yet"
         };
         return Err(Failure::usage(format!("{} {what}", id.dir_name()))
-            .at(Place::file(bundle.path(Artifact::Brief)))
+            .at(FilePosition::file(bundle.path(Artifact::Brief)))
             .hint(if filled {
                 "`pdca status` shows its state; edit the file to change it"
             } else {
@@ -79,7 +79,9 @@ pub fn new(
     let mut brief = if let Some(path) = args.from_brief {
         let path = cx.env.cwd.join(path);
         template::text_of(&path)?.ok_or_else(|| {
-            Failure::usage("there is no such file").at(Place::file(path)).hint("name a brief")
+            Failure::usage("there is no such file")
+                .at(FilePosition::file(path))
+                .hint("name a brief")
         })?
     } else {
         template::fill(&template::load(workspace)?, id.as_ref(), args.title)

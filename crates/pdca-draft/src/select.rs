@@ -18,14 +18,14 @@ use pdca_process::Cancel;
 use pdca_select::{Character, IssueRecord, Pool, Selector};
 use pdca_state::{BundleId, RootError};
 
-use self::batch::Batch;
+use self::batch::DraftBatch;
 use self::draft::Drafter;
 pub use self::output::SelectReport;
 use self::output::{BatchRef, Draft, DraftState, OutlookRow};
-use self::source::Source;
+use self::source::IssueSource;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::Response;
 use crate::session::Interrupts;
 use crate::workspace::Workspace;
@@ -35,7 +35,7 @@ const MOST: usize = 50;
 
 /// A request for a batch of drafts.
 #[derive(Debug, Clone)]
-pub struct Selection<'a> {
+pub struct SelectRequest<'a> {
     pub from: Export<'a>,
     /// Ids that must be in the export; otherwise it is the wrong one.
     pub expect: &'a [IdArg],
@@ -65,7 +65,7 @@ pub enum Export<'a> {
 
 /// Reads the export, and writes a draft for each record of the batch.
 pub fn select(
-    args: &Selection<'_>,
+    args: &SelectRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
@@ -77,9 +77,9 @@ pub fn select(
     let (expected, only) = (ids(args.expect)?, ids(args.only)?);
     let batch_name = batch::name(args.batch, cx)?;
     let selector = Selector::new(&workspace.config.select, today)
-        .map_err(|error| explain::pool(&error, &Place::file("pdca.toml")))?;
+        .map_err(|error| explain::pool(&error, &FilePosition::file("pdca.toml")))?;
     // Standard input is read before signals are caught: until then nothing is written, and Ctrl-C ends it at once.
-    let source = Source::open(args.from, cx)?;
+    let source = IssueSource::open(args.from, cx)?;
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
     let told = (|| {
@@ -95,7 +95,11 @@ pub fn select(
 }
 
 /// Refuses an export without the ids that a person knows to be in the tracker.
-fn require_expected(pool: &Pool, expected: &[BundleId], source: &Source) -> Result<(), Failure> {
+fn require_expected(
+    pool: &Pool,
+    expected: &[BundleId],
+    source: &IssueSource,
+) -> Result<(), Failure> {
     let missing = pool.missing(expected);
     if missing.is_empty() {
         return Ok(());
@@ -109,11 +113,11 @@ fn require_expected(pool: &Pool, expected: &[BundleId], source: &Source) -> Resu
 
 /// One selection, after the export was read.
 struct SelectionRun<'a> {
-    args: &'a Selection<'a>,
+    args: &'a SelectRequest<'a>,
     cx: &'a Context<'a>,
     workspace: &'a Workspace,
     selector: Selector,
-    source: Source,
+    source: IssueSource,
     pool: Pool,
     today: jiff::civil::Date,
     cancel: &'a Cancel,
@@ -137,7 +141,7 @@ impl SelectionRun<'_> {
     ) -> Result<Response, Failure> {
         let writes = !self.cx.globals.dry_run;
         let file = batch::file(self.workspace, batch_name);
-        let mut batch = Batch::load(file, batch_name)?;
+        let mut batch = DraftBatch::load(file, batch_name)?;
         let mut there = Existing::list(self.workspace)?;
         let mut choice = self.choose(only, &batch, &there)?;
         // A call that writes nothing locks nothing and makes no directory.
@@ -146,7 +150,7 @@ impl SelectionRun<'_> {
         let _alone = if is_due { Some(batch::lock(&batch.file)?) } else { None };
         if is_due {
             // What was chosen before the lock may have been written by another since.
-            batch = Batch::load(batch.file, batch_name)?;
+            batch = DraftBatch::load(batch.file, batch_name)?;
             there = Existing::list(self.workspace)?;
             choice = self.choose(only, &batch, &there)?;
         }
@@ -208,7 +212,7 @@ impl SelectionRun<'_> {
     fn choose(
         &self,
         only: &[BundleId],
-        batch: &Batch,
+        batch: &DraftBatch,
         there: &Existing,
     ) -> Result<Choice<'_>, Failure> {
         if !only.is_empty() {
@@ -252,7 +256,7 @@ impl SelectionRun<'_> {
         Ok(Choice { chosen, left_alone: known.len(), undecided })
     }
 
-    fn report(&self, choice: &Choice<'_>, batch: &Batch) -> SelectReport {
+    fn report(&self, choice: &Choice<'_>, batch: &DraftBatch) -> SelectReport {
         let chosen = if choice.undecided.is_some() { &[][..] } else { &choice.chosen[..] };
         let outlook = self.pool.outlook(chosen, self.today);
         SelectReport {

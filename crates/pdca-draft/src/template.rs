@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use pdca_state::files;
 
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::workspace::Workspace;
 use pdca_config::scaffold::BRIEF_TEMPLATE;
 
@@ -22,7 +22,9 @@ pub(crate) fn text_of(path: &Utf8Path) -> Result<Option<String>, Failure> {
     String::from_utf8(bytes).map(Some).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.split(|byte| *byte == b'\n').count();
-        Failure::usage("the file is not UTF-8").at(Place::line(path, line)).hint("save it as UTF-8")
+        Failure::usage("the file is not UTF-8")
+            .at(FilePosition::line(path, line))
+            .hint("save it as UTF-8")
     })
 }
 

@@ -4,7 +4,7 @@
 
 use camino::Utf8Path;
 use pdca_driver::{BandEnd, Driver, TargetSpec, WorkspaceConfig};
-use pdca_events::Stream;
+use pdca_events::EventStream;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
@@ -26,7 +26,7 @@ pub(crate) fn drive(
     let path = workspace.with_file_name("app");
     config.targets = vec![TargetSpec { name: "app".to_owned(), path, repo: None, branch: None }];
     let (cancel, now) = (Cancel::new(), || jiff::Timestamp::UNIX_EPOCH);
-    let events = Stream::new(now, |event| println!("{event:?}"));
+    let events = EventStream::new(now, |event| println!("{event:?}"));
     let _admitted = config.locks().admit()?;
     Ok(Driver::new(&config, &events, &cancel).run_band(id, None)?)
 }

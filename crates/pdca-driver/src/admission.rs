@@ -19,20 +19,20 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A held lock, released on drop.
 #[derive(Debug)]
-pub struct Held {
+pub struct LockGuard {
     file: File,
-    beside: Option<Box<Held>>,
+    beside: Option<Box<LockGuard>>,
 }
 
-impl Held {
+impl LockGuard {
     /// Releases another lock together with this one.
-    pub(crate) fn with(mut self, beside: Held) -> Self {
+    pub(crate) fn with(mut self, beside: LockGuard) -> Self {
         self.beside = Some(Box::new(beside));
         self
     }
 }
 
-impl Drop for Held {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         drop(self.beside.take());
         release(&self.file);
@@ -41,7 +41,7 @@ impl Drop for Held {
 
 /// The reason a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
-pub enum AdmissionError {
+pub enum BundleLockError {
     #[error("{what} is held by {holder}")]
     Taken {
         /// The thing that the lock protects.
@@ -58,15 +58,15 @@ pub enum AdmissionError {
     Unusable { path: Utf8PathBuf, source: io::Error },
 }
 
-impl From<LivenessLockError> for AdmissionError {
+impl From<LivenessLockError> for BundleLockError {
     fn from(error: LivenessLockError) -> Self {
-        AdmissionError::StillRunning(error)
+        BundleLockError::StillRunning(error)
     }
 }
 
 /// Returns the name of the process that holds the lock at `path`, or `None`. Takes no lock for longer than the test.
-pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
-    let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
+pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, BundleLockError> {
+    let unusable = |source| BundleLockError::Unusable { path: path.to_owned(), source };
     // Without creating it: a question must not leave files behind, and may come from a reader
     // without the right to write.
     let file = match open(path, false) {
@@ -122,8 +122,12 @@ fn is_gone(holder: &str) -> bool {
 }
 
 /// Takes the lock at `path`, which protects `what`, in the name of `holder`.
-pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, AdmissionError> {
-    let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
+pub(crate) fn admit(
+    path: &Utf8Path,
+    what: &str,
+    holder: &str,
+) -> Result<LockGuard, BundleLockError> {
+    let unusable = |source| BundleLockError::Unusable { path: path.to_owned(), source };
     if let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
@@ -139,7 +143,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
                     continue;
                 }
                 let what = what.to_owned();
-                return Err(AdmissionError::Taken { what, holder, path: path.to_owned() });
+                return Err(BundleLockError::Taken { what, holder, path: path.to_owned() });
             }
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
@@ -149,7 +153,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
     file.set_len(0).map_err(unusable)?;
     file.rewind().map_err(unusable)?;
     file.write_all(holder.as_bytes()).map_err(unusable)?;
-    Ok(Held { file, beside: None })
+    Ok(LockGuard { file, beside: None })
 }
 
 #[cfg(test)]

@@ -66,11 +66,11 @@ impl Attempt {
 
 /// The records of all attempts under way in one workspace.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempts {
+pub(crate) struct AttemptRecords {
     root: Utf8PathBuf,
 }
 
-impl Attempts {
+impl AttemptRecords {
     pub(crate) fn new(root: Utf8PathBuf) -> Self {
         Self { root }
     }
@@ -151,7 +151,7 @@ mod tests {
     fn a_record_that_is_gone_is_none_and_one_that_cannot_be_read_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().join("attempts")).unwrap();
-        let attempts = Attempts::new(root.clone());
+        let attempts = AttemptRecords::new(root.clone());
         let id: BundleId = "7".parse().unwrap();
         assert_eq!(attempts.load(&id).unwrap(), None);
         let attempt = Attempt {
@@ -181,7 +181,7 @@ mod tests {
     fn a_garbled_record_counts_as_none_and_an_update_does_not_bring_it_back() {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
-        let (attempts, id) = (Attempts::new(root.clone()), "7".parse::<BundleId>().unwrap());
+        let (attempts, id) = (AttemptRecords::new(root.clone()), "7".parse::<BundleId>().unwrap());
         fs_err::write(root.join("issue_7.json"), "{ torn").unwrap();
         assert_eq!(attempts.load(&id).unwrap(), None);
         attempts.update(&id, |_| panic!("there is nothing to change")).unwrap();

@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Slot};
 
 use pdca_dag::foundation::{
-    BundleResult, Changed, Finished, Lacks, LacksWhy, Results, Speculation, Stale, Whereabouts,
+    BundleResult, Finished, FoundationChange, Lacks, LacksWhy, Results, Speculation, Stale,
+    Whereabouts,
 };
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
-    Acceptance, Conflict, Engine, EngineError, Entry, FoldError, FoldFate, ObjectId, Plan,
-    PlanError, Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support, fold,
-    present_in,
+    Acceptance, Conflict, EngineError, FoldError, FoldFate, FoldPlan, MergeEngine, ObjectId,
+    PlanEntry, PlanError, Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support,
+    fold, present_in,
 };
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, IdList, LoadError, RootError, Snapshot, State, footprint,
@@ -28,7 +29,7 @@ use crate::run_bundle::is_red;
 
 /// The starting point of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base {
+pub struct AttemptBase {
     /// The tip of the branch.
     pub tip: ObjectId,
     /// The tip with the results folded onto it.
@@ -106,11 +107,13 @@ fn paths(conflicts: &[Conflict]) -> String {
 pub(crate) fn stale_sentence(stale: &Stale) -> String {
     let on = &stale.on;
     match stale.how {
-        Changed::Gone => format!("{on}, which it stands on, was sent back or given up"),
-        Changed::Superseded => format!("{on}, which it stands on, has another result now"),
-        Changed::Held => format!("{on}, which it stands on, is held by the last integration"),
-        Changed::Reverted => format!("{on}, which it stands on, was reverted"),
-        Changed::Stale => format!("{on}, which it stands on, is stale itself"),
+        FoundationChange::Gone => format!("{on}, which it stands on, was sent back or given up"),
+        FoundationChange::Superseded => format!("{on}, which it stands on, has another result now"),
+        FoundationChange::Held => {
+            format!("{on}, which it stands on, is held by the last integration")
+        }
+        FoundationChange::Reverted => format!("{on}, which it stands on, was reverted"),
+        FoundationChange::Stale => format!("{on}, which it stands on, is stale itself"),
     }
 }
 
@@ -151,7 +154,7 @@ pub(crate) fn base_of(
     bundle: &Bundle,
     brief: &Brief,
     at: TargetTip<'_>,
-) -> Result<Base, BaseError> {
+) -> Result<AttemptBase, BaseError> {
     let landscape = landscape(config, store, at, Some(bundle.id()))?;
     let wanted = landscape
         .foundation_of(bundle.id(), brief, config.schedule.speculation())
@@ -226,19 +229,19 @@ fn fold_base(
     landscape: &Landscape,
     tip: ObjectId,
     wanted: &[BundleId],
-) -> Result<Base, BaseError> {
+) -> Result<AttemptBase, BaseError> {
     if wanted.is_empty() {
-        return Ok(Base { tip, commit: tip, stands_on: Vec::new() });
+        return Ok(AttemptBase { tip, commit: tip, stands_on: Vec::new() });
     }
     let mut entries = Vec::new();
     for (rank, id) in wanted.iter().enumerate() {
         let sealed = landscape
             .sealed(store, id, rank)
             .map_err(|source| BaseError::Seal { id: id.clone(), source: Box::new(source) })?;
-        entries.push(Entry::new(sealed, []));
+        entries.push(PlanEntry::new(sealed, []));
     }
-    let plan = Plan::new(tip, config.integrate.strategy, entries)?;
-    let mut engine = Engine::new(store, config.integrate.drivers()?);
+    let plan = FoldPlan::new(tip, config.integrate.strategy, entries)?;
+    let mut engine = MergeEngine::new(store, config.integrate.drivers()?);
     // Nothing is recorded per step: a fold that is cut short is made again with the same ids.
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     let mut stands_on = Vec::new();
@@ -265,7 +268,7 @@ fn fold_base(
             }
         }
     }
-    Ok(Base { tip, commit: folded.candidate().commit(), stands_on })
+    Ok(AttemptBase { tip, commit: folded.candidate().commit(), stands_on })
 }
 
 /// Collects the results of all bundles that are meant for a branch. The result of `without` is left out, because it
@@ -583,11 +586,11 @@ mod tests {
     fn each_way_to_become_stale_has_its_sentence() {
         let said = |how| stale_sentence(&Stale { on: "2".parse().unwrap(), how });
         let table = [
-            (Changed::Gone, "was sent back or given up"),
-            (Changed::Superseded, "has another result now"),
-            (Changed::Held, "is held by the last integration"),
-            (Changed::Reverted, "was reverted"),
-            (Changed::Stale, "is stale itself"),
+            (FoundationChange::Gone, "was sent back or given up"),
+            (FoundationChange::Superseded, "has another result now"),
+            (FoundationChange::Held, "is held by the last integration"),
+            (FoundationChange::Reverted, "was reverted"),
+            (FoundationChange::Stale, "is stale itself"),
         ];
         for (how, end) in table {
             assert_eq!(said(how), format!("2, which it stands on, {end}"));

@@ -30,7 +30,7 @@ pub struct Batch {
     /// All bundles that are not part of it.
     pub outside: Outside,
     /// Oddities in the briefs, for their authors.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<DeclarationRemark>,
     /// The bundles that failed too often to be started again unasked.
     pub exhausted: Vec<Exhausted>,
     /// The bundles that are started although they failed before, because they were named or have
@@ -52,7 +52,7 @@ pub struct Exhausted {
 
 /// Something odd about a declaration that does not keep any bundle from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct DeclarationRemark {
     pub place: SourceLocation,
     pub text: String,
 }
@@ -297,7 +297,7 @@ impl Batch {
 /// The declarations of one brief.
 struct Reading {
     item: Item,
-    remarks: Vec<Remark>,
+    remarks: Vec<DeclarationRemark>,
     /// The target, where there are several: equal paths of different repositories are different
     /// files.
     apart: Option<String>,
@@ -372,7 +372,7 @@ impl Reading {
             let place = SourceLocation::new(file, field.line);
             let named = field.ids().among(&|id| ids.contains(id));
             for text in named.warnings {
-                self.remarks.push(Remark { place: place.clone(), text });
+                self.remarks.push(DeclarationRemark { place: place.clone(), text });
             }
             // Prose that begins with almost the name of a bundle is taken for a typo, so that it is reported.
             let is_slip = |id: &BundleId| ids.iter().any(|known| slips(id, known).is_some());
@@ -431,11 +431,11 @@ fn has_started(
 ///
 /// They only affect the order of starts, never a result.
 #[derive(Debug, Clone)]
-pub(crate) struct Pace {
+pub(crate) struct DurationHistory {
     root: Utf8PathBuf,
 }
 
-impl Pace {
+impl DurationHistory {
     pub(crate) fn new(root: Utf8PathBuf) -> Self {
         Self { root }
     }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::Utf8Path;
 use pdca_events::WarningCode;
 use pdca_leaves::{
-    BoxError, Call, CallHeader, LeafConfig, Mode, ROLES, Trace, begin_call, forget_call, tries_of,
-    try_dir,
+    BoxError, Call, CallHeader, LeafConfig, LeafMode, ROLES, Trace, begin_call, forget_call,
+    tries_of, try_dir,
 };
 use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
 
@@ -143,7 +143,7 @@ pub fn leaves_without_cost(config: &WorkspaceConfig) -> Vec<(String, &LeafConfig
     if config.force_stubs || (limits.max_cost.is_none() && limits.max_cost_per_issue.is_none()) {
         return Vec::new();
     }
-    let is_silent = |leaf: &LeafConfig| leaf.mode == Mode::Command && !leaf.tells_cost();
+    let is_silent = |leaf: &LeafConfig| leaf.mode == LeafMode::Command && !leaf.tells_cost();
     let single = ROLES.iter().filter_map(|spec| Some((spec, 0, config.leaves.of(spec.role)?)));
     let all = single.chain(config.leaves.all_listed());
     let unattended = all.filter(|(spec, _, _)| spec.called.is_unattended());

@@ -5,7 +5,7 @@ use pdca_gates::{
     Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
     close_report, run_checks,
 };
-use pdca_journal::{GateVerdict, Point, When};
+use pdca_journal::{EffectSide, GateVerdict, Point};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
@@ -17,7 +17,7 @@ use crate::integrate::{Evidence, Shared, share, shared, with_quarantine};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::{EventKind, Proof, millis};
+use pdca_events::{EventKind, RedEvidence, millis};
 
 /// Runs the gates and publishes the report. The caller must hold the bundle.
 pub fn gate(
@@ -137,12 +137,12 @@ pub(crate) fn gate_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
 /// Emits the event of a gate, and announces its start and end as effects.
 pub(crate) fn follow_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     if let GateEvent::RowEnded { reused: false, .. } = event {
-        cx.effects.announce(Point { name: "gate", when: When::After });
+        cx.effects.announce(Point { name: "gate", when: EffectSide::After });
     }
     let begins = matches!(event, GateEvent::RowStarted { .. });
     tell_gate(cx, bundle, event);
     if begins {
-        cx.effects.announce(Point { name: "gate", when: When::Before });
+        cx.effects.announce(Point { name: "gate", when: EffectSide::Before });
     }
 }
 
@@ -267,7 +267,7 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
                     rule_id,
                     result: result.as_str().to_owned(),
                     evidence,
-                    proof: Proof { failing, failing_more, log, reproduce },
+                    proof: RedEvidence { failing, failing_more, log, reproduce },
                     gating,
                     reused,
                     duration_ms: millis(duration),

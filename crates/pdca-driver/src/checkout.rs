@@ -6,9 +6,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
-use pdca_journal::{Point, When};
+use pdca_journal::{EffectSide, Point};
 use pdca_lanes::{
-    ApplyError, Hydrate, LaneError, Observer, OwnerNote, Reset, ResolveError, Setup, Target,
+    ApplyError, Hydrate, LaneError, Observer, OwnerNote, Reset, ResolveBaseError, Setup, Target,
     TargetError, Tripwire, Workbench, WorkbenchError, WorkbenchEvent, WorkspaceId,
 };
 use pdca_leaves::Role;
@@ -22,7 +22,7 @@ use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signa
 use crate::config::TargetSpec;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
-use crate::job::Key;
+use crate::job::JobKey;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
 use crate::products::set_aside_products;
@@ -65,7 +65,7 @@ pub enum CheckoutError {
     #[error("the target `{name}` cannot be used")]
     Target { name: String, source: TargetError },
     #[error("the target `{name}` has no base to build on")]
-    Base { name: String, source: ResolveError },
+    Base { name: String, source: ResolveBaseError },
     #[error(transparent)]
     Workbench(#[from] WorkbenchError),
     /// A git operation in the checkout failed.
@@ -345,7 +345,7 @@ struct Observed<'a> {
 
 impl Observer for Observed<'_> {
     fn reached(&self, name: &'static str, done: bool) {
-        let when = if done { When::After } else { When::Before };
+        let when = if done { EffectSide::After } else { EffectSide::Before };
         self.driver.effects.announce(Point { name, when });
     }
 
@@ -376,7 +376,7 @@ impl Checkout {
     }
 
     /// Names the work of a leaf, as the owner note of the checkout records it.
-    pub(crate) fn work_name(&self, bundle: &Bundle, role: Role, key: &Key) -> String {
+    pub(crate) fn work_name(&self, bundle: &Bundle, role: Role, key: &JobKey) -> String {
         format!("{}-{}-{role}-{key}", self.workspace, bundle.id())
     }
 

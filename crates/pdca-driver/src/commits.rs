@@ -7,10 +7,10 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Fence, Ingredients, LaneObjects, Log, ObjectId, RefError, RefNamespace, Signer, StepEffect,
-    Store, keep_work, work_ref,
+    Fence, Ingredients, LaneObjects, ObjectId, RefError, RefNamespace, ReflogEntry, Signer,
+    StepEffect, Store, keep_work, work_ref,
 };
-use pdca_lanes::{Signature, Target};
+use pdca_lanes::{CommitSignature, Target};
 use pdca_state::{Artifact, Bundle, BundleId, title_of};
 
 use crate::attempt::ChangeCommit;
@@ -120,7 +120,7 @@ pub(crate) fn keep_ref(
 ) -> Result<(), BeatError> {
     let name = work_ref(&cx.config.dirs.mark(), id);
     let seconds = cx.config.dates.now();
-    let log = Log { message: "pdca: work on a bundle", seconds };
+    let log = ReflogEntry { message: "pdca: work on a bundle", seconds };
     let keep =
         || under_fence(cx.config, store, |fence| keep_work(store, fence, &name, commits, log));
     cx.effects.perform("work-ref", keep).map_err(CheckoutError::Ref)?;
@@ -192,8 +192,8 @@ pub(crate) fn message_for(bundle: &Bundle) -> String {
     format!("{}\n", subject.trim_end())
 }
 
-pub(crate) fn signature(signer: &Signer) -> Signature<'_> {
-    Signature { name: &signer.name, email: &signer.email, seconds: signer.seconds }
+pub(crate) fn signature(signer: &Signer) -> CommitSignature<'_> {
+    CommitSignature { name: &signer.name, email: &signer.email, seconds: signer.seconds }
 }
 
 /// Parses a commit id out of a record.

@@ -14,9 +14,9 @@ use pdca_process::{Sandbox, SandboxMode, Supervisor};
 use pdca_state::{Brief, BundleId, BundleRoot};
 
 use crate::allowed_refs::is_ref;
-use crate::attempt::Attempts;
+use crate::attempt::AttemptRecords;
 use crate::authorship::{Author, Dates};
-use crate::batch::Pace;
+use crate::batch::DurationHistory;
 use crate::calls::CostMeter;
 use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
@@ -262,12 +262,12 @@ impl WorkspaceConfig {
         Jobs::new(self.dirs.private().join("jobs"))
     }
 
-    pub(crate) fn pace(&self) -> Pace {
-        Pace::new(self.dirs.private().join("pace"))
+    pub(crate) fn pace(&self) -> DurationHistory {
+        DurationHistory::new(self.dirs.private().join("pace"))
     }
 
-    pub(crate) fn attempts(&self) -> Attempts {
-        Attempts::new(self.dirs.private().join("attempts"))
+    pub(crate) fn attempts(&self) -> AttemptRecords {
+        AttemptRecords::new(self.dirs.private().join("attempts"))
     }
 
     /// Returns trees that no leaf may write, in any role: every target's whole repository with all its parts, all lanes,

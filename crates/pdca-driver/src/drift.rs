@@ -9,8 +9,8 @@ use pdca_state::{
 
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::Driver;
-use crate::schedule::Drift;
-use pdca_events::{EventKind, Proof};
+use crate::schedule::DriftPolicy;
+use pdca_events::{EventKind, RedEvidence};
 
 /// The most paths that the note of a row names.
 const NAMED: usize = 20;
@@ -64,7 +64,7 @@ pub(crate) fn with_drift(
             rule_id: row.rule_id.clone(),
             result: row.result.as_str().to_owned(),
             evidence: row.path_line.clone(),
-            proof: Proof::default(),
+            proof: RedEvidence::default(),
             gating: row.gating,
             reused: false,
             duration_ms: 0,
@@ -103,8 +103,8 @@ pub fn is_drift_outdated(config: &WorkspaceConfig, snapshot: &Snapshot) -> Resul
 fn declared<'s>(config: &WorkspaceConfig, snapshot: &'s Snapshot) -> Option<&'s Brief> {
     let brief = snapshot.authored_brief()?;
     let counts = match config.schedule.drift {
-        Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
-        Drift::Off => false,
+        DriftPolicy::Warn | DriftPolicy::Fail => !brief.touches().is_empty(),
+        DriftPolicy::Off => false,
     };
     counts.then_some(brief)
 }
@@ -122,11 +122,11 @@ pub fn undeclared_paths(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, Patc
 }
 
 /// Returns the row about undeclared paths; `None` if all are declared.
-fn row(brief: &Brief, patch: &[u8], drift: Drift) -> Option<GateRow> {
+fn row(brief: &Brief, patch: &[u8], drift: DriftPolicy) -> Option<GateRow> {
     let gating = match drift {
-        Drift::Warn => false,
-        Drift::Fail => true,
-        Drift::Off => return None,
+        DriftPolicy::Warn => false,
+        DriftPolicy::Fail => true,
+        DriftPolicy::Off => return None,
     };
     let (result, evidence, note) = match undeclared_paths(brief, patch) {
         Ok(outside) if outside.is_empty() => return None,
@@ -186,7 +186,7 @@ deleted file mode 100644
         Brief::parse(&format!("- **Slug:** x\n- **Touches:** {touches}\n"))
     }
 
-    fn said(touches: &str, drift: Drift) -> Option<(GateResult, bool, String)> {
+    fn said(touches: &str, drift: DriftPolicy) -> Option<(GateResult, bool, String)> {
         row(&of(touches), PATCH.as_bytes(), drift)
             .map(|row| (row.result, row.gating, row.path_line))
     }
@@ -203,15 +203,18 @@ deleted file mode 100644
     #[test]
     fn the_config_decides_whether_it_blocks() {
         let evidence = "3 outside `Touches`: docs/old.md, gone, run.sh".to_owned();
-        assert_eq!(said("src", Drift::Warn), Some((GateResult::Fail, false, evidence.clone())));
-        assert_eq!(said("src", Drift::Fail), Some((GateResult::Fail, true, evidence)));
-        assert_eq!(said("src", Drift::Off), None);
-        assert_eq!(said("**", Drift::Fail), None);
+        assert_eq!(
+            said("src", DriftPolicy::Warn),
+            Some((GateResult::Fail, false, evidence.clone()))
+        );
+        assert_eq!(said("src", DriftPolicy::Fail), Some((GateResult::Fail, true, evidence)));
+        assert_eq!(said("src", DriftPolicy::Off), None);
+        assert_eq!(said("**", DriftPolicy::Fail), None);
     }
 
     #[test]
     fn a_patch_that_cannot_be_read_is_a_question_for_a_person() {
-        let row = row(&of("src"), b"words\n", Drift::Fail).unwrap();
+        let row = row(&of("src"), b"words\n", DriftPolicy::Fail).unwrap();
         assert_eq!(row.result, GateResult::Unverifiable);
         assert!(row.path_line.contains("there is no change in it"), "{row:?}");
     }
@@ -219,7 +222,7 @@ deleted file mode 100644
     #[test]
     fn a_name_with_a_line_end_stays_on_its_line() {
         let patch = b"diff --git \"a/x\\ny\" \"b/x\\ny\"\nold mode 100644\nnew mode 100755\n";
-        let row = row(&of("src"), patch, Drift::Warn).unwrap();
+        let row = row(&of("src"), patch, DriftPolicy::Warn).unwrap();
         assert_eq!(row.note.as_deref(), Some(r"not declared: x\ny"));
     }
 
@@ -245,7 +248,7 @@ deleted file mode 100644
         let mut scene = gated("nowhere");
         let snapshot = scene.bundle().load().unwrap();
         assert!(!is_drift_outdated(&scene.config, &snapshot).unwrap());
-        scene.config.schedule.drift = Drift::Fail;
+        scene.config.schedule.drift = DriftPolicy::Fail;
         assert!(is_drift_outdated(&scene.config, &snapshot).unwrap(), "it blocks now");
     }
 }

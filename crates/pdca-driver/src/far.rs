@@ -30,7 +30,7 @@ use crate::schedule::Schedule;
 
 pub(crate) use combination::{HostGate, joint_environment};
 pub use executor::HostExecutor;
-pub(crate) use fleet::Place;
+pub(crate) use fleet::PoolSlot;
 pub use fleet::{Fleet, FleetHost};
 pub use runner::{HostMachine, run_job};
 pub use stage::repository_name;

@@ -30,23 +30,23 @@ use crate::run_bundle::{BeatError, Driver};
 use pdca_events::{EventKind, Scope};
 
 use gate::QueueGate;
-pub(crate) use gate::{Combination, gate_rows, with_quarantine};
+pub(crate) use gate::{CombinationCheckout, gate_rows, with_quarantine};
 
-pub use base::{Base, BaseVerdict, GateBase};
+pub use base::{BaseVerdict, GateBase, GatedBase};
 pub(crate) use base::{gate_bases, leave_red_bases};
 pub use conflict::apply_resolution::{adopt, resolving};
 pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
-pub use conflict::resolve::{ResolveError, has_resolver, resolve};
+pub use conflict::resolve::{ConflictResolveError, has_resolver, resolve};
 pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, known_forecast};
 pub use gate::GateIdentity;
 pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
-    Accepted, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome, ConflictRecord,
-    ConflictReport, DryRun, Due, Evidence, FIRST_SLOT, FailedAttempt, GateSteps, Held, HeldBack,
-    HeldReason, IntegrateError, Integrated, IntegrationRequest, IntegrationTally, JournalError,
-    Land, MOST_ATTEMPTS, MaxAge, MaxAgeError, NextAction, Quarantined, QueueSettings,
-    QueueWorkspace, RedRow, ResolveRequest, ReturnCulprits, Staging, Stats, TargetBranch,
-    TargetBranchError, TargetBranches, Unplaceable,
+    AcceptedChange, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome,
+    ConflictRecord, ConflictReport, DryRun, Due, Evidence, FIRST_SLOT, FailedAttempt, GateSteps,
+    HeldBack, HeldChange, HeldReason, IntegrateError, Integrated, IntegrationRequest,
+    IntegrationTally, JournalError, Land, MOST_ATTEMPTS, MaxAge, MaxAgeError, NextAction,
+    Quarantined, QueueSettings, QueueWorkspace, RedRow, ResolveRequest, ReturnCulprits, Staging,
+    Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use reopen::{
     MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,

@@ -33,7 +33,7 @@ impl Jobs {
     }
 
     /// Returns the directory of the job `name` with the given key.
-    pub(crate) fn path(&self, id: &BundleId, name: &str, key: &Key) -> Utf8PathBuf {
+    pub(crate) fn path(&self, id: &BundleId, name: &str, key: &JobKey) -> Utf8PathBuf {
         self.of(id).join(format!("{name}-{key}"))
     }
 
@@ -51,9 +51,9 @@ impl Jobs {
 
 /// The digest that names a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key(String);
+pub(crate) struct JobKey(String);
 
-impl Key {
+impl JobKey {
     /// Hashes named parts. Lengths are included, so that parts cannot run into each other.
     pub(crate) fn over<'a>(parts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut hash = Sha256::new();
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-impl std::fmt::Display for Key {
+impl std::fmt::Display for JobKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -86,8 +86,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn key(parts: &[(&str, &str)]) -> Key {
-        Key::over(parts.iter().map(|(name, text)| (*name, text.as_bytes())))
+    fn key(parts: &[(&str, &str)]) -> JobKey {
+        JobKey::over(parts.iter().map(|(name, text)| (*name, text.as_bytes())))
     }
 
     #[test]

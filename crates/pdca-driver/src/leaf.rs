@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
-use pdca_journal::{Point, When};
+use pdca_journal::{EffectSide, Point};
 use pdca_leaves::{
     BoxError, Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock,
     call,
@@ -14,7 +14,7 @@ use crate::attempt_notes::{SessionNote, agent_of};
 use crate::calls::{CallLog, CostReached};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::guard::{relieve_guard, stand_guard};
-use crate::job::Key;
+use crate::job::JobKey;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
 use pdca_events::{EventKind, millis};
@@ -73,10 +73,10 @@ impl Driver<'_> {
 
 /// Returns the key of a leaf's job, over the digest of the call and facts that only the
 /// driver knows, such as the attempt.
-pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
+pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<JobKey, LeafError> {
     let digest = request.digest()?;
     let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
-    Ok(Key::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
+    Ok(JobKey::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
 }
 
 /// Counts a call against the run's limit.
@@ -101,14 +101,14 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
 /// Calls a leaf, emits its events, and announces start and end as effects.
 fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
     let role = request.inputs.role();
-    cx.effects.announce(Point { name: role.as_str(), when: When::Before });
+    cx.effects.announce(Point { name: role.as_str(), when: EffectSide::Before });
     let calls = CallLog::new(cx, bundle, request);
     let mut tell = |event| {
         if let LeafEvent::Ended { .. } = event {
             calls.keep();
         }
         if let LeafEvent::Started { .. } = event {
-            cx.effects.announce(Point { name: "leaf-started", when: When::After });
+            cx.effects.announce(Point { name: "leaf-started", when: EffectSide::After });
         }
         tell_leaf(cx, bundle, role, event);
     };
@@ -131,7 +131,7 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     // One that was cancelled has no end that is told.
     calls.keep();
     let outcome = outcome?;
-    cx.effects.announce(Point { name: role.as_str(), when: When::After });
+    cx.effects.announce(Point { name: role.as_str(), when: EffectSide::After });
     note_session(cx, bundle, &request, &outcome);
     if !outcome.guard.is_enforced() {
         let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);

@@ -5,11 +5,11 @@
 //! gates over exactly base + patch, the reviewer with a copy of its own, the result document.
 //!
 //! ```
-//! use pdca_driver::{Halt, Position, Reviewed, Step, step};
+//! use pdca_driver::{Halt, Position, ReviewTrace, Step, step};
 //! use pdca_state::State;
 //!
 //! let checked = Position {
-//!     state: State::Checked, close: false, closing: false, outdated: false, review: Reviewed::No,
+//!     state: State::Checked, close: false, closing: false, outdated: false, review: ReviewTrace::No,
 //! };
 //! assert_eq!(step(checked), Step::Review);
 //! let signed = Position { state: State::AwaitingSignoff, ..checked };
@@ -81,11 +81,11 @@ pub mod publish;
 #[cfg(test)]
 mod testing;
 
-pub use admission::{AdmissionError, Held};
+pub use admission::{BundleLockError, LockGuard};
 pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
-pub use base::{Base, BaseError, stands_on, would_all_stand_on, would_stand_on};
-pub use batch::{Batch, Exhausted, Remark};
+pub use base::{AttemptBase, BaseError, stands_on, would_all_stand_on, would_stand_on};
+pub use batch::{Batch, DeclarationRemark, Exhausted};
 pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves_without_cost};
 pub use check::{gate, judge};
 pub use checkout::CheckoutError;
@@ -106,26 +106,26 @@ pub use lane_owner::{LaneOwner, LaneOwners};
 pub use local_executor::LocalExecutor;
 pub use locks::{AtWork, Errand, WorkspaceLocks};
 pub use pdca_exec::BandEnd;
-pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
+pub use pdca_journal::{Clock, EffectSide, Effects, Point, Unwatched};
 pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use plan_advice::advise_on_brief;
 pub use plan_session::{
     BriefEnd, PlanSession, PlannedBrief, finish_plan_session, plan_session, refused_session,
 };
 pub use preflight::{
-    Fit, LaneNeeds, Reckoning, Room, Short, fit_lanes, fit_ports, reckon_lanes, room,
+    Fit, FreeSpace, LaneNeeds, Reckoning, Short, fit_lanes, fit_ports, reckon_lanes, room,
 };
 pub use protected::protected_paths;
 pub use refold::{Staleness, stale_results};
 pub use run::{
-    AbortError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run, RunError,
+    AbortError, BeginError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run,
     RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,
     run_statuses_in_lanes, to_prune, unfinished_work, was_cut_short,
 };
 pub use run_bundle::{BeatError, Driver};
-pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};
+pub use schedule::{Dependants, DriftPolicy, Durations, RivalsPolicy, Schedule};
 pub use size::CheckSettings;
 pub use split::{
-    NewBundle, Split, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
+    Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
 };
-pub use step::{Halt, Position, Reviewed, Step, step};
+pub use step::{Halt, Position, ReviewTrace, Step, step};

@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use pdca_exec::{Executor, Job, JobContext, JobError, JobOutcome, JobResult, Terms, Work};
 
 use crate::config::WorkspaceConfig;
-use crate::integrate::{Combination, FIRST_SLOT, gate_rows};
+use crate::integrate::{CombinationCheckout, FIRST_SLOT, gate_rows};
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -47,7 +47,7 @@ impl Executor for LocalExecutor<'_> {
                 let found = config.targets.iter().find(|spec| spec.name == *target);
                 let target = found.ok_or_else(|| unknown_target(target))?;
                 let slot = cx.slot.unwrap_or(FIRST_SLOT);
-                let at = Combination { target, branch, commit, tree, slot, dir: &dir };
+                let at = CombinationCheckout { target, branch, commit, tree, slot, dir: &dir };
                 JobOutcome::Gated { report: gate_rows(&driver, &at)? }
             }
         };

@@ -7,7 +7,7 @@ use pdca_integrate::WorkspaceDirs;
 use pdca_process::wait_until_free;
 use pdca_state::BundleId;
 
-use crate::admission::{AdmissionError, Held, admit, holder};
+use crate::admission::{BundleLockError, LockGuard, admit, holder};
 
 /// The time that children of a killed driver get to die. Their supervisors kill them sooner.
 // Supervisors allow half a second; the rest is for a machine under load.
@@ -78,7 +78,7 @@ impl WorkspaceLocks<'_> {
     /// Admits one driver of its errand to the workspace, for as long as the guard lives.
     ///
     /// Waits for the children of an earlier driver, because they may still be writing.
-    pub fn admit(&self) -> Result<Held, AdmissionError> {
+    pub fn admit(&self) -> Result<LockGuard, BundleLockError> {
         let (lock, what) = self.errand.lock();
         let held = admit(&self.dirs.private().join(lock), what, self.holder)?;
         // After the lock: no other driver can start children while this one waits.
@@ -87,34 +87,38 @@ impl WorkspaceLocks<'_> {
     }
 
     /// Keeps drivers of every errand out, for a command that removes files that they use.
-    pub fn admit_alone(&self) -> Result<(Held, Held), AdmissionError> {
+    pub fn admit_alone(&self) -> Result<(LockGuard, LockGuard), BundleLockError> {
         let of = |errand| Self { errand, ..*self }.admit();
         Ok((of(Errand::Build)?, of(Errand::Integrate)?))
     }
 
     /// Waits for a limited time until no child of an earlier driver is alive. Takes no lock.
-    pub fn wait_for_children(&self) -> Result<(), AdmissionError> {
+    pub fn wait_for_children(&self) -> Result<(), BundleLockError> {
         Ok(wait_until_free(&self.children(), PATIENCE)?)
     }
 
     /// Returns the name of the driver that runs bundles, if there is one.
-    pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
+    pub fn driver_at_work(&self) -> Result<Option<String>, BundleLockError> {
         holder(&self.dirs.private().join(Errand::Build.lock().0))
     }
 
     /// Returns the name of the driver that integrates, if there is one.
-    pub fn integration_at_work(&self) -> Result<Option<String>, AdmissionError> {
+    pub fn integration_at_work(&self) -> Result<Option<String>, BundleLockError> {
         holder(&self.dirs.private().join(Errand::Integrate.lock().0))
     }
 
     /// Takes one bundle, so that no other process writes it meanwhile.
-    pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
+    pub fn take(&self, id: &BundleId) -> Result<LockGuard, BundleLockError> {
         self.take_for(id, None)
     }
 
     /// Like [`Self::take`], for commands that a person calls: the moment a bundle is ready its driver may
     /// still hold it, and the person should not have to try again.
-    pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
+    pub fn take_within(
+        &self,
+        id: &BundleId,
+        patience: Duration,
+    ) -> Result<LockGuard, BundleLockError> {
         within(patience, || self.take(id))
     }
 
@@ -123,7 +127,7 @@ impl WorkspaceLocks<'_> {
         &self,
         id: &BundleId,
         lane: Option<u32>,
-    ) -> Result<Held, AdmissionError> {
+    ) -> Result<LockGuard, BundleLockError> {
         let holder = match lane {
             Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
             None => self.holder.to_owned(),
@@ -137,26 +141,26 @@ impl WorkspaceLocks<'_> {
         let ignore = shared.with_file_name(".gitignore");
         if !ignore.exists() {
             let written = pdca_state::files::replace_unsynced(&ignore, b"*\n");
-            written.map_err(|source| AdmissionError::Unusable { path: ignore, source })?;
+            written.map_err(|source| BundleLockError::Unusable { path: ignore, source })?;
         }
         Ok(held.with(beside))
     }
 
     /// Keeps other processes from landing accepted changes or sending them back. Waits for a limited
     /// time.
-    pub fn hold_landings(&self, patience: Duration) -> Result<Held, AdmissionError> {
+    pub fn hold_landings(&self, patience: Duration) -> Result<LockGuard, BundleLockError> {
         let path = self.dirs.private().join("landing.lock");
         within(patience, || admit(&path, "the integration of accepted changes", self.holder))
     }
 
     /// Serializes acceptances, so that each has its own place in the completion order.
-    pub(crate) fn sealing(&self, patience: Duration) -> Result<Held, AdmissionError> {
+    pub(crate) fn sealing(&self, patience: Duration) -> Result<LockGuard, BundleLockError> {
         let path = self.dirs.private().join("sealing.lock");
         within(patience, || admit(&path, "the order of acceptance", self.holder))
     }
 
     /// Returns the process that works on a bundle, without disturbing it.
-    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
+    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, BundleLockError> {
         let (path, shared) = (self.lock_of(id), self.shared_lock_of(id));
         let (path, holder) = match holder(&path)? {
             Some(holder) => (path, holder),
@@ -186,12 +190,12 @@ impl WorkspaceLocks<'_> {
 /// Retries while another process holds the lock, until `patience` is over.
 fn within(
     patience: Duration,
-    take: impl Fn() -> Result<Held, AdmissionError>,
-) -> Result<Held, AdmissionError> {
+    take: impl Fn() -> Result<LockGuard, BundleLockError>,
+) -> Result<LockGuard, BundleLockError> {
     let begun = Instant::now();
     loop {
         match take() {
-            Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+            Err(BundleLockError::Taken { .. }) if begun.elapsed() < patience => {
                 // A kernel lock with a limit on the wait would need a signal or a thread, so it is
                 // polled.
                 std::thread::park_timeout(Duration::from_millis(10));
@@ -222,7 +226,7 @@ mod tests {
         let scene = crate::testing::Scene::planned();
         let _build = scene.config.locks().admit().unwrap();
         let second = scene.config.locks().admit();
-        assert!(matches!(second, Err(AdmissionError::Taken { .. })), "{second:?}");
+        assert!(matches!(second, Err(BundleLockError::Taken { .. })), "{second:?}");
         let _integration = scene.config.clone().for_integration().locks().admit().unwrap();
     }
 }

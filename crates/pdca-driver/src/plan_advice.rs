@@ -4,7 +4,7 @@
 //! fails is a warning.
 
 use pdca_events::WarningCode;
-use pdca_leaves::{LeafConfig, LeafError, Mode, Role};
+use pdca_leaves::{LeafConfig, LeafError, LeafMode, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::interactive::consult_leaf;
@@ -31,7 +31,7 @@ pub fn advise_on_brief(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError
 
 fn is_due(adviser: &LeafConfig, snapshot: &Snapshot) -> bool {
     let brief = snapshot.authored_brief();
-    adviser.mode == Mode::Command && brief.is_some() && adviser.is_for(brief)
+    adviser.mode == LeafMode::Command && brief.is_some() && adviser.is_for(brief)
 }
 
 fn advise(

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{
-    BoxError, Call, CallFacts, Inputs, LeafError, LeafEvent, Mode, Role, WallClock, call,
+    BoxError, Call, CallFacts, Inputs, LeafError, LeafEvent, LeafMode, Role, WallClock, call,
     left_briefs,
 };
 use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
@@ -30,7 +30,7 @@ use crate::interactive::{leaf_failure, own_places};
 use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
 use pdca_events::EventKind;
-use pdca_journal::{Point, When};
+use pdca_journal::{EffectSide, Point};
 
 const MAX_RECORD: u64 = 1 << 20;
 
@@ -134,7 +134,7 @@ pub fn plan_session(
     let job = job_dir(cx.config);
     let role = Role::Planner;
     let failed = |source: LeafError| leaf_failure(role, &job, source);
-    let leaf = cx.config.leaves.of(role).filter(|leaf| leaf.mode == Mode::Command);
+    let leaf = cx.config.leaves.of(role).filter(|leaf| leaf.mode == LeafMode::Command);
     let leaf = leaf.ok_or_else(|| failed(LeafError::NoProgram { role }))?;
     let mut record = SessionRecord::default();
     for bundle in bundles {
@@ -226,7 +226,7 @@ fn converse(
             calls.keep();
         }
         if let LeafEvent::Started { .. } = event {
-            cx.effects.announce(Point { name: "leaf-started", when: When::After });
+            cx.effects.announce(Point { name: "leaf-started", when: EffectSide::After });
         }
         let kind = match event {
             LeafEvent::Attempt { n, of: _ } => {

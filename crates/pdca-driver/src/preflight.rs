@@ -15,7 +15,7 @@ use crate::config::WorkspaceConfig;
 
 /// Free bytes, or the error of measuring them.
 #[derive(Debug)]
-pub struct Room {
+pub struct FreeSpace {
     /// On the fullest of the disks that a run writes to.
     pub disk: io::Result<u64>,
     /// Available memory as estimated by the kernel.
@@ -63,7 +63,7 @@ impl std::fmt::Display for Reckoning {
 impl LaneNeeds {
     /// Computes the number of lanes for a machine whose lanes and workspace are at `places`.
     pub fn reckon<'a>(&self, places: impl IntoIterator<Item = &'a Utf8Path>) -> Reckoning {
-        reckon(self, &Room::at(places), processors())
+        reckon(self, &FreeSpace::at(places), processors())
     }
 }
 
@@ -88,7 +88,7 @@ impl std::fmt::Display for Short {
     }
 }
 
-impl Room {
+impl FreeSpace {
     /// Measures free disk at `places` and free memory.
     fn at<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Self {
         Self { disk: least_free(places), memory: available(Utf8Path::new("/proc/meminfo")) }
@@ -96,8 +96,8 @@ impl Room {
 }
 
 /// Measures the disks that the workspace writes to, and free memory.
-pub fn room(config: &WorkspaceConfig) -> Room {
-    Room::at(written_to(config))
+pub fn room(config: &WorkspaceConfig) -> FreeSpace {
+    FreeSpace::at(written_to(config))
 }
 
 /// The directories whose disks a run fills.
@@ -165,7 +165,7 @@ impl Fit {
 }
 
 /// Computes the number of lanes from measured values, with the reason.
-fn reckon(needs: &LaneNeeds, room: &Room, processors: NonZeroU32) -> Reckoning {
+fn reckon(needs: &LaneNeeds, room: &FreeSpace, processors: NonZeroU32) -> Reckoning {
     let of = |free: u64, each: u64| u32::try_from(free / each.max(1)).unwrap_or(u32::MAX);
     let mut unknown = Vec::new();
     let memory = match &room.memory {
@@ -236,7 +236,7 @@ fn below(free: u64, floor: u64) -> Option<Short> {
 
 /// Computes how many of the `wanted` lanes fit. `limits` are the free disk space to keep and the memory per
 /// lane, in bytes; 0 disables the check.
-fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU32) -> Fit {
+fn fit(wanted: NonZeroU32, room: &FreeSpace, limits: (u64, u64), processors: NonZeroU32) -> Fit {
     let (min_free, lane_memory) = limits;
     let mut fit = Fit { lanes: wanted, remarks: Vec::new(), short: None };
     match &room.disk {
@@ -310,14 +310,14 @@ mod tests {
     // holds: S004-75
     #[test]
     fn f11_with_little_memory_there_are_fewer_lanes_and_it_is_said() {
-        let room = Room { disk: Ok(u64::MAX), memory: Ok(1000 * MIB) };
+        let room = FreeSpace { disk: Ok(u64::MAX), memory: Ok(1000 * MIB) };
         let found = fit(number(8), &room, (MIB, 256 * MIB), number(2));
         assert_eq!(found.lanes, number(3));
         assert_eq!(
             found.remarks,
             ["1000 MiB of memory are available and a lane is reckoned with 256 MiB: 3 of 8 lanes"]
         );
-        let none = Room { disk: Ok(u64::MAX), memory: Ok(0) };
+        let none = FreeSpace { disk: Ok(u64::MAX), memory: Ok(0) };
         assert_eq!(fit(number(8), &none, (0, MIB), number(2)).lanes, number(1), "one always goes");
         let enough = fit(number(3), &room, (MIB, 256 * MIB), number(2));
         assert_eq!((enough.lanes, enough.remarks.len()), (number(3), 0));
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn f13_what_cannot_be_measured_is_said_and_the_careful_answer_counts() {
         let hidden = || Err(io::Error::other("hidden"));
-        let room = Room { disk: hidden(), memory: hidden() };
+        let room = FreeSpace { disk: hidden(), memory: hidden() };
         let found = fit(number(8), &room, (MIB, MIB), number(2));
         assert_eq!((found.lanes, found.short), (number(2), None));
         assert_eq!(found.remarks.len(), 2);
@@ -344,7 +344,8 @@ mod tests {
 
     #[test]
     fn auto_takes_what_the_scarcest_thing_allows_and_names_it_first() {
-        let room = |memory: u64, disk: u64| Room { disk: Ok(disk * MIB), memory: Ok(memory * MIB) };
+        let room =
+            |memory: u64, disk: u64| FreeSpace { disk: Ok(disk * MIB), memory: Ok(memory * MIB) };
         let hidden = || Err(io::Error::other("hidden"));
         let wide = PortRange::new(20_000, 29_999).unwrap();
         let needs = |checkout| LaneNeeds {
@@ -386,7 +387,7 @@ mod tests {
             ),
             (
                 &ten,
-                Room { disk: hidden(), memory: hidden() },
+                FreeSpace { disk: hidden(), memory: hidden() },
                 4,
                 "auto: 4 lanes (4 cores; memory cannot be measured: hidden, disk cannot be measured: hidden)",
             ),

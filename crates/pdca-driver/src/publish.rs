@@ -23,11 +23,11 @@ mod stack;
 mod unasked;
 
 use pdca_events::WarningCode;
-use pdca_integrate::{Offer, OfferError, PushError, SealRecord, StoreError};
+use pdca_integrate::{OfferError, PushError, SealRecord, SealedOffer, StoreError};
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, State, WriteError};
 
-use crate::admission::AdmissionError;
+use crate::admission::BundleLockError;
 use crate::guard::relieve_guard;
 use crate::integrate::TargetBranchError;
 use crate::leaf::keep_log;
@@ -56,7 +56,7 @@ pub struct PublishRequest<'a> {
 
 /// The result of publishing a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedBundle {
     pub id: BundleId,
     /// The key that marks everything on the forge.
     pub key: String,
@@ -274,7 +274,7 @@ pub enum PublishError {
     Store(#[from] StoreError),
     /// Another process holds the bundle or the workspace.
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
@@ -311,7 +311,7 @@ pub fn publish_accepted(
     cx: &Driver<'_>,
     bundle: &Bundle,
     request: &PublishRequest<'_>,
-) -> Result<Published, PublishError> {
+) -> Result<PublishedBundle, PublishError> {
     let _taken = cx.config.locks().take(bundle.id())?;
     require_untouched(cx, bundle)?;
     let mut inputs = inputs(cx.config, bundle, request.settings)?;
@@ -334,7 +334,7 @@ pub fn publish_accepted(
     let onto = inputs.stack.onto();
     // After the texts: the message is part of the commit, and the same message makes the same
     // commit.
-    let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message, onto)?;
+    let offer = SealedOffer::make(&inputs.front.store, &inputs.sealed, &messages.message, onto)?;
     forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
     // The last step before the first effect on the forge, because the gates also read the texts.
     if gate_again(cx, bundle, &mut inputs, &messages)? {
@@ -342,7 +342,7 @@ pub fn publish_accepted(
     }
     stop_if_told(cx)?;
     let done = Sender { forge: &forge }.send(&mut inputs, &offer, &messages, request, &mut news)?;
-    Ok(Published {
+    Ok(PublishedBundle {
         id: bundle.id().clone(),
         key: inputs.key.to_string(),
         remote: request.settings.remote.clone(),

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Acceptance, Engine, Entry, FoldFate, Plan, Recorded, Sealed, Store, Strategy, fold,
+    Acceptance, FoldFate, FoldPlan, MergeEngine, PlanEntry, Recorded, Sealed, Store, Strategy, fold,
 };
 use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_stale, sha256_hex};
 
@@ -148,12 +148,12 @@ fn refold(
     );
     let change = change
         .map_err(|source| BaseError::Seal { id: bundle.id().clone(), source: Box::new(source) })?;
-    let entries = [Entry::new(change, [])];
+    let entries = [PlanEntry::new(change, [])];
     // Pick commit by commit; a merge would bring the old base along.
-    let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
+    let plan = FoldPlan::new(base.commit, Strategy::RebaseFf, entries);
     let plan = plan.map_err(BaseError::from)?.keeping_messages();
     let drivers = cx.config.integrate.drivers().map_err(BaseError::from)?;
-    let mut engine = Engine::new(store, drivers);
+    let mut engine = MergeEngine::new(store, drivers);
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()));
     let folded = folded.map_err(BaseError::from)?;
     let fate = folded.bundles.into_iter().next().map(|bundle| bundle.fate);

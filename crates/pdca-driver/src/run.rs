@@ -27,15 +27,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Clock, Epoch, GateVerdict,
-    Generation, Inbox, InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process,
-    Reason, Record, Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
-    object_id, write_bundle_status, write_status_files,
+    Generation, Inbox, InboxError, InboxRequest, Journal, Moment, Now, ObjectIdError, Phase,
+    ProcessIdentity, Reason, Record, RetryLimits, RunId, RunState, Runs, StatusFilesError,
+    Workstream, WorkstreamStatus, object_id, write_bundle_status, write_status_files,
 };
 use pdca_lanes::attempt_branch;
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
 pub use abort::{AbortError, Salvage, unfinished_work};
-pub use begin::{Begun, RunError};
+pub use begin::{BeginError, Begun};
 pub use observe::{Observed, Recovered};
 pub(crate) use prune::is_past;
 pub use prune::{Prune, RecordOf, prune, to_prune};
@@ -54,7 +54,7 @@ pub struct Run {
     journal: Mutex<Journal>,
     runs: Runs,
     clock: Clock,
-    me: Process,
+    me: ProcessIdentity,
     bundles: BundleRoot,
     admission: Admission,
 }
@@ -260,11 +260,11 @@ impl Run {
     }
 
     /// Returns the requests that people made since the last call. Each is returned once.
-    pub(crate) fn requests(&self) -> Result<Vec<Request>, RecordError> {
+    pub(crate) fn requests(&self) -> Result<Vec<InboxRequest>, RecordError> {
         let mut journal = self.journal();
         let inbox = Inbox::new(&self.runs, &journal.run().clone());
         inbox.take(&mut journal, (self.clock)())?;
-        let waiting: Vec<(String, Request)> = journal
+        let waiting: Vec<(String, InboxRequest)> = journal
             .state()
             .requests
             .iter()
@@ -274,7 +274,7 @@ impl Run {
         for (id, request) in waiting {
             let mut records = Vec::new();
             let mut refusal = None;
-            if let Request::Unblock { bundle, .. } = &request {
+            if let InboxRequest::Unblock { bundle, .. } = &request {
                 if is_blocked(journal.state(), bundle.as_ref()) {
                     records.push(Record::Unblocked { bundle: bundle.clone() });
                 } else {
@@ -304,7 +304,7 @@ impl Run {
             return Ok(false);
         }
         let (id, bundle) = (name.to_string(), bundle.cloned());
-        let request = Request::Unblock { bundle: bundle.clone(), note };
+        let request = InboxRequest::Unblock { bundle: bundle.clone(), note };
         let records = vec![
             Record::Requested { id: id.clone(), request },
             Record::Unblocked { bundle },
@@ -403,7 +403,7 @@ pub struct Pause {
 /// Returns the bundles of a run that have to wait because of repeated faults of the machine: the wait
 /// doubles with each fault. A bundle that a person names does not wait.
 pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
-    let limits = Limits::default();
+    let limits = RetryLimits::default();
     let pause = |id: &BundleId, work: &Workstream| {
         let of = |phase| {
             let allowance = state.tally.allowance(&limits, Some(id), phase, Cause::Host, now);
@@ -481,7 +481,7 @@ fn exhaust(
     let BeatEnding::Interrupted { cause } = ending(result) else { return Ok(()) };
     let state = journal.state();
     let tried = state.tally.count(Some(id), phase(result), cause).map_or(0, |count| count.attempts);
-    if tried < Limits::default().attempts {
+    if tried < RetryLimits::default().attempts {
         return Ok(());
     }
     let said = result.as_ref().err().map(|error| pdca_state::chain(error)).unwrap_or_default();
@@ -639,7 +639,7 @@ mod tests {
     fn a_stop_by_a_signal_never_spends_an_attempt() {
         let scene = Scene::planned();
         let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        for _ in 0..3 * Limits::default().attempts {
+        for _ in 0..3 * RetryLimits::default().attempts {
             attempt(&run, &id, &Err(BeatError::Interrupted));
         }
         assert_eq!(run.block_of(&id), None);
@@ -650,7 +650,7 @@ mod tests {
     fn faults_of_the_machine_in_a_row_block_the_bundle_with_the_last_reason() {
         let scene = Scene::planned();
         let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let most = Limits::default().attempts;
+        let most = RetryLimits::default().attempts;
         for tried in 1..=most {
             assert_eq!(run.block_of(&id), None, "before attempt {tried}");
             attempt(&run, &id, &host_fault());
@@ -664,7 +664,7 @@ mod tests {
     fn a_finished_attempt_forgets_the_faults_before_it() {
         let scene = Scene::planned();
         let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let but_one = Limits::default().attempts - 1;
+        let but_one = RetryLimits::default().attempts - 1;
         (0..but_one).for_each(|_| attempt(&run, &id, &host_fault()));
         attempt(&run, &id, &Ok(finished()));
         (0..but_one).for_each(|_| attempt(&run, &id, &host_fault()));

@@ -23,7 +23,7 @@ use pdca_state::{
 };
 use tracing::{info, info_span};
 
-use crate::admission::AdmissionError;
+use crate::admission::BundleLockError;
 use crate::assemble::assemble_summary;
 use crate::auto_iterate::auto_findings;
 use crate::base::BaseError;
@@ -42,8 +42,8 @@ use crate::local_executor::LocalExecutor;
 use crate::refold::mend;
 use crate::review::review;
 use crate::run::{RecordError, Run};
-use crate::step::{Position, Reviewed, Step, step};
-use pdca_events::{EventKind, Scope, Stream, millis};
+use crate::step::{Position, ReviewTrace, Step, step};
+use pdca_events::{EventKind, EventStream, Scope, millis};
 
 /// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
 ///
@@ -54,7 +54,7 @@ pub struct Driver<'a> {
     pub config: &'a WorkspaceConfig,
     /// Observes every durable change, before and after.
     pub effects: &'a dyn Effects,
-    pub events: &'a Stream,
+    pub events: &'a EventStream,
     /// The integration or base that events are about, in place of the bundle.
     pub scope: Option<&'a Scope>,
     /// Tells the dispatcher that a change writes more than its brief declares.
@@ -74,7 +74,7 @@ pub struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// Makes a driver outside any run, with one lane and unobserved effects.
-    pub fn new(config: &'a WorkspaceConfig, events: &'a Stream, cancel: &'a Cancel) -> Self {
+    pub fn new(config: &'a WorkspaceConfig, events: &'a EventStream, cancel: &'a Cancel) -> Self {
         Self {
             config,
             effects: &Unwatched,
@@ -105,7 +105,7 @@ pub enum BeatError {
     Interrupted,
     /// Another process holds the bundle.
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
@@ -268,11 +268,11 @@ impl Driver<'_> {
             outdated: outdated && has(Artifact::Patch),
             review: match (has(Artifact::Review), snapshot.has_error_log(REVIEW_LOG)) {
                 (true, _) if !auto_findings(self.config, snapshot)?.is_empty() => {
-                    Reviewed::Mendable
+                    ReviewTrace::Mendable
                 }
-                (true, _) => Reviewed::Yes,
-                (false, true) => Reviewed::Failed,
-                (false, false) => Reviewed::No,
+                (true, _) => ReviewTrace::Yes,
+                (false, true) => ReviewTrace::Failed,
+                (false, false) => ReviewTrace::No,
             },
         })
     }
@@ -654,7 +654,7 @@ mod tests {
         let bundle = scene.bundle();
         fs_err::write(bundle.dir().join(Artifact::error_log(REVIEW_LOG)), "it crashed\n").unwrap();
         let position = scene.driver().position(&bundle.load().unwrap()).unwrap();
-        assert_eq!(position.review, Reviewed::Failed);
+        assert_eq!(position.review, ReviewTrace::Failed);
         scene.driver().run_bundle(&bundle).unwrap();
         assert_eq!(artifacts(scene.effects()), ["SUMMARY.md"]);
     }

@@ -11,13 +11,13 @@ pub struct Schedule {
     /// The claim of a bundle without `Touches`: `free` claims nothing, `exclusive` the whole tree.
     pub untouched: Untouched,
     /// The treatment of a change outside its declared `Touches`.
-    pub drift: Drift,
+    pub drift: DriftPolicy,
     /// The source of estimated durations, which decide the order.
     pub durations: Durations,
     /// The state that a dependency must reach before a dependant may start.
     pub dependants: Dependants,
     /// The state that a result must reach before bundles that conflict or overlap with it may start.
-    pub rivals: Rivals,
+    pub rivals: RivalsPolicy,
 }
 
 /// The condition under which a dependant may start. `Depends on (merged)` always waits for the landing.
@@ -36,7 +36,7 @@ pub enum Dependants {
 /// The condition under which a bundle that conflicts or overlaps with another may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rivals {
+pub enum RivalsPolicy {
     /// The other is no longer in flight.
     #[default]
     Built,
@@ -56,12 +56,12 @@ impl From<Dependants> for Awaits {
     }
 }
 
-impl From<Rivals> for Awaits {
-    fn from(rivals: Rivals) -> Self {
+impl From<RivalsPolicy> for Awaits {
+    fn from(rivals: RivalsPolicy) -> Self {
         match rivals {
-            Rivals::Built => Awaits::Built,
-            Rivals::Accepted => Awaits::Accepted,
-            Rivals::Landed => Awaits::Landed,
+            RivalsPolicy::Built => Awaits::Built,
+            RivalsPolicy::Accepted => Awaits::Accepted,
+            RivalsPolicy::Landed => Awaits::Landed,
         }
     }
 }
@@ -71,7 +71,7 @@ impl Schedule {
     pub(crate) fn speculation(self) -> Speculation {
         Speculation {
             on_prerequisites: self.dependants == Dependants::Built,
-            on_rivals: self.rivals == Rivals::Built,
+            on_rivals: self.rivals == RivalsPolicy::Built,
         }
     }
 }
@@ -79,7 +79,7 @@ impl Schedule {
 /// The treatment of a change that writes undeclared paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Drift {
+pub enum DriftPolicy {
     /// Adds a row to the report that does not block.
     #[default]
     Warn,
@@ -112,9 +112,9 @@ mod tests {
                 Schedule { dependants, rivals, ..Schedule::default() }.speculation();
             (on_prerequisites, on_rivals)
         };
-        assert_eq!(of(Dependants::Built, Rivals::Built), (true, true));
-        assert_eq!(of(Dependants::Accepted, Rivals::Built), (false, true));
-        assert_eq!(of(Dependants::Landed, Rivals::Accepted), (false, false));
-        assert_eq!(of(Dependants::Built, Rivals::Landed), (true, false));
+        assert_eq!(of(Dependants::Built, RivalsPolicy::Built), (true, true));
+        assert_eq!(of(Dependants::Accepted, RivalsPolicy::Built), (false, true));
+        assert_eq!(of(Dependants::Landed, RivalsPolicy::Accepted), (false, false));
+        assert_eq!(of(Dependants::Built, RivalsPolicy::Landed), (true, false));
     }
 }

@@ -15,7 +15,7 @@ use pdca_state::{
     SplitOff, Splitting, State, WriteError, given_up, note_split, parts, record, repoint,
 };
 
-use crate::admission::AdmissionError;
+use crate::admission::BundleLockError;
 use crate::config::WorkspaceConfig;
 
 /// The way a bundle is split.
@@ -32,7 +32,7 @@ pub enum SplitInto {
 /// The new bundles, and the effect on others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
-    pub into: Vec<NewBundle>,
+    pub into: Vec<SplitBundle>,
     /// The bundles whose briefs name the new ones now.
     pub repointed: Vec<BundleId>,
     /// The bundles that still name the old one, each with the reason.
@@ -41,7 +41,7 @@ pub struct Split {
 
 /// A bundle that was split off.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewBundle {
+pub struct SplitBundle {
     pub id: BundleId,
     /// The ids of the parts in it.
     pub parts: Vec<String>,
@@ -87,7 +87,7 @@ pub enum SplitError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
 }
 
 /// The person who splits a bundle, and the date.
@@ -202,8 +202,8 @@ impl Plan {
         Ok(Self { snapshot, text, all: known })
     }
 
-    fn new_bundles(&self) -> Vec<NewBundle> {
-        let new = |(one, was_there): &(SplitOff, bool)| NewBundle {
+    fn new_bundles(&self) -> Vec<SplitBundle> {
+        let new = |(one, was_there): &(SplitOff, bool)| SplitBundle {
             id: one.id.clone(),
             parts: one.parts.clone(),
             is_draft: one.is_draft,

@@ -19,12 +19,12 @@ pub struct Position {
     pub closing: bool,
     /// The gate report is about another patch than the current one, or about other declared paths.
     pub outdated: bool,
-    pub review: Reviewed,
+    pub review: ReviewTrace,
 }
 
 /// The trace that the reviewer left in the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reviewed {
+pub enum ReviewTrace {
     No,
     Yes,
     /// A review is there, and every finding is one that the builder may mend without a person.
@@ -46,9 +46,9 @@ pub fn step(position: Position) -> Step {
         State::Checked => match position.review {
             // A close has no patch to review.
             _ if position.closing => Step::Assemble,
-            Reviewed::No => Step::Review,
-            Reviewed::Mendable => Step::SendBack,
-            Reviewed::Yes | Reviewed::Failed => Step::Assemble,
+            ReviewTrace::No => Step::Review,
+            ReviewTrace::Mendable => Step::SendBack,
+            ReviewTrace::Yes | ReviewTrace::Failed => Step::Assemble,
         },
         State::AwaitingSignoff => Step::Halt(Halt::AwaitingSignoff),
         State::Complete => Step::Halt(Halt::Complete),
@@ -69,8 +69,12 @@ mod tests {
             [false, true].into_iter().flat_map(move |close| {
                 [false, true].into_iter().flat_map(move |closing| {
                     [false, true].into_iter().flat_map(move |outdated| {
-                        let reviews =
-                            [Reviewed::No, Reviewed::Yes, Reviewed::Mendable, Reviewed::Failed];
+                        let reviews = [
+                            ReviewTrace::No,
+                            ReviewTrace::Yes,
+                            ReviewTrace::Mendable,
+                            ReviewTrace::Failed,
+                        ];
                         reviews.map(|review| Position { state, close, closing, outdated, review })
                     })
                 })
@@ -89,8 +93,8 @@ mod tests {
                 ("PLANNED", true, ..) => Step::Close,
                 ("PLANNED", false, ..) => Step::Build,
                 ("BUILT", ..) => Step::Gate,
-                ("CHECKED", _, false, Reviewed::No) => Step::Review,
-                ("CHECKED", _, false, Reviewed::Mendable) => Step::SendBack,
+                ("CHECKED", _, false, ReviewTrace::No) => Step::Review,
+                ("CHECKED", _, false, ReviewTrace::Mendable) => Step::SendBack,
                 ("CHECKED", ..) => Step::Assemble,
                 ("AWAITING_SIGNOFF", ..) => Step::Halt(Halt::AwaitingSignoff),
                 ("COMPLETE", ..) => Step::Halt(Halt::Complete),

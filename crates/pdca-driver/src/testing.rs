@@ -7,14 +7,14 @@ use std::time::Duration;
 use camino::Utf8Path;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId};
-use pdca_testkit::Workspace;
+use pdca_testkit::TestWorkspace;
 
 use crate::authorship::Dates;
 use crate::config::WorkspaceConfig;
 use crate::run::{Begun, Run};
 use crate::run_bundle::Driver;
-use pdca_events::Stream;
-use pdca_journal::{Effects, Moment, Point, When};
+use pdca_events::EventStream;
+use pdca_journal::{EffectSide, Effects, Moment, Point};
 
 /// A clock that is one millisecond later at each call, so that later runs have later names.
 pub(crate) fn clock() -> Moment {
@@ -39,21 +39,21 @@ pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
 
 /// A workspace with one planned bundle, and the effects of every driver in it.
 pub(crate) struct Scene {
-    pub(crate) workspace: Workspace,
+    pub(crate) workspace: TestWorkspace,
     pub(crate) config: WorkspaceConfig,
     pub(crate) cancel: Cancel,
     /// Cancels the driver once this effect is completed.
     pub(crate) stop_after: Option<&'static str>,
     done: Mutex<Vec<&'static str>>,
-    events: Stream,
+    events: EventStream,
 }
 
 impl Scene {
     pub(crate) fn planned() -> Self {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         workspace.brief("7", &[]);
         let config = config(workspace.path());
-        let events = Stream::new(|| jiff::Timestamp::UNIX_EPOCH, drop);
+        let events = EventStream::new(|| jiff::Timestamp::UNIX_EPOCH, drop);
         let (cancel, done) = (Cancel::new(), Mutex::default());
         Self { workspace, config, cancel, stop_after: None, done, events }
     }
@@ -89,7 +89,7 @@ impl Scene {
 
 impl Effects for Scene {
     fn reached(&self, point: Point) {
-        if point.when == When::After {
+        if point.when == EffectSide::After {
             self.done.lock().unwrap().push(point.name);
             if self.stop_after == Some(point.name) {
                 self.cancel.cancel();

@@ -2,7 +2,7 @@
 
 use pdca_driver::Halt;
 use pdca_state::BundleRoot;
-use pdca_testkit::{Repo, Workspace};
+use pdca_testkit::{Repo, TestWorkspace};
 
 #[path = "../examples/drive_a_bundle.rs"]
 #[expect(dead_code, reason = "the program's main is not what is tested")]
@@ -38,7 +38,7 @@ fn the_guide_shows_how_a_batch_is_planned_and_the_example_does_what_it_says() {
 #[test]
 fn a_program_drives_a_bundle_through_the_local_executor() {
     pdca_process::testing::use_harness();
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let app = Repo::at(&workspace.around().join("app"));
     app.write("a.txt", "one\n");
     app.commit("first");

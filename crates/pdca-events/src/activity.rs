@@ -4,7 +4,7 @@ use crate::EventKind;
 
 /// The effect of an event on the current activity of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Activity<'e> {
+pub enum ActivityChange<'e> {
     /// An activity begins.
     Begins(String),
     /// A sign of life.
@@ -15,7 +15,7 @@ pub enum Activity<'e> {
     GoesOn,
 }
 
-impl<'e> Activity<'e> {
+impl<'e> ActivityChange<'e> {
     pub fn of(kind: &'e EventKind) -> Self {
         match kind {
             EventKind::Dispatched { .. } => Self::Begins("starts".to_owned()),

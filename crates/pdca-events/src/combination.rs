@@ -9,7 +9,7 @@ use crate::{GatePurpose, IntegrationStep};
 
 /// A combination that was gated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Combination {
+pub struct GatedCombination {
     /// The changes in it; none for the branch by itself.
     pub bundles: Vec<BundleId>,
     /// The tree that was gated.
@@ -19,7 +19,7 @@ pub struct Combination {
     /// The verdict.
     pub verdict: CombinationVerdict,
     /// The smaller combinations that were asked about because of it, in their order.
-    pub parts: Vec<Combination>,
+    pub parts: Vec<GatedCombination>,
 }
 
 /// The verdict about a combination.
@@ -56,11 +56,13 @@ impl CombinationVerdict {
 }
 
 /// Makes the trees of an integration, usually one for each round.
-pub fn combinations<'s>(steps: impl IntoIterator<Item = &'s IntegrationStep>) -> Vec<Combination> {
-    let mut asked: Vec<Combination> = Vec::new();
+pub fn combinations<'s>(
+    steps: impl IntoIterator<Item = &'s IntegrationStep>,
+) -> Vec<GatedCombination> {
+    let mut asked: Vec<GatedCombination> = Vec::new();
     for step in steps {
         match step {
-            IntegrationStep::Gating { bundles, tree, purpose } => asked.push(Combination {
+            IntegrationStep::Gating { bundles, tree, purpose } => asked.push(GatedCombination {
                 bundles: bundles.clone(),
                 tree: tree.clone(),
                 purpose: Some(*purpose),
@@ -103,15 +105,16 @@ pub fn set(bundles: &[BundleId]) -> String {
 
 /// Gives the verdict to the question it answers, or to a new entry where none was asked.
 fn answer(
-    asked: &mut Vec<Combination>,
+    asked: &mut Vec<GatedCombination>,
     bundles: &[BundleId],
     tree: &str,
     verdict: CombinationVerdict,
 ) {
     // By its changes and not by its tree: where every commit is gated, the answer names a tree on
     // the way.
-    let is_it =
-        |one: &&mut Combination| one.bundles == bundles && one.verdict == CombinationVerdict::Open;
+    let is_it = |one: &&mut GatedCombination| {
+        one.bundles == bundles && one.verdict == CombinationVerdict::Open
+    };
     if let Some(open) = asked.iter_mut().find(is_it) {
         open.verdict = verdict;
         return;
@@ -120,7 +123,7 @@ fn answer(
     if asked.iter().any(|one| one.bundles == bundles && one.verdict == verdict) {
         return;
     }
-    asked.push(Combination {
+    asked.push(GatedCombination {
         bundles: bundles.to_vec(),
         tree: tree.to_owned(),
         purpose: None,
@@ -130,7 +133,7 @@ fn answer(
 }
 
 /// Puts each combination below the smallest earlier one that contains it.
-fn nested(asked: Vec<Combination>) -> Vec<Combination> {
+fn nested(asked: Vec<GatedCombination>) -> Vec<GatedCombination> {
     let sets: Vec<BTreeSet<BundleId>> =
         asked.iter().map(|one| one.bundles.iter().cloned().collect()).collect();
     let parent = |place: usize| {
@@ -139,7 +142,7 @@ fn nested(asked: Vec<Combination>) -> Vec<Combination> {
     };
     let parents: Vec<Option<usize>> = (0..asked.len()).map(parent).collect();
     // From the last to the first, so that an entry is complete before it is moved.
-    let mut slots: Vec<Option<Combination>> = asked.into_iter().map(Some).collect();
+    let mut slots: Vec<Option<GatedCombination>> = asked.into_iter().map(Some).collect();
     for place in (0..slots.len()).rev() {
         let Some(parent) = parents[place] else { continue };
         if let Some(part) = slots[place].take()
@@ -184,8 +187,8 @@ mod tests {
         steps
     }
 
-    fn shown(all: &[Combination]) -> String {
-        let one = |one: &Combination| {
+    fn shown(all: &[GatedCombination]) -> String {
+        let one = |one: &GatedCombination| {
             let parts = if one.parts.is_empty() {
                 String::new()
             } else {
@@ -196,7 +199,7 @@ mod tests {
         all.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 
-    fn count(all: &[Combination]) -> usize {
+    fn count(all: &[GatedCombination]) -> usize {
         all.iter().map(|one| 1 + count(&one.parts)).sum()
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Scope;
 use crate::kind::EventKind;
-use crate::stream::Stream;
+use crate::stream::EventStream;
 
 /// A step of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl FlowTask {
     }
 }
 
-impl Stream {
+impl EventStream {
     /// Does a step of a flow between its two events. `said` makes the text of a failure.
     pub fn flow_step<T, E>(
         &self,
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_step_that_fails_has_an_end_with_its_error() {
         let (to, events) = std::sync::mpsc::channel();
-        let stream = Stream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));
+        let stream = EventStream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));
         let ids = ["7".parse().unwrap()];
         let said = |error: &&str| (*error).to_owned();
         assert_eq!(stream.flow_step(FlowTask::Plan, &ids, said, || Ok(1)), Ok(1));

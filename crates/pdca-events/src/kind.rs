@@ -114,7 +114,7 @@ pub enum EventKind {
         evidence: String,
         /// The failing tests and where to look.
         #[serde(flatten)]
-        proof: Proof,
+        proof: RedEvidence,
         /// Set if a red row blocks.
         gating: bool,
         /// Set if the verdict is that of an earlier driver.
@@ -422,7 +422,7 @@ pub struct Hold {
 /// The evidence of a red row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Proof {
+pub struct RedEvidence {
     /// The tests that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<String>,

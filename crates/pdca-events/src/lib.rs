@@ -1,14 +1,14 @@
 //! One versioned stream of facts about runs, bundles and integrations.
 //!
-//! The driver emits into a [`Stream`], which stamps each event with time and sequence, appends it to the
+//! The driver emits into a [`EventStream`], which stamps each event with time and sequence, appends it to the
 //! log of its run and hands it to one listener. The terminal, `--events` and `pdca replay` render the
-//! same [`Event`]; a [`Reader`] reads a log again, also while it grows.
+//! same [`Event`]; a [`LogReader`] reads a log again, also while it grows.
 //!
 //! ```
-//! use pdca_events::{Event, EventKind, Scope, Stream};
+//! use pdca_events::{Event, EventKind, EventStream, Scope};
 //!
 //! let (to, events) = std::sync::mpsc::channel();
-//! let stream = Stream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));
+//! let stream = EventStream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));
 //! stream.emit(Scope::Bundle("7".parse().unwrap()), None, EventKind::Reopened);
 //! let event: Event = events.recv().unwrap();
 //! assert_eq!((event.schema, event.seq), (1, 1));
@@ -32,11 +32,11 @@ mod log;
 mod stream;
 mod warning;
 
-pub use activity::Activity;
-pub use combination::{Combination, CombinationVerdict, combinations, set};
+pub use activity::ActivityChange;
+pub use combination::{CombinationVerdict, GatedCombination, combinations, set};
 pub use event::{Event, SCHEMA, Scope};
 pub use flow::FlowTask;
-pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, Step, millis};
-pub use log::{FILE, Line, Reader};
-pub use stream::Stream;
+pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, RedEvidence, Step, millis};
+pub use log::{FILE, LogLine, LogReader};
+pub use stream::EventStream;
 pub use warning::WarningCode;

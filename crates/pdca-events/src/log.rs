@@ -23,12 +23,12 @@ pub(crate) const LARGEST: u64 = 64 << 20;
 const TAIL: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct EventLog {
     file: File,
     len: u64,
 }
 
-impl Log {
+impl EventLog {
     /// Opens the log of a run for appending. Returns its last sequence number too, 0 if there is none.
     pub(crate) fn open(dir: &Utf8Path) -> io::Result<(Self, u64)> {
         let path = dir.join(FILE);
@@ -61,7 +61,7 @@ impl Log {
 
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum LogLine {
     /// An event, with its text as it was written.
     Event(Box<Event>, String),
     /// A line that cannot be read: torn by a crash, damaged, or of a newer version.
@@ -75,13 +75,13 @@ pub enum Line {
 
 /// Reads a log, also one that still grows.
 #[derive(Debug)]
-pub struct Reader {
+pub struct LogReader {
     file: File,
     rest: Vec<u8>,
     number: u64,
 }
 
-impl Reader {
+impl LogReader {
     /// Opens the log in the directory of a run; `None` if there is none.
     pub fn open(dir: &Utf8Path) -> io::Result<Option<Self>> {
         match File::open(dir.join(FILE)) {
@@ -100,7 +100,7 @@ impl Reader {
     }
 
     /// Returns the lines that were finished since the last call.
-    pub fn read(&mut self) -> io::Result<Vec<Line>> {
+    pub fn read(&mut self) -> io::Result<Vec<LogLine>> {
         self.file.read_to_end(&mut self.rest)?;
         // A line without its end may still be growing. It stays in `rest` for the next call.
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
@@ -112,24 +112,24 @@ impl Reader {
     }
 
     /// Returns the unfinished last line, if there is one. If the writer has ended, it is torn.
-    pub fn torn(&self) -> Option<Line> {
-        let torn = || Line::Unreadable {
+    pub fn torn(&self) -> Option<LogLine> {
+        let torn = || LogLine::Unreadable {
             number: self.number + 1,
             why: "the writer was stopped in the middle of it".to_owned(),
         };
         (!self.rest.is_empty()).then(torn)
     }
 
-    fn line(&mut self, bytes: &[u8]) -> Line {
+    fn line(&mut self, bytes: &[u8]) -> LogLine {
         self.number += 1;
         let number = self.number;
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
-            Err(error) => return Line::Unreadable { number, why: error.to_string() },
+            Err(error) => return LogLine::Unreadable { number, why: error.to_string() },
         };
         match serde_json::from_str(text) {
-            Ok(event) => Line::Event(Box::new(event), text.to_owned()),
-            Err(error) => Line::Unreadable { number, why: error.to_string() },
+            Ok(event) => LogLine::Event(Box::new(event), text.to_owned()),
+            Err(error) => LogLine::Unreadable { number, why: error.to_string() },
         }
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::event::{Event, SCHEMA, Scope};
 use crate::kind::EventKind;
-use crate::log::{LARGEST, Log};
+use crate::log::{EventLog, LARGEST};
 use crate::warning::WarningCode;
 
 /// The most events before the start of a run that are kept for its log.
@@ -18,7 +18,7 @@ const EARLY: usize = 100;
 /// Stamps events, appends them to the log of the run, and hands them to a listener, in one order.
 ///
 /// Emitting never fails: a log that cannot be written is given up with a warning in the stream.
-pub struct Stream {
+pub struct EventStream {
     clock: fn() -> Timestamp,
     inner: Mutex<Inner>,
 }
@@ -27,21 +27,21 @@ struct Inner {
     listener: Box<dyn FnMut(Event) + Send>,
     seq: u64,
     run: Option<String>,
-    log: Option<Log>,
+    log: Option<EventLog>,
     /// Events from before the run was known.
     early: Vec<Event>,
     /// Notices that have been emitted.
     noticed: BTreeSet<String>,
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for EventStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").finish_non_exhaustive()
     }
 }
 
-impl Stream {
-    /// Makes a stream that belongs to no run yet; see [`Stream::record`].
+impl EventStream {
+    /// Makes a stream that belongs to no run yet; see [`EventStream::record`].
     pub fn new(clock: fn() -> Timestamp, listener: impl FnMut(Event) + Send + 'static) -> Self {
         let inner = Inner {
             listener: Box::new(listener),
@@ -70,7 +70,7 @@ impl Stream {
     pub fn record(&self, run: &str, dir: &Utf8Path) {
         let mut inner = self.lock();
         inner.run = Some(run.to_owned());
-        match Log::open(dir) {
+        match EventLog::open(dir) {
             Ok((log, last)) => {
                 inner.log = Some(log);
                 // Early events were numbered from 1 before the log was known. They move behind its

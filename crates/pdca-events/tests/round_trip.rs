@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use pdca_events::{
-    Event, EventKind, FlowTask, GatePurpose, Halt, Hold, IntegrationStep, Proof, SCHEMA, Scope,
-    Step, WarningCode,
+    Event, EventKind, FlowTask, GatePurpose, Halt, Hold, IntegrationStep, RedEvidence, SCHEMA,
+    Scope, Step, WarningCode,
 };
 use pdca_state::{BundleId, CallRecord, CostBasis, Money, Reentry, State, Usage};
 use proptest::prelude::*;
@@ -77,11 +77,11 @@ fn state() -> impl Strategy<Value = State> {
     proptest::sample::select(State::ALL.to_vec())
 }
 
-fn proof() -> impl Strategy<Value = Proof> {
+fn proof() -> impl Strategy<Value = RedEvidence> {
     let texts = proptest::collection::vec(".*", 0..3);
     let text = || proptest::option::of(".*");
     (texts, any::<usize>(), text(), text()).prop_map(|(failing, failing_more, log, reproduce)| {
-        Proof { failing, failing_more, log, reproduce }
+        RedEvidence { failing, failing_more, log, reproduce }
     })
 }
 

@@ -4,15 +4,15 @@ use std::sync::mpsc::{Receiver, channel};
 
 use camino::Utf8Path;
 use jiff::Timestamp;
-use pdca_events::{Event, EventKind, FILE, Line, Reader, Scope, Stream, WarningCode};
+use pdca_events::{Event, EventKind, EventStream, FILE, LogLine, LogReader, Scope, WarningCode};
 
-fn stream() -> (Stream, Receiver<Event>) {
+fn stream() -> (EventStream, Receiver<Event>) {
     let (to, events) = channel();
     // A test that is done with the stream may have dropped the other end.
-    (Stream::new(|| Timestamp::UNIX_EPOCH, move |event| drop(to.send(event))), events)
+    (EventStream::new(|| Timestamp::UNIX_EPOCH, move |event| drop(to.send(event))), events)
 }
 
-fn reopened(stream: &Stream, id: &str) {
+fn reopened(stream: &EventStream, id: &str) {
     stream.emit(Scope::Bundle(id.parse().expect("an id")), None, EventKind::Reopened);
 }
 
@@ -24,15 +24,15 @@ fn dir() -> (tempfile::TempDir, camino::Utf8PathBuf) {
 
 /// Each readable line as `seq run id`, each other one as its number.
 fn stored(dir: &Utf8Path) -> Vec<String> {
-    let mut reader = Reader::open(dir).expect("a readable log").expect("a log");
+    let mut reader = LogReader::open(dir).expect("a readable log").expect("a log");
     let mut lines = reader.read().expect("lines");
     lines.extend(reader.torn());
     let show = |line| match line {
-        Line::Event(event, _) => {
+        LogLine::Event(event, _) => {
             let id = serde_json::to_value(&event.scope).expect("fields")["id"].clone();
             format!("{} {} {id}", event.seq, event.run.unwrap_or_default())
         }
-        Line::Unreadable { number, .. } => format!("line {number} unreadable"),
+        LogLine::Unreadable { number, .. } => format!("line {number} unreadable"),
     };
     lines.into_iter().map(show).collect()
 }
@@ -109,7 +109,7 @@ fn a_reader_follows_a_log_that_grows() {
     let (_temp, dir) = dir();
     let (stream, _heard) = stream();
     stream.record("R", &dir);
-    let mut reader = Reader::open(&dir).unwrap().expect("a log");
+    let mut reader = LogReader::open(&dir).unwrap().expect("a log");
     assert_eq!(reader.read().unwrap(), []);
     reopened(&stream, "1");
     assert_eq!(reader.read().unwrap().len(), 1);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pdca_state::BundleId;
 
-use crate::step::{FlowEnd, FlowFacts, FlowStep, Moves, Standing, next};
+use crate::step::{FlowEnd, FlowFacts, FlowStatus, FlowStep, Moves, next};
 
 /// The longest time between two looks at the workspace: people also decide in other terminals.
 const LOOK: Duration = Duration::from_millis(500);
@@ -85,7 +85,7 @@ pub struct FlowReport<F> {
 pub fn run<H: FlowHost>(
     host: &H,
     person: &mut dyn Person<H::Failure>,
-    standing: Standing,
+    standing: FlowStatus,
 ) -> FlowReport<H::Failure> {
     let state = State { standing, generation: 0, steps: 0, is_over: false, failures: Vec::new() };
     let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
@@ -99,7 +99,7 @@ pub fn run<H: FlowHost>(
 }
 
 struct State<F> {
-    standing: Standing,
+    standing: FlowStatus,
     /// The number of tracks and sessions that have ended.
     generation: u64,
     steps: u32,
@@ -258,7 +258,7 @@ fn conduct<'scope, H: FlowHost>(
 }
 
 /// Marks a track as running; false if the flow is over or it runs already.
-fn begin<F>(shared: &Shared<F>, track: impl FnOnce(&mut Standing) -> &mut bool) -> bool {
+fn begin<F>(shared: &Shared<F>, track: impl FnOnce(&mut FlowStatus) -> &mut bool) -> bool {
     let mut state = shared.lock();
     // Looked at again under the lock: the decision was made without it.
     if state.is_over || state.standing.stopping {

@@ -5,11 +5,11 @@
 //! killed goes on where the files say it is.
 //!
 //! ```
-//! use pdca_flow::{FlowFacts, FlowStep, Standing, next};
+//! use pdca_flow::{FlowFacts, FlowStatus, FlowStep, next};
 //!
 //! let facts = FlowFacts { unsigned: vec!["36".parse()?], ..FlowFacts::default() };
-//! let standing = Standing { has_terminal: true, ..Standing::default() };
-//! let moves = next(&facts, &standing);
+//! let status = FlowStatus { has_terminal: true, ..FlowStatus::default() };
+//! let moves = next(&facts, &status);
 //! assert_eq!(moves.person, FlowStep::SignOff(vec!["36".parse()?]));
 //! assert!(!moves.build && moves.deliver.is_empty());
 //! # Ok::<(), pdca_state::IdError>(())
@@ -28,7 +28,7 @@ mod settings;
 mod step;
 
 pub use engine::{FlowHost, FlowReport, Person, Visit, run};
-pub use notify::{Delivery, Notice, NoticeKind, Notifier, osc9};
-pub use pace::{Pace, decisions_per_hour};
+pub use notify::{NoticeKind, Notification, Notifier, NotifyOutcome, osc9};
+pub use pace::{UnsignedWork, decisions_per_hour};
 pub use settings::{AfterAccept, FlowSettings, NotifySettings};
-pub use step::{FlowEnd, FlowFacts, FlowStep, Moves, Standing, next};
+pub use step::{FlowEnd, FlowFacts, FlowStatus, FlowStep, Moves, next};

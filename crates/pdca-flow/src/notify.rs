@@ -31,7 +31,7 @@ pub enum NoticeKind {
 
 /// One notification, as it is given to the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Notice {
+pub struct Notification {
     /// The version of this document.
     pub schema: u32,
     /// The kind of news.
@@ -49,7 +49,7 @@ pub struct Notice {
 
 /// What became of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delivery {
+pub enum NotifyOutcome {
     /// It ended with 0.
     Done,
     /// It did not, for this reason.
@@ -84,7 +84,7 @@ impl Notifier {
     }
 
     /// Starts the command, unless the same was told last. Returns whether it was news.
-    pub fn tell(&self, notice: &Notice) -> bool {
+    pub fn tell(&self, notice: &Notification) -> bool {
         let text = serde_json::to_string(notice).unwrap_or_default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.get(&notice.kind) == Some(&text) {
@@ -105,7 +105,7 @@ impl Notifier {
                 drop(before.join());
             }
             let tool = Tool::new("sh").args(["-c", &cmd]).stdin(text + "\n").timeout(timeout);
-            if let Delivery::Failed(why) = deliver(&tool.max_stdout(MAX_OUTPUT)) {
+            if let NotifyOutcome::Failed(why) = deliver(&tool.max_stdout(MAX_OUTPUT)) {
                 // Nobody listens any more once the flow has ended.
                 drop(to.send(why));
             }
@@ -130,16 +130,16 @@ impl Notifier {
     }
 }
 
-fn deliver(tool: &Tool) -> Delivery {
+fn deliver(tool: &Tool) -> NotifyOutcome {
     match tool.run() {
-        Ok(output) if output.success() => Delivery::Done,
+        Ok(output) if output.success() => NotifyOutcome::Done,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().next().unwrap_or_default().trim().to_owned();
             let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-            Delivery::Failed(format!("exit code {}{said}", output.code))
+            NotifyOutcome::Failed(format!("exit code {}{said}", output.code))
         }
-        Err(error) => Delivery::Failed(error.to_string()),
+        Err(error) => NotifyOutcome::Failed(error.to_string()),
     }
 }
 
@@ -157,8 +157,8 @@ pub fn osc9(term_program: Option<&str>, term: Option<&str>, text: &str) -> Optio
 mod tests {
     use super::*;
 
-    fn notice(text: &str) -> Notice {
-        Notice {
+    fn notice(text: &str) -> Notification {
+        Notification {
             schema: 1,
             kind: NoticeKind::NeedsYou,
             text: text.to_owned(),

@@ -12,7 +12,7 @@ const ENOUGH: usize = 3;
 /// How much unsigned work there may be, and how much there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Pace {
+pub struct UnsignedWork {
     /// The bundles that are built and wait for a person.
     pub unsigned: u32,
     /// `max_unsigned` of `[flow]`; null without a limit.
@@ -21,7 +21,7 @@ pub struct Pace {
     pub per_hour: Option<u32>,
 }
 
-impl Pace {
+impl UnsignedWork {
     /// Returns the most unsigned work at which a new bundle is started: `max_unsigned` or an hour of the person's rate,
     /// whichever is less, and one at least.
     pub fn cap(&self) -> Option<u32> {
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn the_stricter_limit_counts_and_says_its_name() {
-        let pace = |unsigned, max_unsigned, per_hour| Pace { unsigned, max_unsigned, per_hour };
+        let pace =
+            |unsigned, max_unsigned, per_hour| UnsignedWork { unsigned, max_unsigned, per_hour };
         let table = [
             (pace(9, Some(10), None), None),
             (
@@ -114,7 +115,7 @@ mod tests {
         #[test]
         fn whatever_the_times_something_may_always_start(times in prop::collection::vec(any::<i64>(), 0..60)) {
             let per_hour = decisions_per_hour(&times);
-            let pace = Pace { unsigned: 0, max_unsigned: Some(0), per_hour };
+            let pace = UnsignedWork { unsigned: 0, max_unsigned: Some(0), per_hour };
             prop_assert!(!pace.is_held());
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use crate::pace::Pace;
+use crate::pace::UnsignedWork;
 
 /// The state of a workspace, as files say it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct FlowFacts {
     /// Cycles ended since the last entry of the Act log.
     pub act_due: bool,
     /// Whether lanes have to wait for the person.
-    pub pace: Pace,
+    pub pace: UnsignedWork,
     /// Names the states of all bundles; equal for equal states.
     pub fingerprint: String,
 }
@@ -40,7 +40,7 @@ pub struct FlowFacts {
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, and the table of steps is over all of them"
 )]
-pub struct Standing {
+pub struct FlowStatus {
     /// A person sits at the terminal.
     pub has_terminal: bool,
     /// A planner is configured, and can be called.
@@ -116,7 +116,7 @@ pub enum FlowEnd {
 }
 
 /// Decides what each track does next.
-pub fn next(facts: &FlowFacts, standing: &Standing) -> Moves {
+pub fn next(facts: &FlowFacts, standing: &FlowStatus) -> Moves {
     let build = may_build(facts, standing);
     let deliver = if standing.stopping || standing.delivering {
         Vec::new()
@@ -128,7 +128,7 @@ pub fn next(facts: &FlowFacts, standing: &Standing) -> Moves {
     Moves { build, deliver, person }
 }
 
-fn may_build(facts: &FlowFacts, standing: &Standing) -> bool {
+fn may_build(facts: &FlowFacts, standing: &FlowStatus) -> bool {
     !standing.stopping
         && !standing.building
         && !standing.build_stopped
@@ -138,7 +138,7 @@ fn may_build(facts: &FlowFacts, standing: &Standing) -> bool {
         && standing.built.as_ref() != Some(&facts.fingerprint)
 }
 
-fn person(facts: &FlowFacts, standing: &Standing, is_busy: bool) -> FlowStep {
+fn person(facts: &FlowFacts, standing: &FlowStatus, is_busy: bool) -> FlowStep {
     if standing.stopping {
         return if is_busy { FlowStep::Wait } else { FlowStep::End(FlowEnd::Interrupted) };
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// Every combination of what decides: one bundle of each kind there or not, and each flag set or not.
-    fn every() -> impl Iterator<Item = (FlowFacts, Standing)> {
+    fn every() -> impl Iterator<Item = (FlowFacts, FlowStatus)> {
         (0u32..1 << 15).map(|bits| {
             let on = |bit: u32| bits & (1 << bit) != 0;
             let one = |bit: u32, name: &str| if on(bit) { vec![id(name)] } else { Vec::new() };
@@ -201,7 +201,7 @@ mod tests {
                 undelivered: one(3, "4"),
                 stuck: Vec::new(),
                 act_due: on(4),
-                pace: Pace {
+                pace: UnsignedWork {
                     unsigned: u32::from(held),
                     max_unsigned: held.then_some(1),
                     per_hour: None,
@@ -209,7 +209,7 @@ mod tests {
                 fingerprint: "now".to_owned(),
                 unsigned,
             };
-            let standing = Standing {
+            let standing = FlowStatus {
                 has_terminal: on(6),
                 can_plan: on(7),
                 act: on(4),
@@ -338,14 +338,14 @@ mod tests {
     fn idle_lanes_get_work_before_anything_is_signed_and_busy_ones_are_signed_beside() {
         let facts =
             FlowFacts { drafts: vec![id("1")], unsigned: vec![id("3")], ..FlowFacts::default() };
-        let standing = Standing { has_terminal: true, can_plan: true, ..Standing::default() };
+        let standing = FlowStatus { has_terminal: true, can_plan: true, ..FlowStatus::default() };
         assert_eq!(next(&facts, &standing).person, FlowStep::Plan(vec![id("1")]));
-        let busy = Standing { building: true, ..standing.clone() };
+        let busy = FlowStatus { building: true, ..standing.clone() };
         assert_eq!(next(&facts, &busy).person, FlowStep::SignOff(vec![id("3")]));
         // Lanes that are held have work: the person is what is missing.
         let held = FlowFacts {
             buildable: vec![id("2")],
-            pace: Pace { unsigned: 1, max_unsigned: Some(1), per_hour: None },
+            pace: UnsignedWork { unsigned: 1, max_unsigned: Some(1), per_hour: None },
             ..facts
         };
         assert_eq!(next(&held, &standing).person, FlowStep::SignOff(vec![id("3")]));

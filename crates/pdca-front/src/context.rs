@@ -11,7 +11,7 @@ use pdca_state::{Bundle, BundleId};
 
 use crate::columns;
 use crate::failure::Failure;
-use crate::process_env::{ProcessEnv, Stream};
+use crate::process_env::{ProcessEnv, StandardStream};
 use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
 use crate::workspace::{self, LoadOptions, Workspace};
@@ -105,8 +105,8 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     pub fn new(env: &'a ProcessEnv, globals: Globals) -> Self {
         Context {
-            out: Palette::decide(globals.color, env, Stream::Out),
-            err: Palette::decide(globals.color, env, Stream::Err),
+            out: Palette::decide(globals.color, env, StandardStream::Out),
+            err: Palette::decide(globals.color, env, StandardStream::Err),
             env,
             globals,
             workspace: OnceCell::new(),

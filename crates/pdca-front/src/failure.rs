@@ -5,7 +5,7 @@
 
 mod from_libraries;
 
-pub use pdca_config::{Place, Problem};
+pub use pdca_config::{FilePosition, Problem};
 
 pub use from_libraries::install_git;
 
@@ -83,7 +83,7 @@ impl Failure {
 
     /// Sets the position of the last problem.
     #[must_use]
-    pub fn at(self, place: Place) -> Self {
+    pub fn at(self, place: FilePosition) -> Self {
         self.change(|problem| problem.at(place))
     }
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_failure_says_what_where_and_the_remedy() {
         let failure = Failure::usage("unknown key `colour`")
-            .at(Place { file: "/w/pdca.toml".into(), line: Some(3), column: Some(1) })
+            .at(FilePosition { file: "/w/pdca.toml".into(), line: Some(3), column: Some(1) })
             .hint("did you mean `color`?");
         let mut text = Vec::new();
         failure.render(Palette::PLAIN, Utf8Path::new("/w"), &mut text).unwrap();

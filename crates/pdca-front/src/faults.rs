@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pdca_driver::{Effects, Point, Unwatched, When};
+use pdca_driver::{EffectSide, Effects, Point, Unwatched};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ enum At {
     /// The k-th point of the run, from 1.
     Point(u64),
     /// The n-th time an effect of that name is about to happen, or has happened, from 1.
-    Effect(String, When, u64),
+    Effect(String, EffectSide, u64),
 }
 
 impl At {
@@ -24,8 +24,8 @@ impl At {
             return k.parse().ok().map(Self::Point);
         }
         let (when, text) = match text.strip_prefix('>') {
-            Some(text) => (When::After, text),
-            None => (When::Before, text),
+            Some(text) => (EffectSide::After, text),
+            None => (EffectSide::Before, text),
         };
         match text.rsplit_once(':') {
             Some((name, n)) => Some(Self::Effect(name.to_owned(), when, n.parse().ok()?)),

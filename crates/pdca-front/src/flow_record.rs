@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{RunLimits, WorkspaceConfig, cost_since, run_statuses};
-use pdca_events::{FlowTask, Stream};
+use pdca_events::{EventStream, FlowTask};
 use pdca_journal::{RunId, Runs};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const KEPT: usize = 20;
 /// `.pdca/flow.json`, while a flow is under way, and its log in `.pdca/flows/<id>`.
 pub struct FlowRecord {
     path: Utf8PathBuf,
-    events: Stream,
+    events: EventStream,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,10 +65,10 @@ impl FlowRecord {
         let json = serde_json::to_vec(&Began { began, flow: Some(flow.clone()) })
             .map_err(|error| Failure::unexpected(error.to_string()))?;
         files::replace(&path, &json)?;
-        let mut copy = session::Record::open(events)?;
+        let mut copy = session::EventsFile::open(events)?;
         // A copy that cannot be written any more costs the flow nothing.
         let listener = move |event| drop(copy.write(&event));
-        let events = Stream::new(|| process_env::moment().wall, listener);
+        let events = EventStream::new(|| process_env::moment().wall, listener);
         events.record(flow.as_str(), &dir);
         Ok(Self { path, events })
     }

@@ -1,11 +1,11 @@
 //! The part of a front end that is not its words: what every command needs to answer a person or a program.
 //!
 //! ```
-//! use pdca_front::failure::{Failure, Place};
+//! use pdca_front::failure::{Failure, FilePosition};
 //! use pdca_front::{Exit, style::Palette};
 //!
 //! let failure = Failure::usage("unknown key `lanse`")
-//!     .at(Place::line("pdca.toml", 2))
+//!     .at(FilePosition::line("pdca.toml", 2))
 //!     .hint("did you mean `lanes`?");
 //! let mut text = Vec::new();
 //! failure.render(Palette::PLAIN, "".into(), &mut text).expect("a vector can be written");

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_events::WarningCode;
-use pdca_flow::{Notice, NoticeKind, Notifier};
+use pdca_flow::{NoticeKind, Notification, Notifier};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -20,10 +20,10 @@ pub fn notice(
     text: String,
     ids: &[BundleId],
     next: Option<String>,
-) -> Notice {
+) -> Notification {
     let root = cx.workspace().map(|workspace| workspace.root.to_string()).unwrap_or_default();
     let ids = ids.iter().map(ToString::to_string).collect();
-    Notice { schema: 1, kind, text, workspace: root, ids, next }
+    Notification { schema: 1, kind, text, workspace: root, ids, next }
 }
 
 /// Returns what an exit is worth telling beyond that the work ended; what waits for a decision is told with its bundles.
@@ -49,7 +49,7 @@ pub fn of_exit(exit: Exit, failure: Option<&Failure>) -> Option<(NoticeKind, Str
 }
 
 /// Returns the sequence that has the terminal show a notification, if it is wanted and understood.
-pub fn on_terminal(cx: &Context<'_>, notice: &Notice) -> Option<String> {
+pub fn on_terminal(cx: &Context<'_>, notice: &Notification) -> Option<String> {
     let is_wanted = cx.workspace().is_ok_and(|workspace| workspace.config.notify.terminal);
     let (program, term) = (cx.env.var_text("TERM_PROGRAM"), cx.env.var_text("TERM"));
     let shown = pdca_flow::osc9(program, term, &notice.text);

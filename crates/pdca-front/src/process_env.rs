@@ -14,7 +14,7 @@ pub const LOG_VARIABLE: &str = "PDCA_LOG";
 
 /// One of the three standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum StandardStream {
     In,
     /// For data.
     Out,
@@ -33,11 +33,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub fn is_terminal(self, stream: Stream) -> bool {
+    pub fn is_terminal(self, stream: StandardStream) -> bool {
         match stream {
-            Stream::In => self.stdin,
-            Stream::Out => self.stdout,
-            Stream::Err => self.stderr,
+            StandardStream::In => self.stdin,
+            StandardStream::Out => self.stdout,
+            StandardStream::Err => self.stderr,
         }
     }
 }

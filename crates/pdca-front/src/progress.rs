@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_events::{Activity, Event, EventKind, Halt, Hold, Scope, Step, WarningCode};
+use pdca_events::{ActivityChange, Event, EventKind, Halt, Hold, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
 use pdca_state::{BundleId, CallRecord, CostBasis, Reentry};
 
@@ -30,7 +30,7 @@ pub enum Detail {
 
 /// Renders events for a person.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressRenderer {
     palette: Palette,
     detail: Detail,
     live: Option<Screen>,
@@ -56,7 +56,7 @@ struct Live {
     since: Instant,
 }
 
-impl Progress {
+impl ProgressRenderer {
     /// `terminal` allows live lines.
     pub fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
@@ -131,18 +131,18 @@ impl Progress {
         }
         let Some(screen) = &mut self.live else { return };
         let at = (event.lane, name(&event.scope));
-        match Activity::of(&event.kind) {
-            Activity::Begins(text) => {
+        match ActivityChange::of(&event.kind) {
+            ActivityChange::Begins(text) => {
                 let live = Live { text, sign: String::new(), since: Instant::now() };
                 screen.lines.insert(at, live);
             }
-            Activity::Shows(line) => {
+            ActivityChange::Shows(line) => {
                 if let Some(live) = screen.lines.get_mut(&at) {
                     live.sign.clone_from(line);
                 }
             }
-            Activity::Ends => drop(screen.lines.remove(&at)),
-            Activity::GoesOn => {}
+            ActivityChange::Ends => drop(screen.lines.remove(&at)),
+            ActivityChange::GoesOn => {}
         }
     }
 
@@ -447,18 +447,18 @@ pub fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pdca_events::{Proof, Stream};
+    use pdca_events::{EventStream, RedEvidence};
 
     fn shown(detail: Detail, terminal: bool, events: Vec<EventKind>) -> String {
         let (to, from) = crossbeam_channel::unbounded();
-        let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+        let stream = EventStream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
         for kind in events {
             stream.emit(Scope::Bundle("7".parse().unwrap()), None, kind);
         }
         drop(stream);
         let mut err = Vec::new();
         let mut seen = 0;
-        Progress::new(Palette::PLAIN, detail, terminal, 80)
+        ProgressRenderer::new(Palette::PLAIN, detail, terminal, 80)
             .follow(&from, &mut err, &mut |_| {
                 seen += 1;
                 Ok(())
@@ -472,7 +472,7 @@ mod tests {
             rule_id: "T3-tests".into(),
             result: result.into(),
             evidence: "12 passed".into(),
-            proof: Proof::default(),
+            proof: RedEvidence::default(),
             gating,
             reused: false,
             duration_ms: 1500,
@@ -499,7 +499,7 @@ mod tests {
     #[test]
     fn a_record_that_fails_is_told_once_and_the_rest_is_shown() {
         let (to, from) = crossbeam_channel::unbounded();
-        let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+        let stream = EventStream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
         for _ in 0..3 {
             let gate = gate("pass", true);
             stream.emit(Scope::Bundle("7".parse().unwrap()), None, gate);
@@ -507,7 +507,7 @@ mod tests {
         drop(stream);
         let mut err = Vec::new();
         let mut broken = |_: &Event| Err(io::ErrorKind::BrokenPipe.into());
-        let mut progress = Progress::new(Palette::PLAIN, Detail::Usual, false, 80);
+        let mut progress = ProgressRenderer::new(Palette::PLAIN, Detail::Usual, false, 80);
         progress.follow(&from, &mut err, &mut broken).unwrap();
         let text = String::from_utf8(err).unwrap();
         assert_eq!(text.matches("no longer recorded: broken pipe").count(), 1, "{text}");
@@ -528,7 +528,8 @@ mod tests {
         }
         let followed = |err: &mut dyn Write, fails: bool| {
             let (to, from) = crossbeam_channel::unbounded();
-            let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+            let stream =
+                EventStream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
             for _ in 0..3 {
                 stream.emit(Scope::Bundle("7".parse().unwrap()), None, gate("pass", true));
             }
@@ -538,7 +539,7 @@ mod tests {
                 asked += 1;
                 if fails { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             };
-            let mut progress = Progress::new(Palette::PLAIN, Detail::Usual, false, 80);
+            let mut progress = ProgressRenderer::new(Palette::PLAIN, Detail::Usual, false, 80);
             let ended = progress.follow(&from, err, &mut record).is_ok();
             (asked, ended)
         };

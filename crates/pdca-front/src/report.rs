@@ -100,11 +100,11 @@ pub fn render(response: &Response, cx: &Context<'_>, out: &mut dyn Write) -> Res
 /// A report that is one text: a page of help, a script.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Page {
+pub struct TextPage {
     pub text: String,
 }
 
-impl Page {
+impl TextPage {
     /// Collects the output of `write`.
     pub fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
         let mut text = Vec::new();
@@ -113,7 +113,7 @@ impl Page {
     }
 }
 
-impl Report for Page {
+impl Report for TextPage {
     const KIND: &'static str = "page";
 
     fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {

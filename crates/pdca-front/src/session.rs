@@ -12,20 +12,20 @@ use camino::Utf8Path;
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{Batch, Begun, Driver, Fit, LaneCount, Pause, Run, WorkspaceConfig};
-use pdca_events::{Event, Scope, Stream};
+use pdca_events::{Event, EventStream, Scope};
 use pdca_leaves::Role;
 use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{BundleId, RootError};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env;
-use crate::progress::{self, Detail, Progress};
+use crate::progress::{self, Detail, ProgressRenderer};
 
 pub use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
 pub use programs::tell_changes;
@@ -60,13 +60,13 @@ pub fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> 
 
 fn read_workspace(
     cx: &Context<'_>,
-    read: fn(Source<'_>) -> Result<WorkspaceSnapshot, RootError>,
+    read: fn(SnapshotSource<'_>) -> Result<WorkspaceSnapshot, RootError>,
 ) -> Result<WorkspaceSnapshot, Failure> {
     let workspace = cx.workspace()?;
     // An invalid configuration leaves out what only the driver's configuration leads to.
     let config = driver_config(cx).ok();
     let awaits = workspace.config.schedule.dependants.into();
-    Ok(read(Source { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
+    Ok(read(SnapshotSource { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
 }
 
 /// Refuses to start if the program of a gate or a leaf is missing.
@@ -217,7 +217,7 @@ pub fn work<T: Send>(
     err: &mut dyn Write,
     job: impl FnOnce(&Driver<'_>) -> T + Send,
 ) -> Result<T, Failure> {
-    let mut record = Record::open(events)?;
+    let mut record = EventsFile::open(events)?;
     let cancel = Cancel::new();
     // Before the driver starts, so that every signal leads to an orderly stop.
     let signals = Interrupts::listen(&cancel)?;
@@ -227,13 +227,14 @@ pub fn work<T: Send>(
     let live = cx.env.terminal.stderr && cx.env.var_text(process_env::LOG_VARIABLE).is_none();
     let talking = site.leaves.all().filter(|(_, _, leaf)| leaf.interactive);
     let talking = talking.map(|(role, _, _)| role.name.to_owned()).collect();
-    let mut progress = Progress::new(cx.err, detail(cx), live, cx.width()).lending_to(talking);
+    let mut progress =
+        ProgressRenderer::new(cx.err, detail(cx), live, cx.width()).lending_to(talking);
     let done = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
             // The work continues even if the terminal is gone.
             let events =
-                Stream::new(|| process_env::moment().wall, move |event| drop(to.send(event)));
+                EventStream::new(|| process_env::moment().wall, move |event| drop(to.send(event)));
             let effects = effects.as_ref();
             job(&Driver { effects, ..Driver::new(site, &events, cancel) })
         });
@@ -289,9 +290,9 @@ impl Interrupts {
 }
 
 /// The events of a run as JSON lines, for `--events`.
-pub(crate) struct Record(Option<fs_err::File>);
+pub(crate) struct EventsFile(Option<fs_err::File>);
 
-impl Record {
+impl EventsFile {
     pub(crate) fn open(path: Option<&Utf8Path>) -> Result<Self, Failure> {
         let open = |path: &Utf8Path| {
             use std::os::unix::fs::OpenOptionsExt as _;

@@ -5,7 +5,7 @@ use std::fmt;
 use anstyle::{AnsiColor, Style};
 pub use pdca_state::text::{one_line, printable, shell};
 
-use crate::process_env::{ProcessEnv, Stream};
+use crate::process_env::{ProcessEnv, StandardStream};
 
 /// When to use colours, as asked for by `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,7 +27,7 @@ impl Palette {
     pub const PLAIN: Palette = Palette { colours: false };
 
     /// Decides for one stream: the flag wins, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether it is a terminal.
-    pub fn decide(when: ColorWhen, env: &ProcessEnv, stream: Stream) -> Self {
+    pub fn decide(when: ColorWhen, env: &ProcessEnv, stream: StandardStream) -> Self {
         let set = |name| env.var(name).is_some_and(|value| !value.is_empty());
         let colours = match when {
             ColorWhen::Always => true,
@@ -108,7 +108,7 @@ mod tests {
     use crate::process_env::ProcessEnv;
 
     fn decided(env: &[(&str, &str)], when: ColorWhen) -> bool {
-        Palette::decide(when, &ProcessEnv::of_values("/", env), Stream::Out).has_colours()
+        Palette::decide(when, &ProcessEnv::of_values("/", env), StandardStream::Out).has_colours()
     }
 
     #[test]

@@ -19,11 +19,11 @@ use crate::{
     context::GateContext,
     event::GateEvent,
     host_fault::{self, HostFault},
-    job::{Attempt, CUSTODY, Job, Ran},
+    job::{CUSTODY, CheckAttempt, CheckJob, Ran},
     log::Section,
     preflight::program_fault,
     run::{GateRun, GatesError},
-    verdict::{Finding, classify},
+    verdict::{CheckFinding, classify},
 };
 
 /// The largest `JUnit` report that is read; a larger one counts as absent.
@@ -34,7 +34,7 @@ const LONGEST_CUSTODY: u64 = 1 << 20;
 
 /// The result of one run of a check.
 pub(crate) struct Judged {
-    pub(crate) finding: Finding,
+    pub(crate) finding: CheckFinding,
     pub(crate) duration: Duration,
     /// `None` if nothing was run.
     pub(crate) log: Option<Vec<u8>>,
@@ -49,14 +49,14 @@ impl GateRun<'_, '_> {
     pub(crate) fn turns(
         &mut self,
         checks: &[&Check],
-        attempt: Attempt,
+        attempt: CheckAttempt,
     ) -> Result<Vec<Judged>, GatesError> {
         if self.cancel.is_cancelled() {
             return Err(GatesError::Cancelled);
         }
         let change = self.change();
-        let job = |check: &&Check| Job::of(check, attempt, &change, self.context);
-        let jobs: Vec<Job> = checks.iter().map(job).collect();
+        let job = |check: &&Check| CheckJob::of(check, attempt, &change, self.context);
+        let jobs: Vec<CheckJob> = checks.iter().map(job).collect();
         let mut found: Vec<Option<Judged>> = Vec::new();
         for (check, job) in checks.iter().zip(&jobs) {
             // A settled verdict comes first, even before a known green: it is about this very
@@ -70,7 +70,7 @@ impl GateRun<'_, '_> {
             };
             found.push(known);
         }
-        let to_run: Vec<(&Check, &Job)> = checks
+        let to_run: Vec<(&Check, &CheckJob)> = checks
             .iter()
             .copied()
             .zip(&jobs)
@@ -88,8 +88,8 @@ impl GateRun<'_, '_> {
 
     /// Returns true if the verdict about a combination covers this check. A check that may defer is not covered,
     /// because it does not count there.
-    fn is_known_green(&self, check: &Check, attempt: Attempt, tree: &str) -> bool {
-        attempt == Attempt::First
+    fn is_known_green(&self, check: &Check, attempt: CheckAttempt, tree: &str) -> bool {
+        attempt == CheckAttempt::First
             && self.context.known_green == Some(tree)
             && check.scope == CheckScope::Repo
             && check.gating
@@ -98,7 +98,7 @@ impl GateRun<'_, '_> {
 
     /// Settles a verdict that an earlier driver left unsettled. That is possible as long as the checkout is as this
     /// very check left it.
-    fn pick_up(&mut self, check: &Check, job: &Job) -> Option<Judged> {
+    fn pick_up(&mut self, check: &Check, job: &CheckJob) -> Option<Judged> {
         // Once this run has prepared the checkout, it no longer shows what the check of the earlier
         // driver did to it.
         let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
@@ -119,8 +119,8 @@ impl GateRun<'_, '_> {
     /// Runs checks without a known result on a checkout prepared for them.
     fn run_fresh(
         &mut self,
-        checks: &[(&Check, &Job)],
-        attempt: Attempt,
+        checks: &[(&Check, &CheckJob)],
+        attempt: CheckAttempt,
     ) -> Result<Vec<Judged>, GatesError> {
         if checks.is_empty() {
             return Ok(Vec::new());
@@ -164,11 +164,12 @@ impl GateRun<'_, '_> {
     /// prepared.
     pub(crate) fn begin(
         &mut self,
-        checks: &[(&Check, &Job)],
-        attempt: Attempt,
-    ) -> Result<(), Finding> {
-        let failed =
-            |error: std::io::Error| Finding::unverifiable(&format!("not run: {}", chain(&error)));
+        checks: &[(&Check, &CheckJob)],
+        attempt: CheckAttempt,
+    ) -> Result<(), CheckFinding> {
+        let failed = |error: std::io::Error| {
+            CheckFinding::unverifiable(&format!("not run: {}", chain(&error)))
+        };
         for (_, job) in checks {
             job.forget().map_err(failed)?;
         }
@@ -180,7 +181,7 @@ impl GateRun<'_, '_> {
     }
 
     /// Runs the jobs, at the same time if there are several.
-    pub(crate) fn start(&mut self, checks: &[(&Check, &Job)]) -> Vec<Ran> {
+    pub(crate) fn start(&mut self, checks: &[(&Check, &CheckJob)]) -> Vec<Ran> {
         if let [(check, job)] = checks {
             return vec![job.run(self.cancel, &mut |sign| tell_sign(self.tell, check, sign))];
         }
@@ -215,7 +216,7 @@ impl GateRun<'_, '_> {
     }
 
     /// Makes the checkout the expected tree; fails with the reason why the checks cannot run.
-    fn prepare(&mut self, attempt: Attempt) -> Result<(), Finding> {
+    fn prepare(&mut self, attempt: CheckAttempt) -> Result<(), CheckFinding> {
         let Some(tree) = &mut self.tree else {
             return Ok(());
         };
@@ -223,17 +224,17 @@ impl GateRun<'_, '_> {
         self.touched = true;
         // A file left by the first run must not make the second one pass.
         let prepared = match attempt {
-            Attempt::Confirm => tree.prepare_anew(),
-            Attempt::First | Attempt::Proposal => tree.prepare(),
+            CheckAttempt::Confirm => tree.prepare_anew(),
+            CheckAttempt::First | CheckAttempt::Proposal => tree.prepare(),
         };
         match prepared {
             // The tree is computed from the files and compared, whatever `prepare` believes it did:
             // a verdict over another tree would certify the wrong change.
             Ok(found) if found == expected => Ok(()),
-            Ok(found) => Err(Finding::unverifiable(&format!(
+            Ok(found) => Err(CheckFinding::unverifiable(&format!(
                 "not run: the checkout is tree {found:.12}, not {expected:.12}"
             ))),
-            Err(fault) => Err(Finding::unverifiable(&format!(
+            Err(fault) => Err(CheckFinding::unverifiable(&format!(
                 "not run: cannot prepare the checkout: {}",
                 chain(fault.as_ref())
             ))),
@@ -241,15 +242,15 @@ impl GateRun<'_, '_> {
     }
 
     /// Returns the reason why the results of the checks that just ran do not count, if there is one.
-    fn void(&mut self, checks: usize) -> Option<Finding> {
+    fn void(&mut self, checks: usize) -> Option<CheckFinding> {
         let who = if checks == 1 { "it" } else { "it or a row beside it" };
         match self.tree.as_mut()?.changed() {
             Ok(changed) if changed.is_empty() => None,
-            Ok(changed) => Some(Finding::unverifiable(&format!(
+            Ok(changed) => Some(CheckFinding::unverifiable(&format!(
                 "void: {who} changed tracked files: {}",
                 listed(&changed)
             ))),
-            Err(fault) => Some(Finding::unverifiable(&format!(
+            Err(fault) => Some(CheckFinding::unverifiable(&format!(
                 "void: cannot tell whether {who} changed tracked files: {}",
                 chain(fault.as_ref())
             ))),
@@ -257,7 +258,7 @@ impl GateRun<'_, '_> {
     }
 
     /// Returns a fault of the host that may explain why a check failed.
-    fn trouble(&self, check: &Check, job: &Job, ran: &Ran) -> Option<HostFault> {
+    fn trouble(&self, check: &Check, job: &CheckJob, ran: &Ran) -> Option<HostFault> {
         match ran.ending {
             // The host cannot explain these: the check says itself that it passed or could not
             // check, or the driver ended it.
@@ -286,7 +287,7 @@ impl GateRun<'_, '_> {
     pub(crate) fn attempt(
         &mut self,
         check: &Check,
-        attempt: Attempt,
+        attempt: CheckAttempt,
     ) -> Result<Judged, GatesError> {
         let judged = self.turns(&[check], attempt)?.pop();
         Ok(judged.expect("one row gives one result"))
@@ -307,7 +308,7 @@ impl<'c> Custody<'c> {
         self.jobs.join(CUSTODY)
     }
 
-    fn names(&self) -> Result<Option<String>, files::ReadError> {
+    fn names(&self) -> Result<Option<String>, files::FileReadError> {
         let names = files::read_bounded(self.path(), LONGEST_CUSTODY)?;
         Ok(names.map(|names| String::from_utf8_lossy(&names).into_owned()))
     }
@@ -347,7 +348,7 @@ impl<'c> JunitFile<'c> {
 }
 
 impl Judged {
-    fn unrun(finding: Finding) -> Self {
+    fn unrun(finding: CheckFinding) -> Self {
         Self {
             finding,
             duration: Duration::ZERO,
@@ -360,7 +361,7 @@ impl Judged {
 
     fn known_green() -> Self {
         let evidence = "not run again: these gates were green over exactly this tree";
-        Self::unrun(Finding::new(GateResult::Pass, evidence)).reused()
+        Self::unrun(CheckFinding::new(GateResult::Pass, evidence)).reused()
     }
 
     fn reused(self) -> Self {
@@ -379,10 +380,10 @@ impl Judged {
 /// it is reported now, but a later run does not reuse it.
 fn conclude(
     check: &Check,
-    job: &Job,
+    job: &CheckJob,
     ran: Ran,
     trouble: Option<&HostFault>,
-    void: Option<&Finding>,
+    void: Option<&CheckFinding>,
 ) -> Result<Judged, Judged> {
     let declared = matches!(ran.ending, Ending::Exited(0 | 77));
     let is_final = ran.ending.is_final();
@@ -399,7 +400,12 @@ fn conclude(
     }
 }
 
-fn judge(check: &Check, ran: Ran, trouble: Option<&HostFault>, void: Option<&Finding>) -> Judged {
+fn judge(
+    check: &Check,
+    ran: Ran,
+    trouble: Option<&HostFault>,
+    void: Option<&CheckFinding>,
+) -> Judged {
     let finding = void.cloned().unwrap_or_else(|| classify(&ran.ending, &ran.said, check, trouble));
     Judged {
         finding,

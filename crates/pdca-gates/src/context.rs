@@ -9,7 +9,7 @@ use pdca_state::{Brief, Bundle, GateResult};
 use crate::{
     check::Check,
     config::{CheckScope, Cwd},
-    verdict::Finding,
+    verdict::CheckFinding,
 };
 
 /// The purpose of a run, which decides which checks take part.
@@ -79,7 +79,7 @@ pub struct GateContext<'a> {
     pub search_path: Option<&'a OsStr>,
     /// Checkouts of the change under check, whose files belong to the tree and not to the host.
     pub trees: Vec<Utf8PathBuf>,
-    /// Facts about the host that decide what checks report; see [`Surroundings::facts`](crate::Surroundings::facts).
+    /// Facts about the host that decide what checks report; see [`GateHost::facts`](crate::GateHost::facts).
     pub facts: BTreeMap<&'static str, Vec<u8>>,
     /// A tree over which the checks that gate the repository passed before, in exactly this form: they are not run
     /// again over it.
@@ -157,16 +157,16 @@ impl<'a> GateContext<'a> {
     }
 
     /// Returns the result of a check that cannot run here at all.
-    pub(crate) fn reason_not_to_run(&self, check: &Check) -> Option<Finding> {
+    pub(crate) fn reason_not_to_run(&self, check: &Check) -> Option<CheckFinding> {
         if let Some(when) = &check.when
             && !check.applies_to(self.brief)
         {
             let why = format!("not for this brief, unless {when}");
-            Some(Finding::new(GateResult::None, &why))
+            Some(CheckFinding::new(GateResult::None, &why))
         } else if check.needs_lane && self.lane.is_none() {
-            Some(Finding::unverifiable("not run: needs a lane, and this run has none"))
+            Some(CheckFinding::unverifiable("not run: needs a lane, and this run has none"))
         } else if self.cwd(check).is_none() {
-            Some(Finding::unverifiable("not run: needs a checkout, and there is none"))
+            Some(CheckFinding::unverifiable("not run: needs a checkout, and there is none"))
         } else {
             None
         }

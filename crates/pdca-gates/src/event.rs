@@ -5,7 +5,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use pdca_state::{GateResult, GateRow};
 
-use crate::{check::Check, verdict::Finding};
+use crate::{check::Check, verdict::CheckFinding};
 
 /// An event of a run. The ids tell checks apart that run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl GateEvent {
         Self::RowStarted { rule_id: check.id.clone(), label: check.label.clone(), k, n }
     }
 
-    pub(crate) fn row_skipped(check: &Check, instead: &Finding) -> Self {
+    pub(crate) fn row_skipped(check: &Check, instead: &CheckFinding) -> Self {
         Self::RowSkipped {
             rule_id: check.id.clone(),
             result: instead.result,

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::marker::harmless;
 
 pub use junit::read_junit;
-use lines::Lines;
+use lines::LineSplitter;
 use tap::Tap;
 
 /// The number of names that are kept.
@@ -144,7 +144,7 @@ impl Names {
 /// Reads an output piece by piece.
 #[derive(Debug, Default)]
 pub struct Scanner {
-    lines: Lines,
+    lines: LineSplitter,
     reading: Reading,
 }
 

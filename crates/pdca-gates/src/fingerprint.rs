@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The properties of the host that can decide what checks report.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct GateHost {
     /// The directory from which relative paths of commands are resolved, unless they are in the tree.
     pub workspace: Utf8PathBuf,
     /// The search path for programs.
@@ -44,7 +44,7 @@ const OF_A_BUNDLE: [&str; 3] = ["PDCA_ISSUE", "PDCA_BUNDLE", "PDCA_BASE"];
 /// A larger script is not searched for these variables.
 const LARGEST_SCRIPT: u64 = 1 << 20;
 
-impl Surroundings {
+impl GateHost {
     /// Adds everything but the checks and their programs.
     pub(crate) fn add_to(&self, digest: &mut Digest) {
         digest.text("os", std::env::consts::OS);
@@ -59,7 +59,7 @@ impl Surroundings {
 
 impl Checks {
     /// Returns the fingerprint of these checks in these surroundings, in hexadecimal.
-    pub fn fingerprint(&self, around: &Surroundings) -> String {
+    pub fn fingerprint(&self, around: &GateHost) -> String {
         let mut digest = Digest::default();
         around.add_to(&mut digest);
         for check in self.as_slice() {
@@ -89,7 +89,7 @@ impl Check {
     }
 
     /// Adds the content of programs outside of the tree, and the output of the `identity` commands.
-    pub(crate) fn add_programs(&self, around: &Surroundings, digest: &mut Digest) {
+    pub(crate) fn add_programs(&self, around: &GateHost, digest: &mut Digest) {
         for command in [Some(&self.command), self.fix.as_ref()].into_iter().flatten() {
             for (word, file) in files_of(command, self.cwd, around) {
                 // The word, not the path where it was found: the same checks elsewhere must have the same fingerprint.
@@ -106,11 +106,7 @@ impl Check {
 
 /// Returns the files that the words of a command name: by a path in the workspace, or as a program on the search path.
 /// Files in the tree are left out.
-fn files_of<'c>(
-    command: &'c Command,
-    cwd: Cwd,
-    around: &Surroundings,
-) -> Vec<(&'c str, Utf8PathBuf)> {
+fn files_of<'c>(command: &'c Command, cwd: Cwd, around: &GateHost) -> Vec<(&'c str, Utf8PathBuf)> {
     let words = words_of(command);
     let mut files: Vec<(&str, Utf8PathBuf)> = Vec::new();
     for word in words.into_iter().filter(|word| !word.is_empty()) {
@@ -172,7 +168,7 @@ fn content_of(file: &Utf8Path) -> String {
 }
 
 /// Returns the output of an `identity` command, or its error.
-fn answer_of(command: &str, around: &Surroundings) -> String {
+fn answer_of(command: &str, around: &GateHost) -> String {
     let mut tool =
         Tool::new("/bin/sh").args(["-c", command]).cwd(&around.workspace).timeout(PATIENCE);
     if let Some(path) = &around.search_path {
@@ -193,13 +189,13 @@ mod tests {
     use super::*;
     use crate::check::tests::check;
 
-    fn around(dir: &Utf8Path) -> Surroundings {
+    fn around(dir: &Utf8Path) -> GateHost {
         let facts = BTreeMap::from([("sandbox", b"auto".to_vec()), ("reset", b"clean".to_vec())]);
         let search_path = Some(OsString::from(dir.join("bin").as_str()));
-        Surroundings { workspace: dir.to_owned(), search_path, trees: Vec::new(), facts }
+        GateHost { workspace: dir.to_owned(), search_path, trees: Vec::new(), facts }
     }
 
-    fn of(text: &str, around: &Surroundings) -> String {
+    fn of(text: &str, around: &GateHost) -> String {
         Checks::new(vec![check(text)]).fingerprint(around)
     }
 

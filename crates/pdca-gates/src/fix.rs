@@ -18,7 +18,7 @@ use crate::{
     check::{Check, Command},
     context::{Change, Purpose, TreeFault},
     event::GateEvent,
-    job::{Attempt, FIXED, Job},
+    job::{CheckAttempt, CheckJob, FIXED},
     log::{Section, rendered},
     run::{GateRun, GatesError},
 };
@@ -158,8 +158,8 @@ impl GateRun<'_, '_> {
         log: &mut Vec<Section>,
     ) -> Result<Option<String>, GatesError> {
         let cwd = self.context.worktree.unwrap_or(self.context.workspace);
-        let job = Job::of_fix(fix, check, cwd, self.context);
-        if let Err(finding) = self.begin(&[(check, &job)], Attempt::First) {
+        let job = CheckJob::of_fix(fix, check, cwd, self.context);
+        if let Err(finding) = self.begin(&[(check, &job)], CheckAttempt::First) {
             return Ok(Some(finding.evidence));
         }
         let ran = self.start(&[(check, &job)]).pop();
@@ -190,7 +190,7 @@ impl GateRun<'_, '_> {
         if proposed.patch_digest.as_deref() == Some(sha256_hex(b"").as_str()) {
             return Ok(Some("the fix undoes the whole change".to_owned()));
         }
-        let after = self.attempt(check, Attempt::Proposal)?;
+        let after = self.attempt(check, CheckAttempt::Proposal)?;
         log.extend(after.section("after the fix"));
         let green = after.finding.result == GateResult::Pass;
         Ok((!green).then(|| format!("still not green: {}", after.finding.evidence)))

@@ -25,9 +25,9 @@ use crate::{
     context::{Change, GateContext},
     digest::Digest,
     failing::{Failing, digest_output, read_junit},
-    fingerprint::Surroundings,
+    fingerprint::GateHost,
     marker::{MARKERS, MarkedOutput, last_line},
-    verdict::Finding,
+    verdict::CheckFinding,
 };
 
 /// The largest test file of a bundle that enters the digest.
@@ -50,7 +50,7 @@ const LONGEST_STAMP: u64 = 4096;
 
 /// The occasion of a run of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum CheckAttempt {
     /// The run that every check gets.
     First,
     /// The second run after a failure.
@@ -60,7 +60,7 @@ pub(crate) enum Attempt {
 }
 
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CheckJob {
     spec: Spec,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Ran {
     pub(crate) log_error: Option<String>,
 }
 
-impl Job {
+impl CheckJob {
     /// Creates the job of a check; the context must have a directory to run it in.
     pub(crate) fn of(
         check: &Check,
-        attempt: Attempt,
+        attempt: CheckAttempt,
         change: &Change,
         context: &GateContext<'_>,
     ) -> Self {
@@ -125,13 +125,13 @@ impl Job {
     }
 
     /// Returns the settled result of an earlier run, with the reason why it does not count, if there is one.
-    pub(crate) fn settled(&self, in_a_tree: bool) -> Option<(Ran, Option<Finding>)> {
+    pub(crate) fn settled(&self, in_a_tree: bool) -> Option<(Ran, Option<CheckFinding>)> {
         let ran = self.ended()?;
         let declared = matches!(ran.ending, Ending::Exited(0 | 77));
         match files::read_bounded(self.stamp(), LONGEST_STAMP).ok()? {
             Some(void) if void.is_empty() => Some((ran, None)),
             Some(void) => {
-                let void = Finding::unverifiable(&String::from_utf8_lossy(&void));
+                let void = CheckFinding::unverifiable(&String::from_utf8_lossy(&void));
                 Some((ran, Some(void)))
             }
             // Without a tree there is nothing left to verify.
@@ -167,7 +167,7 @@ impl Job {
     }
 
     /// Writes the stamp: that the verdict counts, or the reason why not.
-    pub(crate) fn settle(&self, void: Option<&Finding>) {
+    pub(crate) fn settle(&self, void: Option<&CheckFinding>) {
         let void = void.map_or("", |void| void.evidence.as_str());
         // If this fails, the check only runs again.
         drop(files::replace_unsynced(self.stamp(), void.as_bytes()));
@@ -246,16 +246,16 @@ impl Job {
 }
 
 /// Returns the digest over everything that decides what a check reports.
-fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'_>) -> String {
+fn key(check: &Check, attempt: CheckAttempt, change: &Change, context: &GateContext<'_>) -> String {
     let mut digest = Digest::default();
     check.add_to(&mut digest);
     digest.text("purpose", context.purpose.as_str());
     // The result of a repository check on a proposed tree stays valid when the tree is accepted. A bundle check must
     // run again, because it has not seen the bundle's new patch.
     let attempt = match (attempt, check.scope) {
-        (Attempt::First, _) | (Attempt::Proposal, CheckScope::Repo) => "first",
-        (Attempt::Confirm, _) => "confirm",
-        (Attempt::Proposal, CheckScope::Bundle) => "proposal",
+        (CheckAttempt::First, _) | (CheckAttempt::Proposal, CheckScope::Repo) => "first",
+        (CheckAttempt::Confirm, _) => "confirm",
+        (CheckAttempt::Proposal, CheckScope::Bundle) => "proposal",
     };
     digest.text("turn", attempt);
     digest.text("tree", &change.tree);
@@ -276,7 +276,7 @@ fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'
     {
         digest.text("sandbox", mode.as_str());
     }
-    let around = Surroundings {
+    let around = GateHost {
         workspace: context.workspace.to_owned(),
         search_path: context.search_path.map(ToOwned::to_owned),
         trees: context.trees.clone(),
@@ -350,27 +350,27 @@ mod tests {
         let of = |text: &str, attempt, tree: &str, context: &GateContext<'_>| {
             key(&check(text), attempt, &change(tree), context)
         };
-        let plain = of("", Attempt::First, "t1", &context);
-        assert_eq!(plain, of("", Attempt::First, "t1", &context));
-        assert_ne!(plain, of("", Attempt::First, "t2", &context));
-        assert_ne!(plain, of("", Attempt::Confirm, "t1", &context));
-        assert_ne!(plain, of("timeout_secs = 1", Attempt::First, "t1", &context));
+        let plain = of("", CheckAttempt::First, "t1", &context);
+        assert_eq!(plain, of("", CheckAttempt::First, "t1", &context));
+        assert_ne!(plain, of("", CheckAttempt::First, "t2", &context));
+        assert_ne!(plain, of("", CheckAttempt::Confirm, "t1", &context));
+        assert_ne!(plain, of("timeout_secs = 1", CheckAttempt::First, "t1", &context));
 
         let mut moved = context.clone();
         (moved.run, moved.worktree) = (Some("other"), Some(Utf8Path::new("/elsewhere")));
-        assert_eq!(plain, of("", Attempt::First, "t1", &moved));
+        assert_eq!(plain, of("", CheckAttempt::First, "t1", &moved));
         let mut other = context.clone();
         other.base = Some("abc");
-        assert_ne!(plain, of("", Attempt::First, "t1", &other));
+        assert_ne!(plain, of("", CheckAttempt::First, "t1", &other));
         let mut hydrated = context.clone();
         hydrated.facts.insert("hydrate", b"other".to_vec());
-        assert_ne!(plain, of("", Attempt::First, "t1", &hydrated));
+        assert_ne!(plain, of("", CheckAttempt::First, "t1", &hydrated));
 
-        assert_eq!(plain, of("", Attempt::Proposal, "t1", &context));
+        assert_eq!(plain, of("", CheckAttempt::Proposal, "t1", &context));
         let bundle = "scope = 'bundle'";
         assert_ne!(
-            of(bundle, Attempt::First, "t1", &context),
-            of(bundle, Attempt::Proposal, "t1", &context)
+            of(bundle, CheckAttempt::First, "t1", &context),
+            of(bundle, CheckAttempt::Proposal, "t1", &context)
         );
     }
 
@@ -406,7 +406,7 @@ mod tests {
         let here = Utf8Path::from_path(dir.path()).unwrap();
         let context = GateContext::new(Purpose::Bundle, here, here);
         let check = check("cmd = './gate.sh --all'");
-        let of = || key(&check, Attempt::First, &change("t"), &context);
+        let of = || key(&check, CheckAttempt::First, &change("t"), &context);
         let absent = of();
         fs_err::write(here.join("gate.sh"), "true\n").unwrap();
         let first = of();

@@ -21,9 +21,9 @@ use crate::{
     context::{Change, GateContext, Tree, TreeFault},
     event::{Again, GateEvent},
     fix::{Fix, Fixes, Fixing},
-    job::Attempt,
+    job::CheckAttempt,
     marker::harmless,
-    verdict::Finding,
+    verdict::CheckFinding,
 };
 
 /// The result of a run of the gates.
@@ -159,7 +159,7 @@ impl GateRun<'_, '_> {
                 k += 1;
                 (self.tell)(GateEvent::row_started(check, k, n));
             }
-            let mut firsts = self.turns(&to_run, Attempt::First)?.into_iter();
+            let mut firsts = self.turns(&to_run, CheckAttempt::First)?.into_iter();
             for check in group.iter().copied() {
                 let settled = if let Some(finding) = self.context.reason_not_to_run(check) {
                     (self.tell)(GateEvent::row_skipped(check, &finding));
@@ -184,7 +184,7 @@ impl GateRun<'_, '_> {
         let mut history = CheckHistory::new(first);
         if history.needs_confirmation(check) {
             self.again(check, Again::Confirm);
-            history.confirm(self.attempt(check, Attempt::Confirm)?);
+            history.confirm(self.attempt(check, CheckAttempt::Confirm)?);
         }
         if history.is_red()
             && let Some(fix) = &check.fix
@@ -257,7 +257,7 @@ impl GateRun<'_, '_> {
 }
 
 /// Returns the row of the report for a check that was not run.
-fn unrun_row(check: &Check, finding: &Finding) -> GateRow {
+fn unrun_row(check: &Check, finding: &CheckFinding) -> GateRow {
     GateRow {
         check: check.check(),
         result: finding.result,

@@ -33,7 +33,7 @@ use crate::{
 
 /// The verdict about one run of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     pub result: GateResult,
     /// One printable line of at most 120 characters.
     pub evidence: String,
@@ -42,7 +42,7 @@ pub struct Finding {
     pub failing: Box<Failing>,
 }
 
-impl Finding {
+impl CheckFinding {
     pub(crate) fn new(result: GateResult, evidence: &str) -> Self {
         let (evidence, failing) = (harmless(evidence.as_bytes()), Box::default());
         Self { result, evidence, timed_out: false, failing }
@@ -62,25 +62,27 @@ pub fn classify(
     said: &MarkedOutput,
     check: &Check,
     trouble: Option<&HostFault>,
-) -> Finding {
+) -> CheckFinding {
     match ending {
         Ending::Exited(0) => green(said, check),
         Ending::Exited(77) => {
             let declared = said.unverifiable.as_deref().filter(|why| !why.is_empty());
             let why = declared.unwrap_or_else(|| said.gist());
-            Finding::unverifiable(or(why, "exited 77 without saying why"))
+            CheckFinding::unverifiable(or(why, "exited 77 without saying why"))
         }
         Ending::Exited(code) => red_exit(*code, said, check, trouble),
         Ending::Signaled(signal) => red_signal(*signal, said, trouble),
-        Ending::TimedOut => Finding {
+        Ending::TimedOut => CheckFinding {
             timed_out: true,
             ..red(&format!("timeout after {}s", check.timeout.as_secs()), said)
         },
         Ending::OverMemory { .. } => red(&ending.to_string(), said),
-        Ending::Stalled => Finding { timed_out: true, ..red("timeout: no sign of life", said) },
-        Ending::Cancelled => Finding::unverifiable("stopped before it ended"),
+        Ending::Stalled => {
+            CheckFinding { timed_out: true, ..red("timeout: no sign of life", said) }
+        }
+        Ending::Cancelled => CheckFinding::unverifiable("stopped before it ended"),
         Ending::NotStarted { why, kind: _ } | Ending::Infra { why } => {
-            Finding::unverifiable(&match trouble {
+            CheckFinding::unverifiable(&match trouble {
                 Some(trouble) => format!("could not run: {trouble}"),
                 None => format!("could not run: {why}"),
             })
@@ -88,59 +90,67 @@ pub fn classify(
     }
 }
 
-fn green(said: &MarkedOutput, check: &Check) -> Finding {
+fn green(said: &MarkedOutput, check: &Check) -> CheckFinding {
     if let Some(why) = &said.unverifiable {
-        Finding::unverifiable(or(why, "the gate says that it could not check"))
+        CheckFinding::unverifiable(or(why, "the gate says that it could not check"))
     } else if let Some(why) = said.deferred.as_ref().filter(|_| check.may_defer()) {
-        Finding::new(GateResult::Deferred, or(why, "publish runs it again"))
+        CheckFinding::new(GateResult::Deferred, or(why, "publish runs it again"))
     } else {
-        Finding::new(GateResult::Pass, said.gist())
+        CheckFinding::new(GateResult::Pass, said.gist())
     }
 }
 
-fn red_exit(code: i32, said: &MarkedOutput, check: &Check, trouble: Option<&HostFault>) -> Finding {
+fn red_exit(
+    code: i32,
+    said: &MarkedOutput,
+    check: &Check,
+    trouble: Option<&HostFault>,
+) -> CheckFinding {
     let shell = matches!(check.command, Command::Shell(_));
     match trouble {
         // Only from the shell: a program of an `argv` that is missing is not started at all, and
         // one that exits with 127 does so itself.
         Some(trouble @ HostFault::Program(_)) if shell && matches!(code, 126 | 127) => {
-            Finding::unverifiable(&format!("could not run: {trouble}"))
+            CheckFinding::unverifiable(&format!("could not run: {trouble}"))
         }
         Some(trouble @ (HostFault::DiskFull { .. } | HostFault::LogLost { .. })) => {
-            Finding::unverifiable(&format!("{trouble} (exited {code})"))
+            CheckFinding::unverifiable(&format!("{trouble} (exited {code})"))
         }
         Some(HostFault::Program(_)) | None if shell && code == 137 => {
-            Finding::unverifiable("killed: the shell reports SIGKILL (exited 137)")
+            CheckFinding::unverifiable("killed: the shell reports SIGKILL (exited 137)")
         }
         Some(HostFault::Program(_)) | None => {
             let text = said.named().unwrap_or_else(|| match said.last_words() {
                 Some(words) => format!("exited {code}: {words}"),
                 None => format!("exited {code} without output"),
             });
-            Finding { failing: Box::new(said.failing()), ..Finding::new(GateResult::Fail, &text) }
+            CheckFinding {
+                failing: Box::new(said.failing()),
+                ..CheckFinding::new(GateResult::Fail, &text)
+            }
         }
     }
 }
 
-fn red_signal(signal: i32, said: &MarkedOutput, trouble: Option<&HostFault>) -> Finding {
+fn red_signal(signal: i32, said: &MarkedOutput, trouble: Option<&HostFault>) -> CheckFinding {
     if is_from_outside(signal) {
-        return Finding::unverifiable(&format!("killed from outside by {}", name(signal)));
+        return CheckFinding::unverifiable(&format!("killed from outside by {}", name(signal)));
     }
     match trouble {
         Some(trouble @ (HostFault::DiskFull { .. } | HostFault::LogLost { .. })) => {
-            Finding::unverifiable(&format!("{trouble} ({})", name(signal)))
+            CheckFinding::unverifiable(&format!("{trouble} ({})", name(signal)))
         }
         Some(HostFault::Program(_)) | None => red(&format!("crashed with {}", name(signal)), said),
     }
 }
 
 /// Creates a failure whose cause comes before the output of the check.
-fn red(cause: &str, said: &MarkedOutput) -> Finding {
+fn red(cause: &str, said: &MarkedOutput) -> CheckFinding {
     let text = match said.named().as_deref().unwrap_or(said.gist()) {
         "" => cause.to_owned(),
         gist => format!("{cause}: {gist}"),
     };
-    Finding { failing: Box::new(said.failing()), ..Finding::new(GateResult::Fail, &text) }
+    CheckFinding { failing: Box::new(said.failing()), ..CheckFinding::new(GateResult::Fail, &text) }
 }
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
@@ -274,7 +284,7 @@ mod tests {
     #[test]
     fn lesson_11_a_killed_gate_is_never_charged_to_the_patch() {
         let found = classify(&Ending::Signaled(9), &said_by("half"), &check(SHELL), None);
-        assert_eq!(found, Finding::unverifiable("killed from outside by SIGKILL"));
+        assert_eq!(found, CheckFinding::unverifiable("killed from outside by SIGKILL"));
     }
 
     #[test]
@@ -294,11 +304,11 @@ mod tests {
     fn what_could_not_be_started_says_why() {
         let infra = Ending::Infra { why: "no memory".to_owned() };
         let found = classify(&infra, &said_by(""), &check(ARGV), None);
-        assert_eq!(found, Finding::unverifiable("could not run: no memory"));
+        assert_eq!(found, CheckFinding::unverifiable("could not run: no memory"));
         let not_started =
             Ending::NotStarted { kind: Obstacle::NotFound, why: "no such file".to_owned() };
         let found = classify(&not_started, &said_by(""), &check(ARGV), None);
-        assert_eq!(found, Finding::unverifiable("could not run: no such file"));
+        assert_eq!(found, CheckFinding::unverifiable("could not run: no such file"));
         let found = classify(&not_started, &said_by(""), &check(ARGV), Some(&absent()));
         assert_eq!(found.result, Unverifiable);
         assert!(found.evidence.contains("./gate"), "{found:?}");

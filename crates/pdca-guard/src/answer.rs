@@ -2,14 +2,14 @@
 
 /// A decision, and the parts of the call that could not be examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct GuardAnswer {
     /// The reason against the call; `None` means that it is allowed.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<GuardRefusal>,
     /// Parts that were not examined, such as the content of a script file.
     pub unseen: Vec<String>,
 }
 
-impl Answer {
+impl GuardAnswer {
     pub fn is_allowed(&self) -> bool {
         self.refusal.is_none()
     }
@@ -18,7 +18,7 @@ impl Answer {
 /// The reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}`: {why}")]
-pub struct Refusal {
+pub struct GuardRefusal {
     /// The command or path inside the call that is refused.
     pub part: String,
     /// The rule that it breaks.
@@ -27,7 +27,7 @@ pub struct Refusal {
     pub instead: String,
 }
 
-impl Refusal {
+impl GuardRefusal {
     pub(crate) fn new(part: impl Into<String>, why: impl Into<String>, instead: &str) -> Self {
         Self { part: shorten(&part.into()), why: why.into(), instead: instead.to_owned() }
     }

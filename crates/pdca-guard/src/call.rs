@@ -12,9 +12,9 @@ use std::str::FromStr;
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Refusal};
+use crate::answer::{GuardAnswer, GuardRefusal};
 use crate::scope::GuardScope;
-use crate::walk::{AliasLookup, Walk};
+use crate::walk::{AliasLookup, ShellWalk};
 
 /// An agent whose tool calls can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl ToolCall {
     }
 
     /// Judges the call of a builder.
-    pub fn judge(&self, scope: &GuardScope, git_alias: AliasLookup<'_>) -> Answer {
+    pub fn judge(&self, scope: &GuardScope, git_alias: AliasLookup<'_>) -> GuardAnswer {
         let cwd = match &self.cwd {
             Some(cwd) => crate::scope::normal(&scope.lane().join(cwd)),
             None => scope.lane().to_owned(),
@@ -124,14 +124,14 @@ impl ToolCall {
         match &self.action {
             ToolAction::Shell(text) => crate::judge_shell(text, scope, &cwd, git_alias),
             ToolAction::Write(paths) => {
-                let mut walk = Walk::new(scope, git_alias, cwd);
+                let mut walk = ShellWalk::new(scope, git_alias, cwd);
                 let part = |path: &String| format!("{} {path}", self.tool);
-                let result: Result<(), Refusal> = paths
+                let result: Result<(), GuardRefusal> = paths
                     .iter()
                     .try_for_each(|path| crate::rule::files::write(path, &part(path), &mut walk));
-                Answer { refusal: result.err(), unseen: walk.unseen }
+                GuardAnswer { refusal: result.err(), unseen: walk.unseen }
             }
-            ToolAction::Other => Answer::default(),
+            ToolAction::Other => GuardAnswer::default(),
         }
     }
 }
@@ -202,7 +202,7 @@ fn patched(patch: &str) -> Vec<String> {
 }
 
 /// Returns the reason for a refusal, in words for the model.
-pub fn reason(refusal: &Refusal) -> String {
+pub fn reason(refusal: &GuardRefusal) -> String {
     format!("pdca guard: refused: {refusal}. Instead: {}.", refusal.instead)
 }
 
@@ -210,7 +210,7 @@ pub fn reason(refusal: &Refusal) -> String {
 ///
 /// All agents accept exit code 2 with the reason on standard error. The JSON repeats it for those that read it; the
 /// others only look at the exit code.
-pub fn decision(agent: Agent, refusal: &Refusal) -> Option<String> {
+pub fn decision(agent: Agent, refusal: &GuardRefusal) -> Option<String> {
     let reason = reason(refusal);
     let value = match agent {
         Agent::Claude | Agent::Codex => json!({"hookSpecificOutput": {
@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    fn judged(text: &str, agent: Option<Agent>) -> Answer {
+    fn judged(text: &str, agent: Option<Agent>) -> GuardAnswer {
         let env = BTreeMap::from([
             ("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned()),
             ("PDCA_WORKSPACE".to_owned(), "/w".to_owned()),
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_said_in_the_terms_of_the_agent() {
-        let refusal = Refusal::new("git push", "a builder does not push", "commit");
+        let refusal = GuardRefusal::new("git push", "a builder does not push", "commit");
         let deny = |agent| decision(agent, &refusal).unwrap_or_default();
         assert!(deny(Agent::Claude).contains(r#""permissionDecision":"deny""#));
         assert!(deny(Agent::Gemini).contains(r#""decision":"deny""#));

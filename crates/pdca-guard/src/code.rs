@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::Refusal;
-use crate::walk::Walk;
+use crate::answer::GuardRefusal;
+use crate::walk::ShellWalk;
 
 /// Function names with which interpreters start programs.
 const CALLS: [&str; 14] = [
@@ -27,7 +27,7 @@ const CALLS: [&str; 14] = [
 ];
 
 /// Judges the string literals of code that starts programs.
-pub(crate) fn judge(code: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
+pub(crate) fn judge(code: &str, walk: &mut ShellWalk<'_>) -> Result<(), GuardRefusal> {
     // Code that starts no program may mention `git push` in any string.
     let starts = CALLS.iter().any(|call| code.contains(call)) || code.contains('`');
     if !starts {

@@ -8,12 +8,12 @@ mod pieces;
 mod token;
 
 use self::pieces::Pieces;
-pub(crate) use self::token::{Operator, Piece, Redirect, RedirectKind, Token, Word};
+pub(crate) use self::token::{Operator, Piece, Redirect, RedirectKind, ShellToken, Word};
 
 /// The tokens of shell text.
 #[derive(Debug, Default)]
 pub(crate) struct Lexed {
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<ShellToken>,
     /// The construct that was left open, if any. The tokens before it are complete.
     pub(crate) flaw: Option<&'static str>,
 }
@@ -71,7 +71,7 @@ impl Cursor {
 
 struct Lexer {
     text: Cursor,
-    tokens: Vec<Token>,
+    tokens: Vec<ShellToken>,
     pending: Vec<Pending>,
     flaw: Option<&'static str>,
     depth: usize,
@@ -108,7 +108,7 @@ impl Lexer {
                 '\\' if self.text.peek(1) == Some('\n') => self.text.at += 2,
                 '\n' => {
                     self.text.at += 1;
-                    self.tokens.push(Token::Operator(Operator::Then));
+                    self.tokens.push(ShellToken::Operator(Operator::Then));
                     // The bodies begin after the line that announces them, however many commands
                     // stand on it.
                     self.read_here_documents();
@@ -120,7 +120,7 @@ impl Lexer {
                 '&' => self.operator(&['&'], Operator::Then),
                 '|' if self.text.peek(1) == Some('|') => {
                     self.text.at += 2;
-                    self.tokens.push(Token::Operator(Operator::Then));
+                    self.tokens.push(ShellToken::Operator(Operator::Then));
                 }
                 '|' => self.operator(&['&'], Operator::Pipe),
                 '(' => self.operator(&[], Operator::Open),
@@ -141,12 +141,12 @@ impl Lexer {
         while self.text.peek(0).is_some_and(|c| more.contains(&c)) {
             self.text.at += 1;
         }
-        self.tokens.push(Token::Operator(operator));
+        self.tokens.push(ShellToken::Operator(operator));
     }
 
     /// Reads a redirection. A descriptor number before it was already read as a word, and is removed.
     fn redirect(&mut self) {
-        if let Some(Token::Word(word)) = self.tokens.last()
+        if let Some(ShellToken::Word(word)) = self.tokens.last()
             && word.bare().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
             // Only if it touches the redirection: in `echo 2 >x` the digit is an argument.
             && self.text.at > 0
@@ -186,7 +186,7 @@ impl Lexer {
             ">&" if is_descriptor(&target) => RedirectKind::Duplicate,
             _ => RedirectKind::Write,
         };
-        self.tokens.push(Token::Redirect(Redirect { kind, target }));
+        self.tokens.push(ShellToken::Redirect(Redirect { kind, target }));
     }
 
     fn here_document(&mut self, strip_tabs: bool) {
@@ -206,7 +206,7 @@ impl Lexer {
             quoted: is_quoted,
         });
         let target = Word::default();
-        self.tokens.push(Token::Redirect(Redirect { kind: RedirectKind::Text, target }));
+        self.tokens.push(ShellToken::Redirect(Redirect { kind: RedirectKind::Text, target }));
     }
 
     /// Reads the bodies of here-documents that begin at this line.
@@ -237,7 +237,7 @@ impl Lexer {
                 }
                 word
             };
-            if let Some(Token::Redirect(redirect)) = self.tokens.get_mut(pending.token) {
+            if let Some(ShellToken::Redirect(redirect)) = self.tokens.get_mut(pending.token) {
                 redirect.target = target;
             }
         }
@@ -250,7 +250,7 @@ impl Lexer {
             // The character is not part of any word; skipping it guarantees progress.
             self.text.at += 1;
         } else {
-            self.tokens.push(Token::Word(word));
+            self.tokens.push(ShellToken::Word(word));
         }
     }
 
@@ -695,7 +695,7 @@ fn is_descriptor(word: &Word) -> bool {
 fn list_of(list: &str) -> Word {
     let mut pieces = Pieces::default();
     for token in lex(list).tokens {
-        if let Token::Word(word) = token {
+        if let ShellToken::Word(word) = token {
             if !pieces.0.is_empty() {
                 pieces.push(' ', false);
             }

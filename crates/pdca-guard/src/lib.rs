@@ -33,7 +33,7 @@ mod walk;
 
 use camino::Utf8Path;
 
-pub use answer::{Answer, Refusal};
+pub use answer::{GuardAnswer, GuardRefusal};
 pub use call::{Agent, CallError, ToolAction, ToolCall, decision, reason};
 pub use scope::GuardScope;
 pub use walk::AliasLookup;
@@ -44,8 +44,8 @@ pub fn judge_shell(
     scope: &GuardScope,
     cwd: &Utf8Path,
     git_alias: AliasLookup<'_>,
-) -> Answer {
-    let mut walk = walk::Walk::new(scope, git_alias, scope::normal(cwd));
+) -> GuardAnswer {
+    let mut walk = walk::ShellWalk::new(scope, git_alias, scope::normal(cwd));
     let result = walk.whole(text);
-    Answer { refusal: result.err(), unseen: walk.unseen }
+    GuardAnswer { refusal: result.err(), unseen: walk.unseen }
 }

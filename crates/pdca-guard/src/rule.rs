@@ -9,9 +9,9 @@ pub(crate) mod registry;
 
 use std::collections::BTreeMap;
 
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::lexer::{Piece, Word};
-use crate::walk::{UNKNOWN, Walk};
+use crate::walk::{ShellWalk, UNKNOWN};
 
 /// Programs that are assumed when a variable of this name is the command, as in `$GIT push`.
 const PROGRAMS: [&str; 12] = [
@@ -22,8 +22,8 @@ const PROGRAMS: [&str; 12] = [
 pub(crate) fn judge(
     cmdline: &[String],
     assigned: &BTreeMap<String, String>,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let Some((program, args)) = cmdline.split_first() else { return Ok(()) };
     let name = matched_program(program);
     match name {

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use self::fields::{Fields, braces, output_of};
-use crate::answer::Refusal;
-use crate::lexer::{Operator, Piece, Redirect, RedirectKind, Token, Word, lex};
+use crate::answer::GuardRefusal;
+use crate::lexer::{Operator, Piece, Redirect, RedirectKind, ShellToken, Word, lex};
 use crate::nested::{Nested, nested};
 use crate::rule;
 use crate::scope::GuardScope;
@@ -48,14 +48,14 @@ pub type AliasLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The state of the walk.
 #[derive(Clone)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct ShellWalk<'a> {
     pub(crate) scope: &'a GuardScope,
     pub(crate) git_alias: AliasLookup<'a>,
     /// The working directory, as long as it is known.
     pub(crate) cwd: Option<Utf8PathBuf>,
     vars: BTreeMap<String, String>,
     positional: Vec<String>,
-    functions: BTreeMap<String, Rc<Vec<Token>>>,
+    functions: BTreeMap<String, Rc<Vec<ShellToken>>>,
     aliases: BTreeMap<String, String>,
     /// The outputs of process substitutions, by number.
     outputs: Vec<Option<String>>,
@@ -75,7 +75,7 @@ const STEPPED_OVER: [&str; 16] = [
     "coproc", "select", "in",
 ];
 
-impl<'a> Walk<'a> {
+impl<'a> ShellWalk<'a> {
     pub(crate) fn new(scope: &'a GuardScope, git_alias: AliasLookup<'a>, cwd: Utf8PathBuf) -> Self {
         Self {
             scope,
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks through the text of a call.
-    pub(crate) fn whole(&mut self, text: &str) -> Result<(), Refusal> {
+    pub(crate) fn whole(&mut self, text: &str) -> Result<(), GuardRefusal> {
         self.script(text, None)?;
         if self.budget == 0 {
             return self.unparsed(text, "it starts too many commands");
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks through a script.
-    pub(crate) fn script(&mut self, text: &str, stdin: Output) -> Result<Output, Refusal> {
+    pub(crate) fn script(&mut self, text: &str, stdin: Output) -> Result<Output, GuardRefusal> {
         if self.depth >= DEEPEST {
             return self.unparsed(text, "it is nested too deeply").map(|()| None);
         }
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Refuses text that cannot be parsed only if it names a command that would be refused.
-    fn unparsed(&mut self, text: &str, flaw: &str) -> Result<(), Refusal> {
+    fn unparsed(&mut self, text: &str, flaw: &str) -> Result<(), GuardRefusal> {
         // Every position of the text is tried as a command below. Following aliases from each of
         // them would walk scripts again, from text that is known to be wrong.
         let was_shallow = std::mem::replace(&mut self.is_shallow, true);
@@ -140,14 +140,14 @@ impl<'a> Walk<'a> {
         self.is_shallow = was_shallow;
         if let Some(refusal) = found {
             let why = format!("{} (the rest cannot be parsed: {flaw})", refusal.why);
-            return Err(Refusal { why, ..refusal });
+            return Err(GuardRefusal { why, ..refusal });
         }
         self.not_seen(format!("not all of the text can be parsed: {flaw}"));
         Ok(())
     }
 
     /// Finds the first sequence of words in `text` that would be refused as a command.
-    fn names_refused(&mut self, text: &str) -> Option<Refusal> {
+    fn names_refused(&mut self, text: &str) -> Option<GuardRefusal> {
         for line in text.lines() {
             let words: Vec<String> = line
                 .split(|c: char| c.is_whitespace() || "'\"`$(){};|&<>\\".contains(c))
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn tokens(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
+    fn tokens(&mut self, tokens: &[ShellToken], stdin: Output) -> Result<Output, GuardRefusal> {
         let mut piped = stdin;
         let mut output = None;
         // A subshell restores these when it ends.
@@ -177,12 +177,12 @@ impl<'a> Walk<'a> {
         let mut at = 0;
         while at < tokens.len() && self.budget > 0 {
             match &tokens[at] {
-                Token::Operator(Operator::Open) => {
+                ShellToken::Operator(Operator::Open) => {
                     subshells.push((self.cwd.clone(), self.vars.clone()));
                     at += 1;
                     continue;
                 }
-                Token::Operator(Operator::Close) => {
+                ShellToken::Operator(Operator::Close) => {
                     // A `)` that ends a pattern of a `case` has no `(`, so there may be nothing to restore.
                     if let Some((cwd, vars)) = subshells.pop() {
                         (self.cwd, self.vars) = (cwd, vars);
@@ -190,16 +190,16 @@ impl<'a> Walk<'a> {
                     at += 1;
                     continue;
                 }
-                Token::Operator(Operator::Then) => {
+                ShellToken::Operator(Operator::Then) => {
                     at += 1;
                     continue;
                 }
-                Token::Operator(Operator::Pipe) => {
+                ShellToken::Operator(Operator::Pipe) => {
                     piped = output.take();
                     at += 1;
                     continue;
                 }
-                Token::Word(_) | Token::Redirect(_) => {}
+                ShellToken::Word(_) | ShellToken::Redirect(_) => {}
             }
             let end = at + tokens[at..].iter().take_while(|token| !is_operator(token)).count();
             let simple = &tokens[at..end];
@@ -221,16 +221,16 @@ impl<'a> Walk<'a> {
     /// after it.
     fn define_function(
         &mut self,
-        tokens: &[Token],
+        tokens: &[ShellToken],
         at: usize,
         end: usize,
-    ) -> Result<Option<usize>, Refusal> {
+    ) -> Result<Option<usize>, GuardRefusal> {
         let text = |index: usize| match tokens.get(index) {
-            Some(Token::Word(word)) => word.bare(),
+            Some(ShellToken::Word(word)) => word.bare(),
             _ => None,
         };
         let is = |index: usize, operator: Operator| {
-            tokens.get(index) == Some(&Token::Operator(operator))
+            tokens.get(index) == Some(&ShellToken::Operator(operator))
         };
         let (name, mut body) = if text(at) == Some("function") && end >= at + 2 {
             let parens = is(at + 2, Operator::Open) && is(at + 3, Operator::Close);
@@ -264,13 +264,13 @@ impl<'a> Walk<'a> {
     /// Walks `for name in values; do …; done` once per value. Returns the position after it.
     fn turn_loop(
         &mut self,
-        tokens: &[Token],
-        simple: &[Token],
+        tokens: &[ShellToken],
+        simple: &[ShellToken],
         end: usize,
-    ) -> Result<Option<usize>, Refusal> {
+    ) -> Result<Option<usize>, GuardRefusal> {
         let words: Vec<&Word> = simple
             .iter()
-            .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
+            .filter_map(|token| if let ShellToken::Word(word) = token { Some(word) } else { None })
             .skip_while(|word| {
                 word.bare().is_some_and(|text| ["then", "do", "else", "{", "!"].contains(&text))
             })
@@ -311,18 +311,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Examines one simple command with its redirections.
-    fn simple(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
+    fn simple(&mut self, tokens: &[ShellToken], stdin: Output) -> Result<Output, GuardRefusal> {
         let mut words: Vec<&Word> = Vec::new();
         let mut stdin = stdin;
         for token in tokens {
             match token {
-                Token::Word(word) => words.push(word),
-                Token::Redirect(redirect) => {
+                ShellToken::Word(word) => words.push(word),
+                ShellToken::Redirect(redirect) => {
                     if let Some(text) = self.redirect(redirect)? {
                         stdin = Some(text);
                     }
                 }
-                Token::Operator(_) => {}
+                ShellToken::Operator(_) => {}
             }
         }
         while words
@@ -368,7 +368,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Judges the file that a redirection writes. Returns the text that it provides as standard input.
-    fn redirect(&mut self, redirect: &Redirect) -> Result<Output, Refusal> {
+    fn redirect(&mut self, redirect: &Redirect) -> Result<Output, GuardRefusal> {
         let fields = self.expand(&redirect.target)?;
         match redirect.kind {
             RedirectKind::Text => return Ok(Some(fields.join(" "))),
@@ -393,7 +393,7 @@ impl<'a> Walk<'a> {
         cmdline: &[String],
         assigned: &BTreeMap<String, String>,
         stdin: Output,
-    ) -> Result<Output, Refusal> {
+    ) -> Result<Output, GuardRefusal> {
         self.budget = self.budget.saturating_sub(1);
         if self.budget == 0 {
             return Ok(None);
@@ -434,7 +434,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Examines a command that another command starts.
-    fn start(&mut self, part: Nested, assigned: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    fn start(
+        &mut self,
+        part: Nested,
+        assigned: &BTreeMap<String, String>,
+    ) -> Result<(), GuardRefusal> {
         self.depth += 1;
         let result = match part {
             Nested::Command { cmdline, env, stdin } => {
@@ -473,7 +477,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes over the remaining budget and the remarks of a copied walk.
-    fn take_over(&mut self, child: Walk<'a>) {
+    fn take_over(&mut self, child: ShellWalk<'a>) {
         self.budget = child.budget;
         for what in child.unseen {
             self.not_seen(what);
@@ -481,7 +485,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Applies shell builtins that change the meaning of later commands. Returns true if it was one.
-    fn builtin(&mut self, cmdline: &[String]) -> Result<bool, Refusal> {
+    fn builtin(&mut self, cmdline: &[String]) -> Result<bool, GuardRefusal> {
         let args = &cmdline[1..];
         match cmdline[0].as_str() {
             "cd" | "pushd" => {
@@ -565,7 +569,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Expands a word into fields. Substitutions in it are walked.
-    fn expand(&mut self, word: &Word) -> Result<Vec<String>, Refusal> {
+    fn expand(&mut self, word: &Word) -> Result<Vec<String>, GuardRefusal> {
         let mut fields = Fields::default();
         for (place, piece) in word.0.iter().enumerate() {
             match piece {
@@ -607,7 +611,7 @@ impl<'a> Walk<'a> {
         altered: bool,
         quoted: bool,
         fields: &mut Fields,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), GuardRefusal> {
         if matches!(name, "@" | "*") && !self.positional.is_empty() {
             for (place, value) in self.positional.clone().iter().enumerate() {
                 if place > 0 {
@@ -644,7 +648,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks a command substitution in a copy of the state.
-    fn substitute(&mut self, script: &str) -> Result<Output, Refusal> {
+    fn substitute(&mut self, script: &str) -> Result<Output, GuardRefusal> {
         let mut child = self.clone();
         let output = child.script(script, None)?;
         self.take_over(child);
@@ -655,45 +659,50 @@ impl<'a> Walk<'a> {
 /// The prefix of the path that stands for a process substitution, followed by its number.
 const PROCESS: &str = "/dev/fd/\u{FFFC}";
 
-fn is_operator(token: &Token) -> bool {
-    matches!(token, Token::Operator(_))
+fn is_operator(token: &ShellToken) -> bool {
+    matches!(token, ShellToken::Operator(_))
 }
 
-fn is_word(token: Option<&Token>, text: &str) -> bool {
-    matches!(token, Some(Token::Word(word)) if word.bare() == Some(text))
+fn is_word(token: Option<&ShellToken>, text: &str) -> bool {
+    matches!(token, Some(ShellToken::Word(word)) if word.bare() == Some(text))
 }
 
-fn closing_parenthesis(tokens: &[Token], open: usize) -> Option<usize> {
+fn closing_parenthesis(tokens: &[ShellToken], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         match token {
-            Token::Operator(Operator::Open) => depth += 1,
-            Token::Operator(Operator::Close) => {
+            ShellToken::Operator(Operator::Open) => depth += 1,
+            ShellToken::Operator(Operator::Close) => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
                     return Some(at);
                 }
             }
-            Token::Operator(Operator::Then | Operator::Pipe)
-            | Token::Word(_)
-            | Token::Redirect(_) => {}
+            ShellToken::Operator(Operator::Then | Operator::Pipe)
+            | ShellToken::Word(_)
+            | ShellToken::Redirect(_) => {}
         }
     }
     None
 }
 
 /// Returns the position of the reserved word `close` that belongs to the opening one at `open`.
-fn closing_word(tokens: &[Token], open: usize, opening: &[&str], close: &str) -> Option<usize> {
+fn closing_word(
+    tokens: &[ShellToken],
+    open: usize,
+    opening: &[&str],
+    close: &str,
+) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at_command = true;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         let text = match token {
-            Token::Operator(_) => {
+            ShellToken::Operator(_) => {
                 at_command = true;
                 continue;
             }
-            Token::Redirect(_) => continue,
-            Token::Word(word) => word.bare().unwrap_or_default(),
+            ShellToken::Redirect(_) => continue,
+            ShellToken::Word(word) => word.bare().unwrap_or_default(),
         };
         if !at_command {
             continue;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pdca_guard::{Answer, GuardScope, judge_shell};
+use pdca_guard::{GuardAnswer, GuardScope, judge_shell};
 
 const LANE: &str = "/w/flow.lanes/lane-2/repo";
 
@@ -36,7 +36,7 @@ fn git_alias(name: &str) -> Option<String> {
     }
 }
 
-fn answer(line: &str) -> Answer {
+fn answer(line: &str) -> GuardAnswer {
     let scope = scope();
     judge_shell(line, &scope, scope.lane(), &git_alias)
 }

@@ -14,7 +14,8 @@ use gix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    git::engine::answer::Answer, git::failure::StoreError, git::path::TreePath, git::store::Store,
+    git::engine::answer::MergeAnswer, git::failure::StoreError, git::path::TreePath,
+    git::store::Store,
 };
 
 /// The maximum size, in bytes, of a file whose hunks are read.
@@ -33,7 +34,7 @@ pub struct Conflict {
     /// Git's name for it, such as `CONFLICT (contents)` or `CONFLICT (modify/delete)`.
     pub kind: String,
     /// The versions of the file: 1 is the common ancestor, 2 is ours, 3 is theirs.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<ConflictStage>,
     /// The conflicting lines, if the file is text and both sides changed the same ones.
     pub hunks: Vec<Hunk>,
 }
@@ -41,7 +42,7 @@ pub struct Conflict {
 /// A version of a file in a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Stage {
+pub struct ConflictStage {
     /// 1, 2 or 3.
     pub number: u8,
     /// The file mode in git.
@@ -66,7 +67,7 @@ pub struct Hunk {
 /// Builds the conflicts from git's answer to a merge.
 pub(crate) fn describe(
     store: &Store,
-    answer: &Answer,
+    answer: &MergeAnswer,
     sides: (ObjectId, ObjectId),
 ) -> Result<Vec<Conflict>, StoreError> {
     // Git labels the markers with the names that it was given to merge.

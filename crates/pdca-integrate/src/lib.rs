@@ -1,6 +1,6 @@
 //! Merge queue: seal, fold, gate together, bisect, land, certify.
 //!
-//! An accepted change becomes a [`Sealed`]: an immutable record that a ref keeps alive. A [`Plan`] orders sealed
+//! An accepted change becomes a [`Sealed`]: an immutable record that a ref keeps alive. A [`FoldPlan`] orders sealed
 //! changes, and [`fold`] applies them to a base one after the other in the object store, with git's own merge. The
 //! resulting [`Candidate`] is gated as a whole. A green verdict about exactly its tree turns it into [`Gated`], and
 //! only that type can [`land`]. Each landing is read back from git, and its [`Certificate`] allows anyone with the
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! ```
-//! use pdca_integrate::{Plan, Strategy, ObjectId};
+//! use pdca_integrate::{FoldPlan, ObjectId, Strategy};
 //! let base = ObjectId::from_hex(b"4b825dc642cb6eb9a060e54bf8d69288fbee4904")?;
-//! let plan = Plan::new(base, Strategy::RebaseFf, [])?;
+//! let plan = FoldPlan::new(base, Strategy::RebaseFf, [])?;
 //! assert!(plan.entries().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,10 +33,10 @@ mod queue;
 pub mod testing;
 
 pub use conflict::branch_side::BranchSide;
-pub use conflict::{Conflict, Hunk, Stage};
+pub use conflict::{Conflict, ConflictStage, Hunk};
 pub use conflict::{
     attempts::{
-        ConflictDir, ConflictEnd, ConflictRecord, Due, FailedAttempt, MOST_ATTEMPTS, Stamp,
+        BootMoment, ConflictDir, ConflictEnd, ConflictRecord, Due, FailedAttempt, MOST_ATTEMPTS,
         blocked_conflicts, conflict_record, unblock_conflicts,
     },
     sides::Sides,
@@ -46,16 +46,16 @@ pub use conflict::{
     },
 };
 pub use git::attempt_refs::{LaneObjects, drop_work, keep_work, work_prefix, work_ref};
-pub use git::engine::{Driver, Drivers, Engine, EngineError, Merged};
+pub use git::engine::{Drivers, EngineError, MergeDriver, MergeEngine, Merged};
 pub use git::failure::{RefError, StoreError};
-pub use git::fence::{Fence, Log, StepEffect};
+pub use git::fence::{Fence, ReflogEntry, StepEffect};
 pub use git::fold::{
-    Changed, FoldError, FoldFate, FoldStep, Folded, FoldedBundle, Record, Recorded, Skip,
+    ChangedCommit, FoldError, FoldFate, FoldStep, Folded, FoldedBundle, Record, Recorded, Skip,
     StepState, fold,
 };
 pub use git::land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
-    offer::{Offer, OfferError, OfferOutcome, offer},
+    offer::{OfferError, OfferOutcome, SealedOffer, offer},
     push::{PushError, PushOutcome, push, push_seals},
     remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };
@@ -66,22 +66,25 @@ pub use git::presence::{
     refs_below, seals_named,
 };
 pub use git::rebuild::{Ingredients, RebuildError};
-pub use git::seal::{Acceptance, Drift, SealError, SealRecord, Sealed, Signer, Support, seal};
+pub use git::seal::{Acceptance, SealDrift, SealError, SealRecord, Sealed, Signer, Support, seal};
 pub use git::store::Store;
 pub use gix::ObjectId;
 pub use queue::below::{LandedChange, landed_below};
 pub use queue::candidate::{AppliedCommit, Candidate, drop_own_ref};
-pub use queue::certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
+pub use queue::certificate::{
+    Certificate, CertifiedChange, CertifiedInput, Verified, VerifyError, verify,
+};
 pub use queue::combination::{Built, Combination};
 pub use queue::forecast::{Cluster, Forecast, Grouping, Level, Pair, PairOutlook};
-pub use queue::plan::{Entry, Plan, PlanError, Strategy};
+pub use queue::plan::{FoldPlan, PlanEntry, PlanError, Strategy};
 pub use queue::search::{
-    Answer, Costs, Culprit, CulpritEffect, Decision, FlakeLedger, FlakePolicy, FlakeRules, Known,
-    Memory, Pace, RowHistory, Search, SearchSetup, Test, TestId, TestPurpose, UnknownTest, Why,
+    BatchPace, Costs, Culprit, CulpritEffect, CulpritMemory, FlakeLedger, FlakePolicy, FlakeRules,
+    HoldReason, Known, RowHistory, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestId,
+    TestPurpose, UnknownTest,
 };
 pub use queue::verdict::{
-    GateSetId, Gated, Light, Lookup, NotGated, Trust, Verdict, VerdictCache, VerdictKey,
-    VerdictOrigin,
+    GateSetId, Gated, Light, Lookup, NotGated, Verdict, VerdictCache, VerdictKey, VerdictOrigin,
+    VerdictTrust,
 };
 pub use queue::{
     context::{
@@ -92,7 +95,7 @@ pub use queue::{
     error::IntegrateError,
     evidence::{Evidence, RedRow, failing},
     flakes::{Quarantined, counts, excuse, pardon},
-    held::{Held, HeldBack, HeldReason, place},
+    held::{HeldBack, HeldChange, HeldReason, place},
     integrate,
     integration::{Integrated, IntegrationRequest},
     journal::{JournalError, LOCK},
@@ -103,7 +106,7 @@ pub use queue::{
     settings::{GateSteps, QueueSettings, ReturnCulprits},
     stats::{Blocked, BlockedPair, IntegrationTally, Stats},
     target_branch::{
-        Accepted, ChangeState, Staging, TargetBranch, TargetBranchError, TargetBranches,
+        AcceptedChange, ChangeState, Staging, TargetBranch, TargetBranchError, TargetBranches,
         Unplaceable,
     },
     unfinished::{NextAction, end_integration},

@@ -45,7 +45,7 @@ pub(crate) mod unfinished;
 pub(crate) mod verdict;
 pub(crate) mod workspace;
 
-use crate::Engine;
+use crate::MergeEngine;
 use crate::conflict::state::skipped;
 
 use context::{CombinationGates, QueueContext};
@@ -69,7 +69,7 @@ pub fn integrate(
     let base = LandingBase::to_land_on(&search)?;
     let skipped = skipped(cx.workspace, branch, base.at)?;
     let chosen = choose(branch, request, &base, &skipped)?;
-    let engine = Engine::new(&branch.store, settings.drivers()?);
+    let engine = MergeEngine::new(&branch.store, settings.drivers()?);
     let mut integration = Integration::begin(cx, branch, request, engine, &chosen.entries, base)?;
     integration.done.present = request.wanted(skipped);
     let ended = integration.run(chosen);

@@ -6,7 +6,7 @@ pub mod simulation;
 use gix::ObjectId;
 
 use crate::{
-    git::fence::{Fence, Log},
+    git::fence::{Fence, ReflogEntry},
     git::land::{LandError, Landed, Onto, land_as},
     git::store::Store,
     queue::verdict::Gated,
@@ -18,7 +18,7 @@ pub fn land_another(
     fence: &Fence,
     gated: &Gated,
     onto: Onto<'_>,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
     another: ObjectId,
 ) -> Result<Landed, LandError> {
     land_as(store, fence, gated, onto, log, another)

@@ -29,7 +29,7 @@ use serde_json::ser::Formatter;
 use sha2::{Digest as _, Sha256};
 
 use crate::claim::Epoch;
-use crate::record::{Entry, Record, Seq};
+use crate::record::{JournalEntry, Record, Seq};
 use crate::run_id::RunId;
 use crate::timestamp::Moment;
 
@@ -78,7 +78,7 @@ pub(crate) fn claimed_version(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Appends the line of a record and returns its checksum.
-pub(crate) fn write(entry: &Entry, batch: Seq, prev: Sum, out: &mut Vec<u8>) -> Sum {
+pub(crate) fn write(entry: &JournalEntry, batch: Seq, prev: Sum, out: &mut Vec<u8>) -> Sum {
     let rest = format!(
         "{} {} {} {} {} {} {}",
         prev.as_str(),
@@ -168,11 +168,11 @@ impl<'a> Whole<'a> {
     }
 
     /// Decodes the entry. Fails if the line was written by a newer version.
-    pub(crate) fn entry(&self) -> Result<Entry, String> {
+    pub(crate) fn entry(&self) -> Result<JournalEntry, String> {
         let no = |what: &str, text: &str| format!("{text:?} is no {what}");
         let wall: Timestamp = self.wall.parse().map_err(|_| no("time", self.wall))?;
         let uptime = number(self.uptime).ok_or_else(|| no("uptime", self.uptime))?;
-        Ok(Entry {
+        Ok(JournalEntry {
             seq: self.seq,
             epoch: Epoch::new(number(self.epoch).ok_or_else(|| no("epoch", self.epoch))?),
             at: Moment { wall, uptime: Duration::from_millis(uptime) },
@@ -212,10 +212,10 @@ mod tests {
 
     use super::*;
 
-    fn entry(record: Record) -> Entry {
+    fn entry(record: Record) -> JournalEntry {
         let wall = "2026-11-16T08:20:00.125Z".parse().unwrap();
         let at = Moment { wall, uptime: Duration::from_millis(1_500) };
-        Entry { seq: Seq(3), epoch: Epoch::new(2), at, record }
+        JournalEntry { seq: Seq(3), epoch: Epoch::new(2), at, record }
     }
 
     fn line(record: Record) -> String {

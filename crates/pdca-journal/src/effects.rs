@@ -13,12 +13,12 @@ pub struct Point {
     /// The effect, such as `patch.diff`, `builder` or `reset`.
     pub name: &'static str,
     /// Whether the effect is about to happen or has happened.
-    pub when: When,
+    pub when: EffectSide,
 }
 
 /// On which side of an effect a [`Point`] lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum EffectSide {
     /// Nothing of it has happened.
     Before,
     /// All of it has happened.
@@ -43,8 +43,8 @@ impl dyn Effects + '_ {
     /// Logs `point`, then tells of it: an effect at which the process ends is the last line of its log.
     pub fn announce(&self, point: Point) {
         let what = match point.when {
-            When::Before => "begins",
-            When::After => "done",
+            EffectSide::Before => "begins",
+            EffectSide::After => "done",
         };
         debug!(effect = point.name, "{what}");
         self.reached(point);
@@ -57,10 +57,10 @@ impl dyn Effects + '_ {
         effect: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let _span = debug_span!("effect", name).entered();
-        self.announce(Point { name, when: When::Before });
+        self.announce(Point { name, when: EffectSide::Before });
         // A failed effect is not announced as done: some of it may have happened.
         let done = effect().inspect_err(|_| debug!(effect = name, "failed"))?;
-        self.announce(Point { name, when: When::After });
+        self.announce(Point { name, when: EffectSide::After });
         Ok(done)
     }
 }

@@ -12,10 +12,10 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::files::{self, ReadError};
+use pdca_state::files::{self, FileReadError};
 
 use crate::journal::{AppendError, Journal};
-use crate::record::{Record, Request};
+use crate::record::{InboxRequest, Record};
 use crate::run_id::RunId;
 use crate::runs::Runs;
 use crate::timestamp::Moment;
@@ -43,7 +43,7 @@ pub enum InboxError {
 
 /// The result of [`Inbox::take`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenRequests {
     /// The ids of the requests that are in the journal now.
     pub requests: Vec<String>,
     /// The new paths of files that are not valid requests.
@@ -57,7 +57,7 @@ impl Inbox {
     }
 
     /// Submits a request under a fresh, unique id.
-    pub fn drop_request(&self, id: &RunId, request: &Request) -> Result<(), InboxError> {
+    pub fn drop_request(&self, id: &RunId, request: &InboxRequest) -> Result<(), InboxError> {
         let path = self.dir.join(format!("{id}{SUFFIX}"));
         let made = serde_json::to_vec(request).map_err(io::Error::from).and_then(|bytes| {
             fs_err::create_dir_all(&self.dir)?;
@@ -67,8 +67,8 @@ impl Inbox {
     }
 
     /// Records the requests in the inbox, in the order of their ids.
-    pub fn take(&self, journal: &mut Journal, at: Moment) -> Result<Taken, InboxError> {
-        let mut taken = Taken::default();
+    pub fn take(&self, journal: &mut Journal, at: Moment) -> Result<TakenRequests, InboxError> {
+        let mut taken = TakenRequests::default();
         for id in self.ids()? {
             let path = self.dir.join(format!("{id}{SUFFIX}"));
             let io = |source| InboxError::Io { path: path.clone(), source };
@@ -118,15 +118,17 @@ impl Inbox {
 }
 
 /// Reads a request; `None` if the file is not a valid one.
-fn read(path: &Utf8Path) -> io::Result<Option<Request>> {
+fn read(path: &Utf8Path) -> io::Result<Option<InboxRequest>> {
     match files::read_bounded(path, MAX_BYTES) {
         Ok(Some(bytes)) => Ok(serde_json::from_slice(&bytes).ok()),
         // A failing disk says nothing about the request. It stays in the inbox for the next
         // attempt.
-        Err(ReadError::Io { source, .. }) => Err(source),
+        Err(FileReadError::Io { source, .. }) => Err(source),
         Ok(None)
         | Err(
-            ReadError::NotAFile { .. } | ReadError::LeadsOut { .. } | ReadError::TooLarge { .. },
+            FileReadError::NotAFile { .. }
+            | FileReadError::LeadsOut { .. }
+            | FileReadError::TooLarge { .. },
         ) => Ok(None),
     }
 }
@@ -136,8 +138,8 @@ mod tests {
     use super::*;
     use crate::testing::{Scene, at, run};
 
-    fn request() -> Request {
-        Request::Unblock { bundle: Some("12".parse().unwrap()), note: None }
+    fn request() -> InboxRequest {
+        InboxRequest::Unblock { bundle: Some("12".parse().unwrap()), note: None }
     }
 
     fn name(number: u8) -> RunId {
@@ -149,7 +151,7 @@ mod tests {
         let scene = Scene::new();
         let mut journal = scene.create();
         let inbox = Inbox::new(&scene.runs(), &run());
-        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), Taken::default());
+        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), TakenRequests::default());
         inbox.drop_request(&name(1), &request()).unwrap();
         let file = scene.runs().dir(&run()).join(format!("inbox/{}.json", name(1)));
         let bytes = fs_err::read(&file).unwrap();
@@ -163,7 +165,7 @@ mod tests {
         fs_err::write(&file, &bytes).unwrap();
         drop(journal);
         let mut journal = scene.open(2).unwrap().journal;
-        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), Taken::default());
+        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), TakenRequests::default());
         assert!(!file.exists());
         assert_eq!(journal.state().requests.len(), 1, "it is still to be answered");
         let answered = Record::Answered { id: name(1).to_string(), refusal: None };
@@ -171,7 +173,7 @@ mod tests {
 
         // And after it had answered it.
         fs_err::write(&file, &bytes).unwrap();
-        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), Taken::default());
+        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), TakenRequests::default());
         assert!(!file.exists() && journal.state().requests.is_empty());
     }
 
@@ -206,6 +208,6 @@ mod tests {
         assert_eq!(taken.refused.len(), 2);
         assert!(taken.refused.iter().all(|path| path.is_symlink() || path.exists()));
         assert_eq!(scene.bytes(), before);
-        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), Taken::default());
+        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), TakenRequests::default());
     }
 }

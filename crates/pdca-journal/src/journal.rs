@@ -28,13 +28,13 @@ use pdca_state::files;
 use crate::admission::Admission;
 use crate::claim::Epoch;
 use crate::codec::{self, MAX_LINE, Sum};
-use crate::process::Process;
-use crate::read::{self, FILE, ReadError, Reading, Tail};
-use crate::record::{Admitted, Entry, Record, Seq};
+use crate::process::ProcessIdentity;
+use crate::read::{self, FILE, JournalReadError, JournalTail, Reading};
+use crate::record::{Admitted, JournalEntry, Record, Seq};
 use crate::run_id::RunId;
 use crate::runs::Runs;
 use crate::state::{RejectedRecord, RunState};
-use crate::storage::{Disk, Look, Storage};
+use crate::storage::{Disk, PathState, Storage};
 use crate::timestamp::Moment;
 
 pub use intent::Intent;
@@ -111,7 +111,7 @@ pub enum JournalCreateError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] JournalReadError),
     /// Every line is whole, but a record cannot follow those before it.
     #[error("{path} is not a valid journal")]
     Illegal { path: Utf8PathBuf, source: RejectedRecord },
@@ -152,7 +152,7 @@ impl Journal {
         admitted: Admitted,
     ) -> Result<Self, JournalCreateError> {
         let record = Record::Admitted(admitted);
-        let entry = Entry { seq: Seq(1), epoch, at: at.kept(), record };
+        let entry = JournalEntry { seq: Seq(1), epoch, at: at.kept(), record };
         let state = RunState::admitted(&entry)?;
         let (header, sum) = codec::header(run);
         let mut bytes = header.into_bytes();
@@ -175,7 +175,7 @@ impl Journal {
         run: &RunId,
         epoch: Epoch,
         at: Moment,
-        driver: Process,
+        driver: ProcessIdentity,
         forced: bool,
     ) -> Result<Opened, OpenError> {
         let path = runs.dir(run).join(FILE);
@@ -183,9 +183,9 @@ impl Journal {
         // Kept open over the rename: what a previous driver still appends goes into this file, unlinked by then.
         let old = Disk::open(path.clone()).map_err(|source| {
             if source.kind() == io::ErrorKind::NotFound {
-                ReadError::Missing { path: path.clone() }
+                JournalReadError::Missing { path: path.clone() }
             } else {
-                ReadError::io(&path, source)
+                JournalReadError::io(&path, source)
             }
         })?;
         let record = Record::TakenUp { driver, forced };
@@ -194,7 +194,7 @@ impl Journal {
             let reading = read::parse(&bytes, &path, run)?;
             let mut state = require_state(&path, &reading)?;
             let seq = Seq(state.last.seq.0 + 1);
-            let entry = Entry { seq, epoch, at: at.kept(), record: record.clone() };
+            let entry = JournalEntry { seq, epoch, at: at.kept(), record: record.clone() };
             // `apply` refuses this too, but as an invalid journal. A caller that lost a race
             // against another driver must be able to tell the two apart.
             if epoch <= state.epoch {
@@ -266,7 +266,7 @@ impl Journal {
         let mut last = self.last;
         for record in records {
             let seq = Seq(self.state.last.seq.0 + 1);
-            let entry = Entry { seq, epoch: self.state.epoch, at: at.kept(), record };
+            let entry = JournalEntry { seq, epoch: self.state.epoch, at: at.kept(), record };
             self.state.apply(&entry)?;
             let before = bytes.len();
             last = codec::write(&entry, first, last, bytes);
@@ -321,9 +321,9 @@ impl Journal {
             return Err(self.end("another driver has taken over the run", None));
         }
         match self.storage.look() {
-            Ok(Look::There(found)) if found == len => Ok(()),
-            Ok(Look::There(_)) => Err(self.end("another process has written to it", None)),
-            Ok(Look::Gone) => Err(self.end("it was deleted or replaced", None)),
+            Ok(PathState::There(found)) if found == len => Ok(()),
+            Ok(PathState::There(_)) => Err(self.end("another process has written to it", None)),
+            Ok(PathState::Gone) => Err(self.end("it was deleted or replaced", None)),
             Err(source) => Err(self.end("it cannot be looked at", Some(source))),
         }
     }
@@ -360,7 +360,7 @@ fn keep_torn(
     reading: &Reading,
     bytes: &[u8],
 ) -> Result<Option<(Torn, usize)>, OpenError> {
-    let Tail::Torn { at, bytes: len } = reading.tail else {
+    let JournalTail::Torn { at, bytes: len } = reading.tail else {
         return Ok(None);
     };
     let cut = usize::try_from(len).expect("because it is a part of what is in memory");

@@ -7,22 +7,22 @@
 //!
 //! ```
 //! use pdca_journal::{
-//!     Activity, Admission, Admitted, Effect, Epoch, HostScope, Journal, Moment, Process, Record, RunId,
-//!     Runs, Target,
+//!     Activity, Admission, Admitted, Effect, Epoch, HostScope, Journal, Moment, ProcessIdentity,
+//!     Record, RunId, RunTarget, Runs,
 //! };
 //! # use std::time::Duration;
 //! # let dir = tempfile::tempdir()?;
 //! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
 //! # let (git, workspace) = (path, path);
 //! let at = Moment { wall: "2026-11-16T08:00:00Z".parse()?, uptime: Duration::from_secs(90) };
-//! let driver = Process::of(&HostScope::here()?, std::process::id()).ok_or("no such process")?;
+//! let driver = ProcessIdentity::of(&HostScope::here()?, std::process::id()).ok_or("no such process")?;
 //!
 //! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let runs = Runs::new(workspace.join("runs"));
 //! let run = RunId::generate(at.wall)?;
 //! let admitted = Admitted {
 //!     driver: driver.clone(),
-//!     targets: vec![Target { name: "app".into(), common_dir: git.into() }],
+//!     targets: vec![RunTarget { name: "app".into(), common_dir: git.into() }],
 //!     batch: vec!["12".parse()?],
 //!     config_digest: "…".into(),
 //!     lanes: 2,
@@ -87,25 +87,25 @@ pub use admission::{
     holder, lock_path, rule,
 };
 pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
-pub use effects::{Effects, Point, Unwatched, When};
-pub use inbox::{Inbox, InboxError, Taken};
+pub use effects::{EffectSide, Effects, Point, Unwatched};
+pub use inbox::{Inbox, InboxError, TakenRequests};
 pub use journal::{AppendError, Intent, Journal, JournalCreateError, OpenError, Opened, Torn};
 pub use object_id::{ObjectId, ObjectIdError};
-pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
-pub use read::{ReadError, Reading, Tail, read};
+pub use process::{HostScope, LaneLock, Liveness, ProcessIdentity, Seen};
+pub use read::{JournalReadError, JournalTail, Reading, read};
 pub use reconcile::{
     BranchFact, BundlePhase, CheckoutFact, RecoveryAction, RecoveryFacts, RunPhase, decide,
 };
 pub use record::{
-    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,
-    Phase, Reason, Record, Request, Seal, Seq, Target,
+    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, GateVerdict, InboxRequest,
+    JournalEntry, Landing, Phase, Reason, Record, RunTarget, Seal, Seq,
 };
-pub use retry::{Allowance, Count, Limits, Now, RetryTally};
+pub use retry::{Allowance, Count, Now, RetryLimits, RetryTally};
 pub use run_id::{RunId, RunIdError};
 pub use runs::{FindError, FoundRun, RunEntry, Runs};
 pub use state::{
-    Applied, Block, Claim, Integration, IntegrationProgress, InvalidRecord, Reconciled,
-    RejectedRecord, Resting, RunState, SealRecord, Since, Workstream, WorkstreamStatus,
+    Applied, Block, Claim, IntegrationProgress, IntegrationState, InvalidRecord, JournaledSeal,
+    Reconciled, RejectedRecord, Resting, RunState, Since, Workstream, WorkstreamStatus,
 };
 pub use status_files::{StatusFilesError, write_bundle_status, write_status_files};
 pub use timestamp::{Clock, Moment};

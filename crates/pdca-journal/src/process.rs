@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The identity of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Process {
+pub struct ProcessIdentity {
     /// The scope in which `pid` has a meaning.
     pub place: HostScope,
     pub pid: u32,
@@ -59,7 +59,7 @@ impl Liveness {
     ///
     /// Only [`Liveness::Alive`] means that the id belongs to the recorded process, so only then may it
     /// be signalled.
-    pub fn of(recorded: &Process, here: &HostScope, seen: Seen) -> Self {
+    pub fn of(recorded: &ProcessIdentity, here: &HostScope, seen: Seen) -> Self {
         if recorded.place.host != here.host {
             return Self::Unknown;
         }
@@ -140,7 +140,7 @@ impl Seen {
     }
 }
 
-impl Process {
+impl ProcessIdentity {
     /// Identifies a live process; `None` if it has ended or cannot be seen.
     pub fn of(place: &HostScope, pid: u32) -> Option<Self> {
         match Seen::look(pid) {
@@ -154,7 +154,7 @@ impl Process {
     }
 }
 
-impl fmt::Display for Process {
+impl fmt::Display for ProcessIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} on {}", self.pid, self.place.host)
     }
@@ -186,8 +186,8 @@ mod tests {
         HostScope { host: "h".into(), boot: "b1".into(), namespace: 7, user: 1000 }
     }
 
-    fn recorded() -> Process {
-        Process { place: place(), pid: 12, start: 500 }
+    fn recorded() -> ProcessIdentity {
+        ProcessIdentity { place: place(), pid: 12, start: 500 }
     }
 
     // holds: S004-56
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_one_like_it_that_started_before_is_not() {
         let here = HostScope::here().unwrap();
-        let own = Process::of(&here, std::process::id()).unwrap();
+        let own = ProcessIdentity::of(&here, std::process::id()).unwrap();
         assert_eq!(own.liveness(&here), Liveness::Alive);
-        let earlier = Process { start: own.start - 1, ..own };
+        let earlier = ProcessIdentity { start: own.start - 1, ..own };
         assert_eq!(earlier.liveness(&here), Liveness::Dead);
     }
 

@@ -3,10 +3,10 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::files::{self, ReadError as FileError};
+use pdca_state::files::{self, FileReadError as FileError};
 
 use crate::codec::{self, Sum, VERSION, Whole};
-use crate::record::{Entry, Seq};
+use crate::record::{JournalEntry, Seq};
 use crate::run_id::RunId;
 
 /// The name of a journal in the directory of its run.
@@ -17,8 +17,8 @@ pub(crate) const MAX_BYTES: u64 = 1 << 30;
 /// The whole records of a journal, and what follows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    pub entries: Vec<Entry>,
-    pub tail: Tail,
+    pub entries: Vec<JournalEntry>,
+    pub tail: JournalTail,
     pub(crate) last: Sum,
     /// The length of the whole part in bytes.
     pub(crate) len: u64,
@@ -26,7 +26,7 @@ pub struct Reading {
 
 /// The end of a journal after the last whole record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
+pub enum JournalTail {
     /// Nothing follows.
     Whole,
     /// The rest of an interrupted write. It was never synced, so no effect was based on it.
@@ -39,7 +39,7 @@ pub enum Tail {
 
 /// The error of reading a journal. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum JournalReadError {
     /// The run has no journal.
     #[error("there is no journal at {path}")]
     Missing { path: Utf8PathBuf },
@@ -69,7 +69,7 @@ pub enum ReadError {
 }
 
 /// Reads the journal in the directory of a run.
-pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
+pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, JournalReadError> {
     let path = dir.join(FILE);
     let refuse_link = || {
         // `read_bounded` follows a link inside the directory, but a journal is never a link.
@@ -77,31 +77,39 @@ pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
         is_link.then(|| FileError::NotAFile { path: path.clone(), kind: "a symbolic link" })
     };
     if let Some(link) = refuse_link() {
-        return Err(ReadError::File(link));
+        return Err(JournalReadError::File(link));
     }
     match files::read_bounded(&path, MAX_BYTES) {
         Ok(Some(bytes)) => parse(&bytes, &path, run),
-        Ok(None) => Err(ReadError::Missing { path }),
-        Err(error) => Err(ReadError::File(error)),
+        Ok(None) => Err(JournalReadError::Missing { path }),
+        Err(error) => Err(JournalReadError::File(error)),
     }
 }
 
-pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    path: &Utf8Path,
+    run: &RunId,
+) -> Result<Reading, JournalReadError> {
     let path = || path.to_owned();
     let (header, sum) = codec::header(run);
-    let mut reading =
-        Reading { entries: Vec::new(), tail: Tail::Whole, last: sum, len: header.len() as u64 };
+    let mut reading = Reading {
+        entries: Vec::new(),
+        tail: JournalTail::Whole,
+        last: sum,
+        len: header.len() as u64,
+    };
     let Some(mut rest) = bytes.strip_prefix(header.as_bytes()) else {
         // A journal appears whole by a rename, so a file that ends within the header was damaged
         // later. No entry remains, and every caller reports the run as lost, never as new.
         if header.as_bytes().starts_with(bytes) {
             reading.len = 0;
-            reading.tail = Tail::Torn { at: 0, bytes: bytes.len() as u64 };
+            reading.tail = JournalTail::Torn { at: 0, bytes: bytes.len() as u64 };
             return Ok(reading);
         }
         return Err(match codec::claimed_version(bytes) {
-            Some(found) if found > VERSION => ReadError::Newer { path: path(), found },
-            _ => ReadError::NotTheJournal { path: path(), run: run.clone() },
+            Some(found) if found > VERSION => JournalReadError::Newer { path: path(), found },
+            _ => JournalReadError::NotTheJournal { path: path(), run: run.clone() },
         });
     };
     while !rest.is_empty() {
@@ -111,19 +119,23 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
         let Some((end, whole)) = end.and_then(|end| Some((end, Whole::parse(&rest[..end])?)))
         else {
             if codec::holds_later_batch(rest, expected) {
-                return Err(ReadError::Damaged { path: path(), line: number, offset: reading.len });
+                return Err(JournalReadError::Damaged {
+                    path: path(),
+                    line: number,
+                    offset: reading.len,
+                });
             }
-            reading.tail = Tail::Torn { at: reading.len, bytes: rest.len() as u64 };
+            reading.tail = JournalTail::Torn { at: reading.len, bytes: rest.len() as u64 };
             return Ok(reading);
         };
         // A line with a correct checksum in the wrong place is never a torn write: lines were
         // removed, exchanged or inserted.
         if !whole.follows(reading.last) || whole.seq != expected || whole.batch > expected {
-            return Err(ReadError::Broken { path: path(), line: number });
+            return Err(JournalReadError::Broken { path: path(), line: number });
         }
         // The checksum is correct, so the record was written like this: by a newer version. It is
         // not skipped, because the state without it would be wrong.
-        let entry = whole.entry().map_err(|what| ReadError::Unknown {
+        let entry = whole.entry().map_err(|what| JournalReadError::Unknown {
             path: path(),
             line: number,
             what,
@@ -136,7 +148,7 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
     Ok(reading)
 }
 
-impl ReadError {
+impl JournalReadError {
     pub(crate) fn io(path: &Utf8Path, source: io::Error) -> Self {
         Self::File(FileError::Io { path: path.to_owned(), source })
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{Epoch, Generation};
 use crate::object_id::ObjectId;
-use crate::process::Process;
+use crate::process::ProcessIdentity;
 use crate::reconcile::RecoveryAction;
 use crate::timestamp::Moment;
 
@@ -39,7 +39,7 @@ impl fmt::Display for Seq {
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     pub seq: Seq,
     /// The driver that wrote it.
     pub epoch: Epoch,
@@ -57,7 +57,7 @@ pub enum Record {
     /// A new driver has the run, because the previous one died or by force. Always the first record
     /// of its epoch.
     TakenUp {
-        driver: Process,
+        driver: ProcessIdentity,
         /// True if the previous driver may still live.
         forced: bool,
     },
@@ -79,7 +79,7 @@ pub enum Record {
         base: ObjectId,
     },
     /// A process of an attempt was started.
-    Started { bundle: BundleId, generation: Generation, process: Process },
+    Started { bundle: BundleId, generation: Generation, process: ProcessIdentity },
     /// An attempt is over; no process of it runs any more.
     Ended { bundle: BundleId, generation: Generation, ending: BeatEnding },
     /// A step of an attempt has a verdict.
@@ -152,7 +152,7 @@ pub enum Record {
         bundle: Option<BundleId>,
     },
     /// A request was found in the inbox.
-    Requested { id: String, request: Request },
+    Requested { id: String, request: InboxRequest },
     /// A request was carried out or refused.
     Answered {
         id: String,
@@ -175,8 +175,8 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admitted {
-    pub driver: Process,
-    pub targets: Vec<Target>,
+    pub driver: ProcessIdentity,
+    pub targets: Vec<RunTarget>,
     pub batch: Vec<BundleId>,
     pub config_digest: String,
     /// The number of lanes; slots are below it.
@@ -186,7 +186,7 @@ pub struct Admitted {
 /// A repository under change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Target {
+pub struct RunTarget {
     pub name: String,
     /// The git common directory, for people. The lock in it is what excludes other drivers.
     pub common_dir: Utf8PathBuf,
@@ -298,7 +298,7 @@ pub enum Reason {
 /// A request of a person to the driver of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
+pub enum InboxRequest {
     /// Continue from the phase in which it was blocked.
     Unblock {
         /// `None` for the run itself.

@@ -43,7 +43,7 @@ pub struct Count {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetryLimits {
     /// The most attempts for one bundle, phase and cause without a success.
     pub attempts: u32,
     /// The most attempts in a run in total.
@@ -53,7 +53,7 @@ pub struct Limits {
     pub longest_pause: Duration,
 }
 
-impl Default for Limits {
+impl Default for RetryLimits {
     fn default() -> Self {
         Self {
             // Five attempts have 75 s of pauses between them; after that a person is asked.
@@ -83,7 +83,7 @@ pub struct Now<'a> {
     pub boot: &'a str,
 }
 
-impl Limits {
+impl RetryLimits {
     /// The pause after this number of attempts.
     pub fn pause(&self, attempts: u32) -> Duration {
         let Some(doublings) = attempts.checked_sub(1) else {
@@ -100,7 +100,7 @@ impl Limits {
         self.after(attempts, last, total, now)
     }
 
-    /// Like [`Limits::allowance`], for attempts that are counted outside a journal.
+    /// Like [`RetryLimits::allowance`], for attempts that are counted outside a journal.
     pub fn after(
         &self,
         attempts: u32,
@@ -142,7 +142,7 @@ impl RetryTally {
     /// Decides if a bundle, or the run, may retry a phase that failed for a cause.
     pub fn allowance(
         &self,
-        limits: &Limits,
+        limits: &RetryLimits,
         bundle: Option<&BundleId>,
         phase: Phase,
         cause: Cause,
@@ -190,12 +190,12 @@ mod tests {
     }
 
     fn allowed(count: &Count, at: Moment, boot: &str) -> Allowance {
-        Limits::default().allowance(Some(count), count.attempts, Now { at, boot })
+        RetryLimits::default().allowance(Some(count), count.attempts, Now { at, boot })
     }
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let limits = Limits::default();
+        let limits = RetryLimits::default();
         let seconds: Vec<u64> = (0..10).map(|it| limits.pause(it).as_secs()).collect();
         assert_eq!(seconds, [0, 5, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(limits.pause(u32::MAX), limits.longest_pause);
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn f8_at_its_cap_nothing_is_tried_again_however_long_one_waits() {
-        let limits = Limits::default();
+        let limits = RetryLimits::default();
         let now = Now { at: moment(DAY, 1 << 30), boot: "b1" };
         for (attempts, total, last) in [(4, 4, Allowance::Now), (5, 5, Allowance::Exhausted)] {
             let count = count(attempts, moment(0, 0));
@@ -239,7 +239,7 @@ mod tests {
             attempts in 0u32..5, walls in any::<[i32; 3]>(), uptimes in any::<[u32; 2]>(),
             same_boot: bool,
         ) {
-            let limits = Limits::default();
+            let limits = RetryLimits::default();
             let last = count(attempts, moment(walls[0].into(), uptimes[0].into()));
             let boot = if same_boot { "b1" } else { "b2" };
             let [one, other] = [walls[1], walls[2]]

@@ -16,7 +16,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::files;
 
 use crate::journal::JournalCreateError;
-use crate::read::{self, ReadError, Tail};
+use crate::read::{self, JournalReadError, JournalTail};
 use crate::reconcile::RunPhase;
 use crate::run_id::RunId;
 use crate::state::{RejectedRecord, RunState};
@@ -38,14 +38,14 @@ pub struct RunEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundRun {
     pub state: RunState,
-    pub tail: Tail,
+    pub tail: JournalTail,
 }
 
 /// The reason the state of a run is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] JournalReadError),
     /// Every line is whole, but a record cannot follow those before it.
     #[error("the journal is not valid")]
     Illegal(#[from] RejectedRecord),

@@ -25,13 +25,13 @@ use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
 use crate::object_id::ObjectId;
-use crate::process::Process;
+use crate::process::ProcessIdentity;
 use crate::reconcile::{BundlePhase, RecoveryAction, RunPhase};
-use crate::record::{Admitted, Effect, Entry, GateVerdict, Reason, Request, Seal, Seq};
+use crate::record::{Admitted, Effect, GateVerdict, InboxRequest, JournalEntry, Reason, Seal, Seq};
 use crate::retry::RetryTally;
 use crate::timestamp::Moment;
 
-pub use integration::{Applied, Integration, IntegrationProgress};
+pub use integration::{Applied, IntegrationProgress, IntegrationState};
 pub use invalid_record::{InvalidRecord, RejectedRecord};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +46,11 @@ pub struct RunState {
     /// The epoch of `driver`.
     pub epoch: Epoch,
     /// The driver that has the run.
-    pub driver: Process,
+    pub driver: ProcessIdentity,
     /// The intents without an outcome.
     pub intents: BTreeMap<Seq, Effect>,
     /// The changes that are being applied, by target.
-    pub integrations: BTreeMap<String, Integration>,
+    pub integrations: BTreeMap<String, IntegrationState>,
     /// The retry counters.
     pub tally: RetryTally,
     pub leaf_calls: u64,
@@ -59,7 +59,7 @@ pub struct RunState {
     /// `last_reconciled_at` and `last_reconcile_action`.
     pub reconciled: Option<Reconciled>,
     /// Requests that were taken from the inbox and not answered yet, by id.
-    pub requests: BTreeMap<String, Request>,
+    pub requests: BTreeMap<String, InboxRequest>,
     /// The ids of answered requests.
     // Never dropped: the file of a request may outlive its answer, and must not be taken again.
     pub answered: BTreeSet<String>,
@@ -100,7 +100,7 @@ pub struct Workstream {
     pub since: Since,
     /// The last claim.
     pub claim: Option<Claim>,
-    pub seal: Option<SealRecord>,
+    pub seal: Option<JournaledSeal>,
     /// The verdicts of the last attempt, by step.
     pub verdicts: BTreeMap<String, GateVerdict>,
     pub leaf_calls: u64,
@@ -126,11 +126,11 @@ pub struct Claim {
     /// The commit that the attempt starts from.
     pub base: ObjectId,
     /// The process that was started last.
-    pub process: Option<Process>,
+    pub process: Option<ProcessIdentity>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SealRecord {
+pub struct JournaledSeal {
     pub seal: Seal,
     /// The `completion_order`: the number of the intent.
     pub order: Seq,
@@ -209,7 +209,7 @@ impl WorkstreamStatus {
 impl RunState {
     /// Returns the state after these records; `None` if there are none.
     pub fn fold<'a>(
-        entries: impl IntoIterator<Item = &'a Entry>,
+        entries: impl IntoIterator<Item = &'a JournalEntry>,
     ) -> Result<Option<Self>, RejectedRecord> {
         let mut entries = entries.into_iter();
         let Some(first) = entries.next() else {

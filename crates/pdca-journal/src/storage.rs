@@ -18,11 +18,11 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
     /// Truncates to this length.
     fn cut(&mut self, len: u64) -> io::Result<()>;
     /// Checks if the path still names this file.
-    fn look(&self) -> io::Result<Look>;
+    fn look(&self) -> io::Result<PathState>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum PathState {
     /// The path still names the file; holds its length.
     There(u64),
     /// The path names nothing or another file.
@@ -77,14 +77,14 @@ impl Storage for Disk {
         self.file.set_len(len)
     }
 
-    fn look(&self) -> io::Result<Look> {
+    fn look(&self) -> io::Result<PathState> {
         let ours = self.file.metadata()?;
         match std::fs::symlink_metadata(&self.path) {
             Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
-                Ok(Look::There(ours.len()))
+                Ok(PathState::There(ours.len()))
             }
-            Ok(_) => Ok(Look::Gone),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Gone),
+            Ok(_) => Ok(PathState::Gone),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PathState::Gone),
             Err(error) => Err(error),
         }
     }

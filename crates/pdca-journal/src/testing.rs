@@ -9,11 +9,11 @@ use crate::admission::Admission;
 use crate::claim::{Epoch, Generation};
 use crate::journal::{Journal, OpenError, Opened};
 use crate::object_id::ObjectId;
-use crate::process::{HostScope, Process};
+use crate::process::{HostScope, ProcessIdentity};
 use crate::reconcile::RecoveryAction;
 use crate::record::{
-    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,
-    Phase, Reason, Record, Request, Seal, Seq, Target,
+    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, GateVerdict, InboxRequest,
+    JournalEntry, Landing, Phase, Reason, Record, RunTarget, Seal, Seq,
 };
 use crate::run_id::RunId;
 use crate::runs::Runs;
@@ -87,9 +87,9 @@ pub(crate) fn at(seconds: u64) -> Moment {
     Moment { wall: start.saturating_add(uptime).unwrap(), uptime }
 }
 
-pub(crate) fn process() -> Process {
+pub(crate) fn process() -> ProcessIdentity {
     let place = HostScope { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1, user: 1000 };
-    Process { place, pid: 12, start: 34 }
+    ProcessIdentity { place, pid: 12, start: 34 }
 }
 
 pub(crate) fn id(text: &str) -> BundleId {
@@ -107,7 +107,7 @@ pub(crate) fn generation(number: u32) -> Generation {
 pub(crate) fn admitted() -> Admitted {
     Admitted {
         driver: process(),
-        targets: vec![Target { name: "app".to_owned(), common_dir: "app/.git".into() }],
+        targets: vec![RunTarget { name: "app".to_owned(), common_dir: "app/.git".into() }],
         batch: ["1", "2", "3"].map(id).into(),
         config_digest: "c0ffee".to_owned(),
         lanes: 2,
@@ -179,7 +179,7 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
     let done = |intent| outcome(intent, EffectOutcome::Done);
     let recovery =
         Record::Recovery { bundle: Some(id("2")), phase: Phase::Attempt, cause: Cause::Spawn };
-    let request = Request::Unblock { bundle: None, note: Some("mended".to_owned()) };
+    let request = InboxRequest::Unblock { bundle: None, note: Some("mended".to_owned()) };
     vec![
         vec![intent(rescue("1"))],                    // 2
         vec![done(2), entered(Activity::Running)],    // 3, 4
@@ -233,10 +233,15 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
 }
 
 /// The admission and the records of [`story`] as entries.
-pub(crate) fn entries() -> Vec<Entry> {
+pub(crate) fn entries() -> Vec<JournalEntry> {
     let records = std::iter::once(Record::Admitted(admitted())).chain(story().concat());
     (1..)
         .zip(records)
-        .map(|(seq, record)| Entry { seq: Seq(seq), epoch: Epoch::FIRST, at: at(seq), record })
+        .map(|(seq, record)| JournalEntry {
+            seq: Seq(seq),
+            epoch: Epoch::FIRST,
+            at: at(seq),
+            record,
+        })
         .collect()
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_journal::{
-    Activity, Admission, Admitted, AppendError, Epoch, HostScope, Journal, Moment, Process, Record,
-    RunId, Runs, Tail, read,
+    Activity, Admission, Admitted, AppendError, Epoch, HostScope, Journal, JournalTail, Moment,
+    ProcessIdentity, Record, RunId, Runs, read,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -21,7 +21,7 @@ fn e1_a_write_that_is_cut_short_leaves_nothing_behind_and_works_again_later() {
     let runs = Runs::new(dir.join("runs"));
     let admission = Admission::take([dir.join("lock")]).unwrap();
     let admitted = Admitted {
-        driver: Process::of(&HostScope::here().unwrap(), std::process::id()).unwrap(),
+        driver: ProcessIdentity::of(&HostScope::here().unwrap(), std::process::id()).unwrap(),
         targets: Vec::new(),
         batch: Vec::new(),
         config_digest: String::new(),
@@ -46,5 +46,5 @@ fn e1_a_write_that_is_cut_short_leaves_nothing_behind_and_works_again_later() {
     setrlimit(Resource::Fsize, unlimited).unwrap();
     journal.append(at, vec![Record::Entered { activity: Activity::Running }]).unwrap();
     let reading = read(&runs.dir(&run), &run).unwrap();
-    assert_eq!((reading.entries.len(), reading.tail), (2, Tail::Whole));
+    assert_eq!((reading.entries.len(), reading.tail), (2, JournalTail::Whole));
 }

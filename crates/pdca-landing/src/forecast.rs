@@ -68,24 +68,24 @@ pub fn forecast(ids: &[IdArg], cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
     let branches =
         pdca_driver::integrate::forecast(&site, &only).map_err(|error| standing(&error))?;
-    Ok(Response::done(Forecast { branches }))
+    Ok(Response::done(ForecastReport { branches }))
 }
 
 /// The forecast of each branch.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub struct Forecast {
+pub struct ForecastReport {
     branches: Vec<BranchForecast>,
 }
 
-impl Serialize for Forecast {
+impl Serialize for ForecastReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let forecasts = self.branches.iter().map(branch).collect();
         Document { forecasts }.serialize(serializer)
     }
 }
 
-impl Report for Forecast {
+impl Report for ForecastReport {
     const KIND: &'static str = "forecast";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {

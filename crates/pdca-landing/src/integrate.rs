@@ -12,8 +12,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::far::Fleet;
 use pdca_driver::integrate::{
-    ChangeState, Hand, Held, HeldReason, IntegrateError, Integrated, IntegrationRequest, Land,
-    NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch, TargetBranches, Unplaceable,
+    ChangeState, Hand, HeldChange, HeldReason, IntegrateError, Integrated, IntegrationRequest,
+    Land, NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch, TargetBranches,
+    Unplaceable,
 };
 use pdca_driver::{Driver, LaneCount, WorkspaceConfig, integrations};
 use pdca_events::WarningCode;
@@ -269,7 +270,7 @@ impl Asked<'_> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps other processes from sending back what is about to land.
-fn hold_landings(site: &WorkspaceConfig) -> Result<pdca_driver::Held, Failure> {
+fn hold_landings(site: &WorkspaceConfig) -> Result<pdca_driver::LockGuard, Failure> {
     site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))
 }
 
@@ -305,12 +306,13 @@ fn send_back(
     resolving: &Resolving,
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {
-    let is_left = |held: &&Held| {
+    let is_left = |held: &&HeldChange| {
         held.reason != HeldReason::Conflict
             || !pdca_driver::integrate::has_resolver(site)
             || resolving.is_blocked(&held.id)
     };
-    let held: Vec<&Held> = came.integrated().flat_map(|done| &done.held).filter(is_left).collect();
+    let held: Vec<&HeldChange> =
+        came.integrated().flat_map(|done| &done.held).filter(is_left).collect();
     if held.is_empty() {
         return Ok(Vec::new());
     }
@@ -393,7 +395,7 @@ fn resolve_conflicts(
     }
     // Loaded again, because what just landed is the other side of a conflict.
     let now = TargetBranches::load(&site.queue())?;
-    let work = resolve::Work { cx, site, settings, now: &now };
+    let work = resolve::ResolveContext { cx, site, settings, now: &now };
     work.carry_out(&ids, Vec::new(), args.events, err)
 }
 
@@ -452,15 +454,17 @@ fn wanted<'f>(
 
 fn exit_of(done: &Integrated, resolving: &Resolving, only: &BTreeSet<BundleId>) -> Exit {
     let is_settled =
-        |held: &&Held| held.reason == HeldReason::Conflict && resolving.has_settled(&held.id);
+        |held: &&HeldChange| held.reason == HeldReason::Conflict && resolving.has_settled(&held.id);
     let has = |reasons: &[HeldReason]| {
         let left = done.held.iter().filter(|held| !is_settled(held));
         left.into_iter().any(|held| reasons.contains(&held.reason))
     };
     // What was accepted without a seal is told, and is no reason to wait unless it was asked for: an older instance has
     // dozens of them.
-    let is_old = |held: &Held| held.reason == HeldReason::Unsealed && !only.contains(&held.id);
-    let is_asked_for = |held: &Held| held.reason == HeldReason::Unsealed && only.contains(&held.id);
+    let is_old =
+        |held: &HeldChange| held.reason == HeldReason::Unsealed && !only.contains(&held.id);
+    let is_asked_for =
+        |held: &HeldChange| held.reason == HeldReason::Unsealed && only.contains(&held.id);
     if has(&[HeldReason::Drift]) {
         Exit::RecoveryBlocked
     } else if has(&[HeldReason::Red, HeldReason::Undecidable]) {

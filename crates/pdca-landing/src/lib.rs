@@ -13,7 +13,7 @@ mod integrate;
 mod resolve;
 mod verify;
 
-pub use forecast::{Forecast, forecast};
+pub use forecast::{ForecastReport, forecast};
 pub use integrate::output::{IntegrateReport, evidence};
 pub use integrate::stats::{StatsReport, stats};
 pub use integrate::{IntegrateRequest, integrate};

@@ -7,15 +7,15 @@ use std::io::Write;
 
 use camino::Utf8Path;
 use pdca_driver::integrate::{
-    ChangeState, ConflictOutcome, ConflictReport, QueueSettings, ResolveError, ResolveRequest,
-    TargetBranch, TargetBranches, Unplaceable,
+    ChangeState, ConflictOutcome, ConflictReport, ConflictResolveError, QueueSettings,
+    ResolveRequest, TargetBranch, TargetBranches, Unplaceable,
 };
-use pdca_driver::{AdmissionError, Batch, WorkspaceConfig};
+use pdca_driver::{Batch, BundleLockError, WorkspaceConfig};
 use pdca_integrate::dry_run_resolution;
 use pdca_leaves::Role;
 use pdca_state::{BundleId, State};
 
-pub(crate) use output::{Row, lines, rows};
+pub(crate) use output::{ConflictRow, lines, rows};
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ use crate::session;
 
 /// The outcome of one conflict.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct ResolvedItem {
     pub(crate) told: ConflictReport,
     /// The state of the bundle after Check, if it got that far.
     pub(crate) state: Option<State>,
@@ -38,7 +38,7 @@ pub(crate) struct Item {
 /// The outcomes of all conflicts.
 #[derive(Debug, Default)]
 pub(crate) struct Resolving {
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<ResolvedItem>,
     /// The reason why a resolved one is not at its sign-off.
     pub(crate) failure: Option<Failure>,
 }
@@ -63,7 +63,7 @@ pub fn resolve(
     tell_unplaceable(&now.unplaceable, &named)?;
     let begun =
         pdca_driver::integrate::resolving(&site, &named).map_err(|error| explain(&error))?;
-    let work = Work { cx, site: &site, settings: &settings, now: &now };
+    let work = ResolveContext { cx, site: &site, settings: &settings, now: &now };
     let open = candidates(&now.branches, &named);
     let mut resolving = if cx.globals.dry_run {
         work.dry_run(&open)?
@@ -139,7 +139,7 @@ fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failu
 }
 
 /// The context of resolving.
-pub(crate) struct Work<'a> {
+pub(crate) struct ResolveContext<'a> {
     pub(crate) cx: &'a Context<'a>,
     pub(crate) site: &'a WorkspaceConfig,
     pub(crate) settings: &'a QueueSettings,
@@ -147,7 +147,7 @@ pub(crate) struct Work<'a> {
     pub(crate) now: &'a TargetBranches,
 }
 
-impl Work<'_> {
+impl ResolveContext<'_> {
     fn task(&self) -> ResolveRequest<'_> {
         ResolveRequest { settings: self.settings, open: &self.now.open, clock: process_env::moment }
     }
@@ -165,8 +165,8 @@ impl Work<'_> {
         let mut items = Vec::new();
         for (front, id) in self.places(ids) {
             let told = dry_run_resolution(&self.site.queue(), front, id, self.task());
-            let told = told.map_err(ResolveError::from);
-            items.push(Item { told: told.map_err(|error| explain(&error))?, state: None });
+            let told = told.map_err(ConflictResolveError::from);
+            items.push(ResolvedItem { told: told.map_err(|error| explain(&error))?, state: None });
         }
         Ok(Resolving { items, failure: None })
     }
@@ -187,7 +187,7 @@ impl Work<'_> {
                 match pdca_driver::integrate::resolve(driver, front, id, task) {
                     Ok(one) => told.push(one),
                     Err(error) => {
-                        let stops = matches!(error, ResolveError::Interrupted);
+                        let stops = matches!(error, ConflictResolveError::Interrupted);
                         failed = failed.or(Some(error));
                         if stops {
                             break;
@@ -197,10 +197,10 @@ impl Work<'_> {
             }
             (told, failed)
         })?;
-        let items = told.into_iter().map(|told| Item { told, state: None }).collect();
+        let items = told.into_iter().map(|told| ResolvedItem { told, state: None }).collect();
         let failure = failed.as_ref().map(explain);
         let mut resolving = Resolving { items, failure };
-        let stopped = matches!(failed, Some(ResolveError::Interrupted));
+        let stopped = matches!(failed, Some(ConflictResolveError::Interrupted));
         if !stopped && resolving.ready().next().is_some() {
             // Resolutions are reported even if their Check fails.
             if let Err(failure) = self.check(&mut resolving, events, err) {
@@ -219,7 +219,7 @@ impl Work<'_> {
     ) -> Result<(), Failure> {
         let (cx, site) = (self.cx, self.site);
         let _admitted = match site.locks().admit() {
-            Err(AdmissionError::Taken { holder, .. }) => {
+            Err(BundleLockError::Taken { holder, .. }) => {
                 let text = format!("resolved, and not checked yet: {holder} is at work");
                 cx.note(err, &format!("{text}; `pdca resolve` goes on when it is done"))?;
                 return Ok(());
@@ -258,13 +258,14 @@ impl Work<'_> {
 impl Resolving {
     /// Returns the resolved bundles that are not at their sign-off yet.
     fn ready(&self) -> impl Iterator<Item = &BundleId> {
-        let is_ready = |item: &&Item| matches!(item.told.came, ConflictOutcome::Resolved { .. });
+        let is_ready =
+            |item: &&ResolvedItem| matches!(item.told.came, ConflictOutcome::Resolved { .. });
         self.items.iter().filter(is_ready).map(|item| &item.told.id)
     }
 
     /// Returns whether the attempts at a bundle's conflict are used up.
     pub(crate) fn is_blocked(&self, id: &BundleId) -> bool {
-        let is_it = |item: &Item| {
+        let is_it = |item: &ResolvedItem| {
             item.told.id == *id && matches!(item.told.came, ConflictOutcome::Blocked { .. })
         };
         self.items.iter().any(is_it)
@@ -272,7 +273,7 @@ impl Resolving {
 
     /// Returns whether the conflict of a bundle is settled.
     pub(crate) fn has_settled(&self, id: &BundleId) -> bool {
-        let of_it = |item: &&Item| item.told.id == *id;
+        let of_it = |item: &&ResolvedItem| item.told.id == *id;
         self.items.iter().filter(of_it).any(|item| match item.told.came {
             ConflictOutcome::Resolved { .. } | ConflictOutcome::Skipped { .. } => true,
             ConflictOutcome::Due
@@ -287,37 +288,37 @@ impl Resolving {
 }
 
 /// Explains why an attempt ended early.
-pub(crate) fn explain(error: &ResolveError) -> Failure {
+pub(crate) fn explain(error: &ConflictResolveError) -> Failure {
     let exit = match error {
-        ResolveError::Interrupted => Exit::Interrupted,
-        ResolveError::Unknown { .. } => Exit::Usage,
-        ResolveError::Admission(_) => Exit::Waiting,
-        ResolveError::LandingBase(_)
-        | ResolveError::Engine(_)
-        | ResolveError::Store(_)
-        | ResolveError::Root(_)
-        | ResolveError::Load(_)
-        | ResolveError::Beat(_)
-        | ResolveError::ConflictRecord { .. } => Exit::Unexpected,
+        ConflictResolveError::Interrupted => Exit::Interrupted,
+        ConflictResolveError::Unknown { .. } => Exit::Usage,
+        ConflictResolveError::Admission(_) => Exit::Waiting,
+        ConflictResolveError::LandingBase(_)
+        | ConflictResolveError::Engine(_)
+        | ConflictResolveError::Store(_)
+        | ConflictResolveError::Root(_)
+        | ConflictResolveError::Load(_)
+        | ConflictResolveError::Beat(_)
+        | ConflictResolveError::ConflictRecord { .. } => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error);
     match error {
-        ResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
-        ResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
-        ResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
-        ResolveError::LandingBase(_) => {
+        ConflictResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
+        ConflictResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
+        ConflictResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
+        ConflictResolveError::LandingBase(_) => {
             failure.hint("no attempt was made; does the remote answer, and has it the branch?")
         }
-        ResolveError::Beat(_) => failure
+        ConflictResolveError::Beat(_) => failure
             .detail("no attempt was counted")
             .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
-        ResolveError::ConflictRecord { dir, .. } => {
+        ConflictResolveError::ConflictRecord { dir, .. } => {
             failure.hint(format!("attempts are counted in {dir}; restore its case.json, or move the directory away to count anew"))
         }
-        ResolveError::Engine(_)
-        | ResolveError::Store(_)
-        | ResolveError::Root(_)
-        | ResolveError::Load(_) => {
+        ConflictResolveError::Engine(_)
+        | ConflictResolveError::Store(_)
+        | ConflictResolveError::Root(_)
+        | ConflictResolveError::Load(_) => {
             failure.hint("nothing was changed; `pdca doctor` looks at the repositories")
         }
     }

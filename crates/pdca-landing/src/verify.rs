@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{Drivers, Engine, Store, Verified, VerifyError};
+use pdca_integrate::{Drivers, MergeEngine, Store, Verified, VerifyError};
 use pdca_state::files;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::session;
 
@@ -51,7 +51,7 @@ pub fn verify(
     };
     let text = files::read_bounded(&path, LARGEST)
         .map_err(|error| Failure::from_error(Exit::Usage, &error))?
-        .ok_or_else(|| Failure::usage(format!("{path} not found")).at(Place::file(&path)))?;
+        .ok_or_else(|| Failure::usage(format!("{path} not found")).at(FilePosition::file(&path)))?;
     let (repository, verified) = match repo {
         Some(repo) => {
             let room = tempfile::tempdir()?;
@@ -60,7 +60,7 @@ pub fn verify(
             let repo = cx.env.cwd.join(repo);
             let store = Store::open(&repo, &room.join("git"))
                 .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-            (repo, pdca_integrate::verify(&mut Engine::new(&store, Drivers::default()), &text))
+            (repo, pdca_integrate::verify(&mut MergeEngine::new(&store, Drivers::default()), &text))
         }
         None => among_targets(cx, &text)?,
     };
@@ -86,7 +86,7 @@ fn among_targets(
         let store = site.store(target).map_err(|error| Failure::from_error(Exit::Usage, &error))?;
         let drivers =
             settings.drivers().map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-        let verified = pdca_integrate::verify(&mut Engine::new(&store, drivers), text);
+        let verified = pdca_integrate::verify(&mut MergeEngine::new(&store, drivers), text);
         let is_foreign = matches!(verified, Err(VerifyError::Seal { .. }));
         if !is_foreign || answer.is_none() {
             answer = Some((target.path.clone(), verified));
@@ -104,7 +104,7 @@ fn among_targets(
 fn newest(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     let none = || {
         Failure::new(Exit::NothingToDo, "there is no certificate yet")
-            .at(Place::file(dir))
+            .at(FilePosition::file(dir))
             .hint("`pdca integrate` writes one for each landing")
     };
     let entries = match dir.read_dir_utf8() {
@@ -127,13 +127,13 @@ fn newest(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
 fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
     let place = match error {
         VerifyError::Unreadable { line, .. } | VerifyError::Bytes { line, .. } => {
-            Place::line(path, *line)
+            FilePosition::line(path, *line)
         }
         VerifyError::Changed { .. }
         | VerifyError::Wrong { .. }
         | VerifyError::Seal { .. }
         | VerifyError::Order(_)
-        | VerifyError::Fold(_) => Place::file(path),
+        | VerifyError::Fold(_) => FilePosition::file(path),
     };
     let failure = Failure::from_error(Exit::Unexpected, error).at(place);
     match error {

@@ -13,9 +13,9 @@ use crate::{
     dir,
     failure::LaneError,
     fanout::{self, Image, WritePlan},
-    room::Room,
-    stage::{self, Stage, missing_from},
-    walk::{Spare, Walk},
+    room::CheckoutRepository,
+    stage::{self, IndexPaths, missing_from},
+    walk::{Spare, TreeWalk},
 };
 
 /// Makes the working tree equal to `tree`; `left` is the tree that was checked out before.
@@ -23,8 +23,8 @@ use crate::{
 /// Of the untracked files only those of `spares` stay. Files that any earlier tree tracked are removed even then.
 pub(crate) fn reset(
     repo: &gix::Repository,
-    room: &Room,
-    stage: &Stage,
+    room: &CheckoutRepository,
+    stage: &IndexPaths,
     tree: ObjectId,
     left: Option<ObjectId>,
     spares: Spare<'_>,
@@ -59,7 +59,7 @@ pub(crate) fn reset(
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, spares)
+    let walk = TreeWalk::clearing(repo, &index, !room.converts() && !rewrites, spares)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
     // Nothing was written, so the memory is still true and is not written again.
@@ -92,8 +92,8 @@ fn bytes_of(index: &gix::index::State) -> Result<Vec<u8>, LaneError> {
 /// A checkout to fill, and the store of the stat data of its files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CheckoutPlace<'a> {
-    pub(crate) room: &'a Room,
-    pub(crate) stage: Option<&'a Stage>,
+    pub(crate) room: &'a CheckoutRepository,
+    pub(crate) stage: Option<&'a IndexPaths>,
 }
 
 impl CheckoutPlace<'_> {
@@ -190,7 +190,7 @@ fn fill_converted(
 /// Writes the files of these entries, none of which exists, and records their stat data.
 fn write_files(
     repo: &gix::Repository,
-    room: &Room,
+    room: &CheckoutRepository,
     index: &mut gix::index::File,
     which: &[usize],
 ) -> Result<(), LaneError> {
@@ -239,7 +239,7 @@ fn write_files(
 
 /// Moves repositories inside the working tree to `aside`, keeping their relative paths.
 pub(crate) fn move_aside(
-    room: &Room,
+    room: &CheckoutRepository,
     aside: &camino::Utf8Path,
     nested: &[BString],
 ) -> Result<(), LaneError> {

@@ -25,11 +25,11 @@ use crate::{
     failure::LaneError,
     hydrate::HydrationRecord,
     lane::Lane,
-    marker::{FORMAT, LaneRecord, Marker, Progress},
+    marker::{FORMAT, LaneProgress, LaneRecord, Marker},
     owner::OwnerFile,
     provision::LaneKind,
-    room::Room,
-    stage::Stage,
+    room::CheckoutRepository,
+    stage::IndexPaths,
     target::Target,
     work_tree::WorkTree,
 };
@@ -192,8 +192,8 @@ impl Lanes {
         let kind = known.as_ref().map_or(self.kind, |known| known.kind);
         let mut lane = Lane {
             work: WorkTree {
-                room: Room::describe(target, &dir.join(target.name()), kind)?,
-                stage: Stage::new(&dir, target.name()),
+                room: CheckoutRepository::describe(target, &dir.join(target.name()), kind)?,
+                stage: IndexPaths::new(&dir, target.name()),
                 cancel: self.cancel.clone(),
             },
             record,
@@ -304,7 +304,7 @@ fn prepare(
 ) -> Result<Option<Utf8PathBuf>, ClaimError> {
     let checkout = lane.room.checkout().to_owned();
     let there = fs::symlink_metadata(&checkout).is_ok();
-    // `Room::forget` keeps the HEAD of a worktree under a rescue ref unless it is this commit.
+    // `CheckoutRepository::forget` keeps the HEAD of a worktree under a rescue ref unless it is this commit.
     let base = known.as_ref().and_then(|known| known.base.clone());
     let mut moved = None;
     match known {
@@ -327,7 +327,7 @@ fn prepare(
             };
             return Err(ClaimError::Foreign { path: checkout, why });
         }
-        Some(marker) if there && marker.progress == Progress::Ready => {
+        Some(marker) if there && marker.progress == LaneProgress::Ready => {
             // A checkout that cannot even be examined counts as broken: a process in it may have changed its
             // permissions.
             if lane.room.is_whole().unwrap_or(false) {
@@ -358,7 +358,7 @@ fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimErro
     // After the marker: from here on the checkout is known to be incomplete.
     lane.room.forget(base)?;
     lane.room.create()?;
-    write(&Marker { progress: Progress::Ready, ..marker })
+    write(&Marker { progress: LaneProgress::Ready, ..marker })
 }
 
 impl Lane {
@@ -379,7 +379,8 @@ impl Lane {
         // claim take it for an interrupted creation.
         let moved = is_there.then(|| move_aside(checkout, &self.aside, name)).transpose()?;
         let base = known.base.clone();
-        let marker = Marker { progress: Progress::Preparing, base: None, branch: None, ..known };
+        let marker =
+            Marker { progress: LaneProgress::Preparing, base: None, branch: None, ..known };
         make(self, marker, base.as_deref())?;
         Ok(moved)
     }

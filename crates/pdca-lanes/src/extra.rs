@@ -12,7 +12,7 @@ use crate::{
     history,
     lane::Lane,
     marker::LaneRecord,
-    room::Room,
+    room::CheckoutRepository,
     worktree::{self, REASON},
 };
 
@@ -85,7 +85,7 @@ fn extra_path(record: &LaneRecord, name: &str) -> Result<Utf8PathBuf, LaneError>
 }
 
 /// Removes the registration of a checkout that is gone.
-fn forget_extra(room: &Room, place: &Utf8Path) -> Result<(), LaneError> {
+fn forget_extra(room: &CheckoutRepository, place: &Utf8Path) -> Result<(), LaneError> {
     let forgotten = || -> io::Result<()> {
         match worktree::find(&room.common_dir(), place)? {
             Some(git_dir) => worktree::forget(&git_dir),

@@ -15,7 +15,7 @@ use pdca_process::{Cancel, GitCall, GitCallError, GitOutput, InstalledGit};
 
 use crate::{
     failure::LaneError,
-    room::Room,
+    room::CheckoutRepository,
     stage::{ATTRIBUTES, NEW_INDEX},
 };
 
@@ -42,14 +42,14 @@ const SETTINGS: &[&str] = &[
 
 /// A repository and the index that git works with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Git<'a> {
-    pub(crate) room: &'a Room,
+pub(crate) struct LaneGit<'a> {
+    pub(crate) room: &'a CheckoutRepository,
     pub(crate) index: &'a Utf8Path,
     /// Ends git on cancellation; its work is repeated later.
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
-impl Git<'_> {
+impl LaneGit<'_> {
     /// Stages the whole working tree into the index.
     ///
     /// Done by git because git is the authority on how a file enters a commit: line ends, modes, ignore rules, and

@@ -8,7 +8,7 @@ use gix::{
     },
 };
 
-use crate::{failure::LaneError, lane::Signature};
+use crate::{failure::LaneError, lane::CommitSignature};
 
 pub(crate) fn head(repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError> {
     let head = repo.head().map_err(|source| LaneError::objects("read HEAD", source))?;
@@ -44,7 +44,7 @@ pub(crate) fn write_commit(
     message: &str,
     tree: ObjectId,
     parent: ObjectId,
-    by: &Signature<'_>,
+    by: &CommitSignature<'_>,
 ) -> Result<ObjectId, LaneError> {
     let who = gix::actor::Signature {
         name: by.name.into(),

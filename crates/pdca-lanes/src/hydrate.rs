@@ -39,9 +39,9 @@ use crate::{
     target::Target, walk::Spare,
 };
 use place::Placer;
-use select::{INCLUDE, Rules, Selection};
+use select::{FileSelection, INCLUDE, Rules};
 pub(crate) use stamp::{HYDRATION, HydrationRecord};
-use stamp::{HydrateProgress, Left, Stamp};
+use stamp::{HydrateProgress, HydrateStamp, Left};
 
 /// The largest accepted `.worktreeinclude`, in bytes.
 const LARGEST_INCLUDE: u64 = 1 << 20;
@@ -172,7 +172,7 @@ impl Hydration<'_> {
         }
         let stamp_path = self.record.stamp_path();
         let io = |doing| failed(doing, &stamp_path);
-        let earlier = Stamp::load(&stamp_path).map_err(io("read"))?;
+        let earlier = HydrateStamp::load(&stamp_path).map_err(io("read"))?;
         let primary = workdir(how.target)?;
         let selection = self.select(primary.as_deref())?;
         let from = primary.as_deref().unwrap_or(lane.path());
@@ -194,7 +194,7 @@ impl Hydration<'_> {
             self.remove_ignored()?;
         }
         fs::create_dir_all(self.record.dir()).map_err(io("make the directory of"))?;
-        let begun = Stamp::new(
+        let begun = HydrateStamp::new(
             HydrateProgress::Begun,
             digest.clone(),
             coming(&selection, earlier.as_ref()),
@@ -210,23 +210,25 @@ impl Hydration<'_> {
         }
         // Seen after the commands, which may have changed a copied file.
         let left = paths(&selection).map(|path| Left::see(lane.path(), path)).collect();
-        Stamp::new(HydrateProgress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
+        HydrateStamp::new(HydrateProgress::Passed, digest, left)
+            .save(&stamp_path)
+            .map_err(io("write"))?;
         Ok(Hydrated::Fresh(placed))
     }
 
-    fn select(&self, primary: Option<&Utf8Path>) -> Result<Selection, HydrateError> {
+    fn select(&self, primary: Option<&Utf8Path>) -> Result<FileSelection, HydrateError> {
         let HydrateConfig { copy, symlink, seed, .. } = self.how.config;
         let wanted = [copy, symlink, seed].iter().any(|list| !list.is_empty());
         let Some(primary) = primary else {
             let bare = || HydrateError::Bare { primary: self.how.target.path().to_owned() };
-            return if wanted { Err(bare()) } else { Ok(Selection::default()) };
+            return if wanted { Err(bare()) } else { Ok(FileSelection::default()) };
         };
         // Checked here as well, because git would block on a FIFO.
         let included = files::read_bounded(primary.join(INCLUDE), LARGEST_INCLUDE)
             .map_err(|source| failed("use", primary)(io::Error::other(source)))?
             .is_some();
         if !wanted && !included {
-            return Ok(Selection::default());
+            return Ok(FileSelection::default());
         }
         let theirs = self.how.target.repository();
         let their_index = theirs
@@ -273,8 +275,8 @@ impl Hydration<'_> {
     fn put_in_place(
         &self,
         primary: &Utf8Path,
-        selection: &Selection,
-        earlier: Option<&Stamp>,
+        selection: &FileSelection,
+        earlier: Option<&HydrateStamp>,
     ) -> Result<Placed, HydrateError> {
         let mut placer = Placer::new(primary, self.lane.path()).map_err(failed("open", primary))?;
         let repo = self.lane.room.enter()?;
@@ -386,13 +388,13 @@ fn workdir(target: &Target) -> Result<Option<Utf8PathBuf>, HydrateError> {
 }
 
 /// Returns every path that is put into the lane by name.
-fn paths(selection: &Selection) -> impl Iterator<Item = &str> {
+fn paths(selection: &FileSelection) -> impl Iterator<Item = &str> {
     let links = selection.links.iter().map(|(path, _)| path);
     selection.copies.iter().chain(links).map(String::as_str)
 }
 
 /// Lists the paths that may exist in the lane from now on: those of the earlier hydration and the new ones.
-fn coming(selection: &Selection, earlier: Option<&Stamp>) -> Vec<Left> {
+fn coming(selection: &FileSelection, earlier: Option<&HydrateStamp>) -> Vec<Left> {
     let before = earlier.iter().flat_map(|stamp| &stamp.placed).map(|left| left.path.as_str());
     let mut all: Vec<&str> = before.chain(paths(selection)).collect();
     all.sort_unstable();

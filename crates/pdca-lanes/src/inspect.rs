@@ -14,7 +14,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use thiserror::Error;
 
-pub use doctor::{Finding, Remedy};
+pub use doctor::{LaneFinding, Remedy};
 pub(crate) use usage::disk_usage;
 
 use crate::{
@@ -23,12 +23,12 @@ use crate::{
     failure::LaneError,
     history,
     hydrate::{HYDRATION, HydrationRecord, HydrationState},
-    marker::{Marker, Progress},
+    marker::{LaneProgress, Marker},
     names::TMP,
     provision::LaneKind,
-    stage::{self, Stage},
+    stage::{self, IndexPaths},
     target::open_repository,
-    walk::Walk,
+    walk::TreeWalk,
 };
 
 /// The state of a lane on disk.
@@ -176,8 +176,8 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
     let there = fs::symlink_metadata(&path).is_ok();
     let state = match (there, marker.progress) {
         (false, _) => LaneState::Gone,
-        (true, Progress::Preparing) => LaneState::Interrupted,
-        (true, Progress::Ready) => LaneState::Ready,
+        (true, LaneProgress::Preparing) => LaneState::Interrupted,
+        (true, LaneProgress::Ready) => LaneState::Ready,
     };
     // An unreadable repository is explained by `doctor`.
     let seen = match state {
@@ -252,9 +252,10 @@ fn look(dir: &Utf8Path, marker: &Marker) -> Result<Seen, LaneError> {
     if !open {
         return Ok(seen);
     }
-    let index = Stage::new(dir, &marker.target).index_of(&repo, history::tree_of(&repo, head)?)?;
+    let index =
+        IndexPaths::new(dir, &marker.target).index_of(&repo, history::tree_of(&repo, head)?)?;
     let plain = !converts(&repo) && stage::attribute_files(&index).next().is_none();
-    let walk = Walk::looking(&repo, &index, plain)
+    let walk = TreeWalk::looking(&repo, &index, plain)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(&checkout)?;
     let dirty = if !found.untracked.is_empty() || !found.nested.is_empty() {

@@ -61,7 +61,7 @@ pub enum Saved {
 
 /// The author and time of a commit, given as values so that the same change has the same id everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Signature<'a> {
+pub struct CommitSignature<'a> {
     /// The name of author and committer.
     pub name: &'a str,
     /// The address of author and committer.
@@ -211,7 +211,7 @@ impl Lane {
         }
         let commit = if dirty {
             // The time of the parent commit, so that rescuing the same files again gives the same commit.
-            let by = Signature {
+            let by = CommitSignature {
                 name: "pdca",
                 email: "rescue@pdca.invalid",
                 seconds: history::seconds_of(&repo, head),

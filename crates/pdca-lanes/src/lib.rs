@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! use camino::Utf8Path;
-//! use pdca_lanes::{Lanes, Signature, Target};
+//! use pdca_lanes::{CommitSignature, Lanes, Target};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let target = Target::open("app", Utf8Path::new("/srv/app"))?;
@@ -17,7 +17,7 @@
 //! lane.rescue("left-over")?;
 //! lane.reset(&base.commit)?;
 //! lane.apply(&std::fs::read("patch.diff")?)?;
-//! let by = Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
+//! let by = CommitSignature { name: "pdca", email: "pdca@localhost", seconds: 0 };
 //! let change = lane.commit_all("a change", &by)?.expect("the patch changes something");
 //! let patch = lane.diff(&base.commit, &change)?;
 //! # Ok(()) }
@@ -81,8 +81,8 @@ pub use hydrate::{
     Hydrate, HydrateConfig, HydrateError, HydrateFault, HydratePhase, HydrateProblem,
     HydrateProgram, Hydrated, HydrationState, Placed, Sharer, TreeSide,
 };
-pub use inspect::{Finding, InspectError, LaneHolder, LaneReport, LaneState, Remedy};
-pub use lane::{Lane, Reset, Saved, Signature};
+pub use inspect::{InspectError, LaneFinding, LaneHolder, LaneReport, LaneState, Remedy};
+pub use lane::{CommitSignature, Lane, Reset, Saved};
 pub use lane_count::{LaneCount, LaneCountError};
 pub use names::{PrivateNames, WorkspaceId};
 pub use owner::OwnerNote;
@@ -96,7 +96,7 @@ pub use products::{FoundProducts, Products, ProductsError};
 pub use provision::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use remove::{RemovalStep, RemoveError, Removed, RescuedWork};
 pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepReason};
-pub use target::{Base, ResolveError, Target, TargetError, repository_trees};
+pub use target::{Base, ResolveBaseError, Target, TargetError, repository_trees};
 pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};
 pub use work_tree::WorkTree;

@@ -21,7 +21,7 @@ pub(crate) const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marker {
     pub(crate) format: u32,
-    pub(crate) progress: Progress,
+    pub(crate) progress: LaneProgress,
     pub(crate) slot: u32,
     pub(crate) target: String,
     pub(crate) primary: Identity,
@@ -39,7 +39,7 @@ pub(crate) struct Marker {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Progress {
+pub(crate) enum LaneProgress {
     /// Written before the directory is touched, so that an interrupted creation is recognised.
     Preparing,
     /// The repository is complete.
@@ -50,7 +50,7 @@ impl Marker {
     pub(crate) fn new(slot: u32, target: &Target, kind: LaneKind) -> Self {
         Self {
             format: FORMAT,
-            progress: Progress::Preparing,
+            progress: LaneProgress::Preparing,
             slot,
             target: target.name().to_owned(),
             primary: target.identity(),

@@ -19,7 +19,7 @@ use crate::{
     failure::LaneError,
     history,
     lane::Lane,
-    marker::{LaneRecord, Progress},
+    marker::{LaneProgress, LaneRecord},
     target::Target,
 };
 
@@ -117,7 +117,7 @@ impl<'a> Provision<'a> {
         let marker = record.marker().ok().flatten()?;
         let ours = marker.is_of(slot, self.target)
             && marker.kind == self.kind
-            && marker.progress == Progress::Ready;
+            && marker.progress == LaneProgress::Ready;
         let base = marker.base.filter(|_| ours)?;
         let path = record.checkout_path();
         Some(Provisioned { slot, path, kind: marker.kind, base, made: false })

@@ -29,7 +29,7 @@ use crate::{
 
 /// The repository of a checkout: one that borrows its objects, or a worktree of the primary's.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct CheckoutRepository {
     checkout: Utf8PathBuf,
     /// The files of a borrowing repository with their required content; `None` means that the file must not exist.
     files: Files,
@@ -78,7 +78,7 @@ const UNFINISHED: &[&str] = &[
     "sequencer",
 ];
 
-impl Room {
+impl CheckoutRepository {
     /// Describes the repository of `target` at `checkout`.
     pub(crate) fn describe(
         target: &Target,

@@ -16,7 +16,7 @@ use pdca_state::files;
 
 use pdca_state::patch::path;
 
-use crate::{failure::LaneError, room::Room, target, walk};
+use crate::{failure::LaneError, room::CheckoutRepository, target, walk};
 
 /// The suffix of the memory of a target.
 pub(crate) const INDEX: &str = ".index";
@@ -27,12 +27,12 @@ pub(crate) const ATTRIBUTES: &str = ".index.new.attributes";
 
 /// The paths of the memory and the private index of a lane.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct IndexPaths {
     memory: Utf8PathBuf,
     scratch: Utf8PathBuf,
 }
 
-impl Stage {
+impl IndexPaths {
     /// Names the files of a target in the directory of its slot.
     pub(crate) fn new(dir: &Utf8Path, target: &str) -> Self {
         let [memory, scratch] = [INDEX, NEW_INDEX].map(|end| dir.join(format!("{target}{end}")));
@@ -117,7 +117,7 @@ impl Stage {
     }
 
     /// Makes the private index the memory and the index of the checkout.
-    pub(crate) fn keep_scratch(&self, room: &Room) -> Result<(), LaneError> {
+    pub(crate) fn keep_scratch(&self, room: &CheckoutRepository) -> Result<(), LaneError> {
         let kept = || -> io::Result<()> {
             let bytes = fs::read(&self.scratch)?;
             fs::rename(&self.scratch, &self.memory)?;
@@ -132,7 +132,7 @@ impl Stage {
     }
 
     /// Writes the memory into the checkout as its index, unless they are equal.
-    pub(crate) fn lend_memory(&self, room: &Room) -> Result<(), LaneError> {
+    pub(crate) fn lend_memory(&self, room: &CheckoutRepository) -> Result<(), LaneError> {
         let lent = || -> io::Result<()> {
             let ours = fs::read(&self.memory)?;
             let place = room.git_dir().join("index");
@@ -145,7 +145,7 @@ impl Stage {
     }
 
     /// Returns true if the index of the checkout equals the memory, byte for byte.
-    pub(crate) fn is_lent(&self, room: &Room) -> bool {
+    pub(crate) fn is_lent(&self, room: &CheckoutRepository) -> bool {
         let lent = fs::read(room.git_dir().join("index"));
         lent.is_ok_and(|lent| fs::read(&self.memory).is_ok_and(|ours| ours == lent))
     }

@@ -111,7 +111,7 @@ pub enum TargetError {
 /// Failure to resolve a base.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ResolveError {
+pub enum ResolveBaseError {
     /// No branch was given and HEAD is detached.
     #[error("HEAD is detached at {commit}, so a branch must be named")]
     Detached {
@@ -223,7 +223,7 @@ impl Target {
     /// Finds the commit of a branch, or of HEAD's branch if none is given.
     ///
     /// A local branch takes precedence over `origin`'s of that name, and that over `remote/branch`.
-    pub fn resolve(&self, branch: Option<&str>) -> Result<Base, ResolveError> {
+    pub fn resolve(&self, branch: Option<&str>) -> Result<Base, ResolveBaseError> {
         let repo = self.repository();
         match branch {
             Some(branch) => resolve_branch(&repo, branch),
@@ -462,22 +462,22 @@ fn notes(repo: &gix::Repository) -> Vec<String> {
     has_submodules.then(|| note.to_owned()).into_iter().collect()
 }
 
-fn resolve_head(repo: &gix::Repository) -> Result<Base, ResolveError> {
-    let unreadable = |err| ResolveError::Unreadable(Box::new(err));
+fn resolve_head(repo: &gix::Repository) -> Result<Base, ResolveBaseError> {
+    let unreadable = |err| ResolveBaseError::Unreadable(Box::new(err));
     let head = repo.head().map_err(unreadable)?;
     let Some(name) = head.referent_name() else {
         let commit = head.id().map(|id| id.to_string()).unwrap_or_default();
-        return Err(ResolveError::Detached { commit });
+        return Err(ResolveBaseError::Detached { commit });
     };
     let branch = name.shorten().to_string();
     if head.is_unborn() {
-        return Err(ResolveError::Unborn { branch });
+        return Err(ResolveBaseError::Unborn { branch });
     }
     let commit = repo.head_commit().map_err(unreadable)?.id.to_string();
     Ok(Base { commit, branch })
 }
 
-fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveError> {
+fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveBaseError> {
     let tried = if branch.starts_with("refs/") {
         vec![branch.to_owned()]
     } else {
@@ -491,14 +491,14 @@ fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveE
         };
         let found = repo
             .try_find_reference(name.as_ref())
-            .map_err(|err| ResolveError::Unreadable(Box::new(err)))?;
+            .map_err(|err| ResolveBaseError::Unreadable(Box::new(err)))?;
         let Some(found) = found else { continue };
         if let Some(commit) = tip(repo, found)? {
             let branch = name.shorten().to_string();
             return Ok(Base { commit: commit.to_string(), branch });
         }
     }
-    Err(ResolveError::NoSuchBranch { branch: branch.to_owned(), tried })
+    Err(ResolveBaseError::NoSuchBranch { branch: branch.to_owned(), tried })
 }
 
 /// Returns the commit that a ref leads to; `None` if it leads nowhere or to another kind of object.
@@ -507,9 +507,9 @@ fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveE
 fn tip(
     repo: &gix::Repository,
     mut found: gix::Reference<'_>,
-) -> Result<Option<gix::ObjectId>, ResolveError> {
+) -> Result<Option<gix::ObjectId>, ResolveBaseError> {
     let reference = found.name().to_string();
-    let unreadable = |source| ResolveError::Tip { reference, source: Box::new(source) };
+    let unreadable = |source| ResolveBaseError::Tip { reference, source: Box::new(source) };
     // A symbolic ref may name a branch that was deleted.
     let Ok(id) = found.follow_to_object() else { return Ok(None) };
     let object = repo.find_object(id).and_then(gix::Object::peel_tags_to_end);

@@ -27,7 +27,7 @@ use crate::{
 
 /// The result of a pass.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct WalkResult {
     /// Entries of the index whose file is missing or may differ.
     pub(crate) different: Vec<usize>,
     /// Entries whose file was read and is unchanged, with its present stat data.
@@ -39,7 +39,7 @@ pub(crate) struct Found {
 }
 
 /// A pass over the working tree, with as many threads as there are cores.
-pub(crate) struct Walk<'a> {
+pub(crate) struct TreeWalk<'a> {
     repo: &'a gix::Repository,
     rules: WalkRules<'a>,
 }
@@ -77,7 +77,7 @@ struct Pass<'a> {
     ignored: Option<gix::AttributeStack<'a>>,
     /// Tracked directories left for other threads, if that is wanted.
     later: Option<Vec<Later>>,
-    found: Found,
+    found: WalkResult,
 }
 
 /// A tracked directory that was opened but not entered.
@@ -106,7 +106,7 @@ const LARGEST_RULES: u64 = 16 << 20;
 /// The most directories that are kept open for later. A process may usually have 1024 files open.
 const OPEN: usize = 256;
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     /// Prepares a pass that changes nothing.
     ///
     /// `plain` says that files hold the bytes of their blobs, so that reading one tells whether it is unchanged.
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks the whole tree.
-    pub(crate) fn run(self, root: &Utf8Path) -> Result<Found, LaneError> {
+    pub(crate) fn run(self, root: &Utf8Path) -> Result<WalkResult, LaneError> {
         let entries = self.rules.index.entries().len();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let alone = threads == 1 || entries < WORTH_THREADS;
@@ -164,13 +164,13 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    fn share_out(&self, later: Vec<Later>, threads: usize) -> Result<Vec<Found>, LaneError> {
+    fn share_out(&self, later: Vec<Later>, threads: usize) -> Result<Vec<WalkResult>, LaneError> {
         if later.is_empty() {
             return Ok(Vec::new());
         }
         let (repo, rules) = (self.repo.clone().into_sync(), self.rules);
         let next = Mutex::new(later.into_iter());
-        let worker = || -> Result<Found, LaneError> {
+        let worker = || -> Result<WalkResult, LaneError> {
             let repo = repo.to_thread_local();
             let mut pass = Pass::new(&repo, rules);
             loop {
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Found {
+impl WalkResult {
     fn add(&mut self, more: Self) {
         self.different.extend(more.different);
         self.refreshed.extend(more.refreshed);
@@ -200,7 +200,7 @@ impl Found {
 
 impl<'a> Pass<'a> {
     fn new(repo: &'a gix::Repository, rules: WalkRules<'a>) -> Self {
-        Self { repo, rules, ignored: None, later: None, found: Found::default() }
+        Self { repo, rules, ignored: None, later: None, found: WalkResult::default() }
     }
 
     fn is_ignored(&mut self, path: &BString, mode: Mode) -> Result<bool, LaneError> {

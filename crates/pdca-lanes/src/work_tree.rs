@@ -13,13 +13,13 @@ use pdca_state::PatchScan;
 use crate::{
     checkout::CheckoutPlace,
     failure::{ApplyError, LaneError},
-    git::Git,
+    git::LaneGit,
     history,
-    lane::Signature,
+    lane::CommitSignature,
     provision::LaneKind,
-    room::Room,
-    stage::{self, Stage},
-    walk::{Found, Walk},
+    room::CheckoutRepository,
+    stage::{self, IndexPaths},
+    walk::{TreeWalk, WalkResult},
 };
 
 /// The largest new or changed file that git is asked to hash. No patch of a readable size holds a
@@ -33,8 +33,8 @@ const LARGEST_CHANGE: u64 = 1 << 30;
 /// It is reached through the [`Lane`](crate::Lane) that holds it.
 #[derive(Debug)]
 pub struct WorkTree {
-    pub(crate) room: Room,
-    pub(crate) stage: Stage,
+    pub(crate) room: CheckoutRepository,
+    pub(crate) stage: IndexPaths,
     pub(crate) cancel: Option<Cancel>,
 }
 
@@ -77,7 +77,7 @@ impl WorkTree {
     pub fn commit_all(
         &self,
         message: &str,
-        by: &Signature<'_>,
+        by: &CommitSignature<'_>,
     ) -> Result<Option<String>, LaneError> {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
@@ -119,7 +119,7 @@ impl WorkTree {
         if found.different.is_empty() {
             return Ok(Vec::new());
         }
-        self.refuse_large(&index, &Found { untracked: Vec::new(), ..found })?;
+        self.refuse_large(&index, &WalkResult { untracked: Vec::new(), ..found })?;
         self.stage.put_scratch(&mut index)?;
         let changed = self.git().changed()?;
         Ok(changed.iter().map(|path| path.to_str_lossy().into_owned().into()).collect())
@@ -152,13 +152,13 @@ impl WorkTree {
         CheckoutPlace { room: &self.room, stage: Some(&self.stage) }
     }
 
-    pub(crate) fn git(&self) -> Git<'_> {
+    pub(crate) fn git(&self) -> LaneGit<'_> {
         let (index, cancel) = (self.stage.scratch(), self.cancel.as_ref());
-        Git { room: &self.room, index, cancel }
+        LaneGit { room: &self.room, index, cancel }
     }
 
     /// Compares the working tree with HEAD. Returns the index of HEAD and the differences.
-    fn compare_with_head(&self) -> Result<(gix::index::File, Found), LaneError> {
+    fn compare_with_head(&self) -> Result<(gix::index::File, WalkResult), LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
         let mut index = self.stage.index_of(&repo, tree)?;
@@ -189,7 +189,7 @@ impl WorkTree {
 
     /// Fails for files that git would take minutes to hash. A sparse file counts with its full length, because git
     /// reads every byte.
-    fn refuse_large(&self, index: &gix::index::File, found: &Found) -> Result<(), LaneError> {
+    fn refuse_large(&self, index: &gix::index::File, found: &WalkResult) -> Result<(), LaneError> {
         let changed = found.different.iter().map(|at| index.entries()[*at].path(index));
         let paths = changed.chain(found.untracked.iter().map(|path| path.as_bstr()));
         let (mut total, mut largest) = (0_u64, (0_u64, String::new()));
@@ -230,12 +230,12 @@ impl WorkTree {
 /// its checkout. So the entries of files that may differ get no stat data at all.
 pub(crate) fn look(
     repo: &gix::Repository,
-    room: &Room,
+    room: &CheckoutRepository,
     index: &mut gix::index::File,
-) -> Result<Found, LaneError> {
+) -> Result<WalkResult, LaneError> {
     // An attributes file may convert content, and only git can tell then whether a file differs.
     let plain = !room.converts() && stage::attribute_files(index).next().is_none();
-    let walk = Walk::looking(repo, index, plain)
+    let walk = TreeWalk::looking(repo, index, plain)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
     for (at, stat) in &found.refreshed {

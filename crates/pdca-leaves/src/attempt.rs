@@ -2,17 +2,17 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::{ChildVerdict, Ending, Log, read_log, read_printed};
+use pdca_process::{ChildLog, ChildVerdict, Ending, read_log, read_printed};
 use pdca_state::{Artifact, BundleId, Review, files};
 
 use crate::{
     call::Call,
     class::{Diagnosis, FailureClass, diagnose},
-    command::Layout,
+    command::JobLayout,
     config::Throttled,
     error::LeafError,
     outcome::{FoundIn, Produced},
-    protocol::{End, Protocol, Reader, Transcript},
+    protocol::{End, Protocol, ProtocolReader, Transcript},
     role::{Output, Role},
     stage::Inputs,
 };
@@ -77,7 +77,7 @@ pub(crate) fn judge(
     // Standard output alone where it was kept apart: on standard error an agent shows what it
     // reads, and a file of the change could hold a record of the protocol.
     let transcript = (!protocol.is_text())
-        .then(|| Reader::read(protocol, &printed.as_ref().unwrap_or(&log).bytes));
+        .then(|| ProtocolReader::read(protocol, &printed.as_ref().unwrap_or(&log).bytes));
     let said = transcript.as_ref().and_then(|transcript| transcript.message.clone());
     let heard = Heard { log: &log, printed, transcript: transcript.as_ref() };
     Ok((decide(call, view, verdict, heard), said))
@@ -85,8 +85,8 @@ pub(crate) fn judge(
 
 /// What an attempt printed.
 struct Heard<'a> {
-    log: &'a Log,
-    printed: Option<Log>,
+    log: &'a ChildLog,
+    printed: Option<ChildLog>,
     /// What the agent said of itself, where its protocol is read.
     transcript: Option<&'a Transcript>,
 }
@@ -178,17 +178,21 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
 }
 
 /// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.
-fn said(protocol: Protocol, printed: Log, transcript: Option<&Transcript>) -> Option<Log> {
+fn said(
+    protocol: Protocol,
+    printed: ChildLog,
+    transcript: Option<&Transcript>,
+) -> Option<ChildLog> {
     if protocol.is_text() {
         return Some(printed);
     }
     let transcript = transcript?;
     let bytes = transcript.message.clone()?.into_bytes();
-    Some(Log { bytes, truncated: transcript.is_message_cut })
+    Some(ChildLog { bytes, truncated: transcript.is_message_cut })
 }
 
 /// Whether the configured words are in the output.
-fn says_so(throttled: &Throttled, log: &Log) -> bool {
+fn says_so(throttled: &Throttled, log: &ChildLog) -> bool {
     throttled.pattern.as_ref().is_some_and(|pattern| {
         !pattern.is_empty()
             && log.bytes.windows(pattern.len()).any(|part| part == pattern.as_bytes())
@@ -208,7 +212,11 @@ fn says_nothing(produced: &[Produced]) -> bool {
 }
 
 /// Takes what the leaf left out of the view.
-fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<Produced>, Flaw> {
+fn collect(
+    call: &Call<'_>,
+    view: &Utf8Path,
+    stdout: Option<ChildLog>,
+) -> Result<Vec<Produced>, Flaw> {
     let role = call.inputs.role();
     if !call.inputs.session().is_empty() {
         // Each brief counts by itself, and none is an answer too; see [`left_briefs`].
@@ -243,7 +251,7 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
 }
 
 /// What a reviewer printed on standard output, in the place of the file it did not write.
-fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, Flaw> {
+fn printed(output: Output, flaw: Flaw, stdout: Option<ChildLog>) -> Result<Produced, Flaw> {
     // Standard output only. Agents show on standard error what they read, so a table of verdicts
     // there may be one that the change under review brought along.
     let Some(stdout) = stdout else { return Err(flaw) };
@@ -260,7 +268,7 @@ fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, 
 /// Returns the briefs that are in the view of a planning session, by issue, also of a session that failed. A flaw means that
 /// there is a file which cannot be taken.
 pub fn left_briefs(session: &[BundleId], job: &Utf8Path) -> Vec<(BundleId, Result<Vec<u8>, Flaw>)> {
-    let view = Layout::new(job).view();
+    let view = JobLayout::new(job).view();
     let name = Artifact::Brief.file_name();
     let mut left = Vec::new();
     for id in session {

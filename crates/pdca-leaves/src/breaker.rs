@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Says whether a call may be made.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub(crate) enum CallAdmission {
     /// It may.
     Free,
     /// It may, and is the first: until it has an answer others wait, so that a key that is not accepted is tried once.
@@ -106,17 +106,17 @@ impl Breaker {
 
     /// Lets one call of an agent go ahead of all others until the agent has answered once. One that has no answer for long
     /// is not waited for any more.
-    pub(crate) fn admit(&self, agent: &str) -> Admission {
-        let mut admission = Admission::Free;
+    pub(crate) fn admit(&self, agent: &str) -> CallAdmission {
+        let mut admission = CallAdmission::Free;
         self.change(agent, |halt| match halt.scouting {
             // Free for the rest of the run: a key that was accepted once is not tried out again.
             _ if halt.has_answered => {}
             None => {
                 halt.scouting = Some(Instant::now());
                 let scout = Scout { breaker: self.clone(), agent: agent.to_owned() };
-                admission = Admission::First(scout);
+                admission = CallAdmission::First(scout);
             }
-            Some(since) if since.elapsed() < PATIENCE => admission = Admission::Later,
+            Some(since) if since.elapsed() < PATIENCE => admission = CallAdmission::Later,
             Some(_) => {}
         });
         admission
@@ -150,15 +150,20 @@ mod tests {
     #[test]
     fn others_wait_for_the_first_call_until_it_has_an_answer_or_ends() {
         let breaker = Breaker::default();
-        let Admission::First(scout) = breaker.admit("a") else { panic!("the first is let go") };
-        assert!(matches!(breaker.admit("a"), Admission::Later));
-        assert!(matches!(breaker.admit("b"), Admission::First(_)), "another agent is none of its");
+        let CallAdmission::First(scout) = breaker.admit("a") else { panic!("the first is let go") };
+        assert!(matches!(breaker.admit("a"), CallAdmission::Later));
+        assert!(
+            matches!(breaker.admit("b"), CallAdmission::First(_)),
+            "another agent is none of its"
+        );
         drop(scout);
-        let Admission::First(scout) = breaker.admit("a") else { panic!("another one is first") };
+        let CallAdmission::First(scout) = breaker.admit("a") else {
+            panic!("another one is first")
+        };
         scout.has_answer();
-        assert!(matches!(breaker.admit("a"), Admission::Free), "while the first goes on");
+        assert!(matches!(breaker.admit("a"), CallAdmission::Free), "while the first goes on");
         drop(scout);
-        assert!(matches!(breaker.admit("a"), Admission::Free));
+        assert!(matches!(breaker.admit("a"), CallAdmission::Free));
     }
 
     #[test]

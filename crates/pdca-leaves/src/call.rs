@@ -10,11 +10,11 @@ use crate::{
     breaker::Breaker,
     class::WallClock,
     command,
-    config::{LeafConfig, Mode},
+    config::{LeafConfig, LeafMode},
     error::LeafError,
     outcome::{LeafEvent, LeafOutcome},
     role::Role,
-    session::Session,
+    session::LeafCall,
     stage::Inputs,
     stub,
 };
@@ -101,7 +101,7 @@ impl<'a> Call<'a> {
 
     /// Whether nothing will be started.
     pub fn is_stub(&self) -> bool {
-        self.force_stub || self.config.mode == Mode::Stub
+        self.force_stub || self.config.mode == LeafMode::Stub
     }
 
     /// Returns the sha256 over all that determines the result and is known here: inputs,
@@ -226,7 +226,7 @@ pub fn call(
         return Err(LeafError::NoTerminal { role: call.inputs.role() });
     }
     require_sandbox(call, call.inputs.role())?;
-    Session::open(call)?.run(report, cancel)
+    LeafCall::open(call)?.run(report, cancel)
 }
 
 fn json(config: &LeafConfig) -> String {

@@ -378,7 +378,7 @@ fn digits(text: &str) -> Option<(u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Protocol, Reader};
+    use crate::protocol::{Protocol, ProtocolReader};
 
     fn of(text: &str) -> Option<FailureClass> {
         diagnose(&Transcript::default(), text).map(|found| found.class)
@@ -461,7 +461,7 @@ mod tests {
             "\n",
             r#"{"type":"result","subtype":"success","is_error":true,"result":"You've hit your limit (429)"}"#,
         );
-        let found = diagnose(&Reader::read(Protocol::Claude, text.as_bytes()), "").unwrap();
+        let found = diagnose(&ProtocolReader::read(Protocol::Claude, text.as_bytes()), "").unwrap();
         assert_eq!(found.class, FailureClass::Throttled);
         assert_eq!(found.evidence, "You've hit your limit (429)");
         assert_eq!(found.wait, Some(Wait::Until(1_700_000_060)));

@@ -26,11 +26,11 @@ const OUTPUT: OutputCap = OutputCap::new(4 << 20, 1 << 20);
 
 /// Where the parts of a job lie.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct JobLayout {
     job: Utf8PathBuf,
 }
 
-impl Layout {
+impl JobLayout {
     pub(crate) fn new(job: &Utf8Path) -> Self {
         Self { job: job.to_owned() }
     }
@@ -65,7 +65,7 @@ impl Layout {
 /// try.
 pub(crate) fn describe(
     call: &Call<'_>,
-    layout: &Layout,
+    layout: &JobLayout,
     session: Option<&str>,
 ) -> Result<Spec, LeafError> {
     let config = call.config;
@@ -152,7 +152,7 @@ fn uses_guard(call: &Call<'_>) -> bool {
     })
 }
 
-fn lay_out_guard(call: &Call<'_>, layout: &Layout) -> std::io::Result<()> {
+fn lay_out_guard(call: &Call<'_>, layout: &JobLayout) -> std::io::Result<()> {
     for (name, text) in preset::guard_files(program(call)) {
         let file = layout.guard().join(name);
         fs::create_dir_all(file.parent().unwrap_or(&file))?;
@@ -168,7 +168,7 @@ fn program<'a>(call: &Call<'a>) -> &'a str {
 }
 
 /// What the placeholders stand for, the prompt's own apart.
-fn values(call: &Call<'_>, layout: &Layout) -> Values {
+fn values(call: &Call<'_>, layout: &JobLayout) -> Values {
     let role = call.inputs.role();
     let view = layout.view();
     let config = call.config;
@@ -239,7 +239,7 @@ fn primary<'a>(call: &Call<'a>) -> Option<&'a Utf8Path> {
 /// The environment that every leaf gets; what has no value is not set.
 fn environment(
     call: &Call<'_>,
-    layout: &Layout,
+    layout: &JobLayout,
     prompted: bool,
 ) -> impl Iterator<Item = (OsString, OsString)> {
     let role = call.inputs.role();

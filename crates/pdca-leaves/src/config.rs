@@ -135,7 +135,7 @@ pub struct LeafConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Whether anything is started at all.
-    pub mode: Mode,
+    pub mode: LeafMode,
     /// Whether the leaf talks to the person at the terminal.
     pub interactive: bool,
     /// The program and its arguments, with placeholders. A relative program that has a `/` in it
@@ -270,7 +270,7 @@ impl Price {
 /// Whether a leaf is a program or a stand-in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum LeafMode {
     /// A deterministic stand-in that says it is one.
     #[default]
     Stub,
@@ -366,7 +366,7 @@ mod tests {
         let leaves = leaves("");
         assert_eq!(leaves.all().count(), 7);
         for (_, name, leaf) in leaves.all() {
-            assert_eq!(leaf.mode, Mode::Stub, "{name}");
+            assert_eq!(leaf.mode, LeafMode::Stub, "{name}");
         }
     }
 
@@ -412,7 +412,7 @@ mod tests {
             role: None,
             when: Some(WhenText::Text("Difficulty: high".into())),
             attempt: Some(2),
-            mode: Mode::Command,
+            mode: LeafMode::Command,
             interactive: true,
             argv: vec!["a".into(), "{id}".into()],
             model_args: vec!["-m".into()],

@@ -4,7 +4,7 @@
 //! cannot read the bundles, the work directories of other leaves or anything else the driver
 //! hides, and cannot write the workspace, the fix or the primary checkout; every other role can
 //! write only its own places. And everywhere, whatever the kernel can, the bundle and the fix are
-//! digested before and after ([`Baseline`]): a changed byte voids what an independent leaf said.
+//! digested before and after ([`TryBaseline`]): a changed byte voids what an independent leaf said.
 
 use std::io;
 
@@ -125,7 +125,7 @@ fn real(path: &Utf8Path) -> Utf8PathBuf {
 /// Kept in the job directory until it was compared, so that a change which a driver did not live
 /// to see is found by the next.
 #[derive(Debug)]
-pub(crate) struct Baseline {
+pub(crate) struct TryBaseline {
     record: Record,
     /// All files, where they are known one by one.
     digest: Option<BundleDigest>,
@@ -133,21 +133,21 @@ pub(crate) struct Baseline {
 }
 
 /// What a baseline compares with.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedPaths<'a> {
     pub(crate) bundle: Option<&'a Bundle>,
     pub(crate) fingerprint: Option<&'a dyn Fn() -> Result<String, BoxError>>,
 }
 
 /// What has changed since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct BaselineDifference {
     /// Files of the bundle; `.` where it is not known which.
     pub(crate) files: Vec<Utf8PathBuf>,
     /// Whether the fix did.
     pub(crate) fix: bool,
 }
 
-impl Difference {
+impl BaselineDifference {
     pub(crate) fn is_none(&self) -> bool {
         self.files.is_empty() && !self.fix
     }
@@ -159,17 +159,20 @@ struct Record {
     fix: Option<String>,
 }
 
-impl Baseline {
+impl TryBaseline {
     const FILE: &'static str = "before.json";
 
     /// Looks at everything as it is now.
-    pub(crate) fn take(job: &Utf8Path, watched: &Watched<'_>) -> Result<Self, LeafError> {
+    pub(crate) fn take(job: &Utf8Path, watched: &WatchedPaths<'_>) -> Result<Self, LeafError> {
         let (record, digest) = watched.record()?;
         Ok(Self { record, digest, file: job.join(Self::FILE) })
     }
 
     /// The one that is on record, if any. A torn record is none.
-    pub(crate) fn load(job: &Utf8Path, watched: &Watched<'_>) -> Result<Option<Self>, LeafError> {
+    pub(crate) fn load(
+        job: &Utf8Path,
+        watched: &WatchedPaths<'_>,
+    ) -> Result<Option<Self>, LeafError> {
         let file = job.join(Self::FILE);
         // A torn record can only come from a loss of power, because it is put in place by a rename.
         // The try is then run again, as nothing vouches for it.
@@ -200,7 +203,10 @@ impl Baseline {
     }
 
     /// What is different now.
-    pub(crate) fn difference(&self, watched: &Watched<'_>) -> Result<Difference, LeafError> {
+    pub(crate) fn difference(
+        &self,
+        watched: &WatchedPaths<'_>,
+    ) -> Result<BaselineDifference, LeafError> {
         let (now, digest) = watched.record()?;
         let files = match (&digest, &self.digest) {
             (Some(now), Some(before)) => now.changed_since(before),
@@ -208,11 +214,11 @@ impl Baseline {
             (_, None) | (None, _) if now.bundle != self.record.bundle => vec![".".into()],
             (_, None) | (None, _) => Vec::new(),
         };
-        Ok(Difference { files, fix: now.fix != self.record.fix })
+        Ok(BaselineDifference { files, fix: now.fix != self.record.fix })
     }
 }
 
-impl Watched<'_> {
+impl WatchedPaths<'_> {
     fn record(&self) -> Result<(Record, Option<BundleDigest>), LeafError> {
         let digest = self.bundle.map(digest).transpose()?;
         let fix =

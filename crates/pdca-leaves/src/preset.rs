@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    config::{Mode, PromptVia},
+    config::{LeafMode, PromptVia},
     protocol::Protocol,
     role::{ROLES, Role},
 };
@@ -69,7 +69,7 @@ pub struct Preset {
 /// The keys of a leaf that a preset gives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stanza {
-    mode: Mode,
+    mode: LeafMode,
     argv: Vec<&'static str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     model_args: &'static [&'static str],
@@ -127,7 +127,7 @@ impl Preset {
             env.extend(self.independent_env.iter().copied());
         }
         Some(Stanza {
-            mode: Mode::Command,
+            mode: LeafMode::Command,
             argv,
             model_args: self.model_args,
             effort_args: self.effort_args,

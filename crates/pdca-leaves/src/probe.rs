@@ -15,7 +15,7 @@ use crate::{
     config::{LeafConfig, Throttled},
     error::LeafError,
     outcome::{LeafEvent, LeafOutcome},
-    protocol::{Reader, Transcript},
+    protocol::{ProtocolReader, Transcript},
     role::Role,
     stage::Inputs,
 };
@@ -121,7 +121,7 @@ pub fn probe(
     let duration = begun.elapsed();
     let printed = pdca_process::read_printed(&job.join("try-001")).ok().flatten();
     let printed = printed.map(|printed| printed.bytes).unwrap_or_default();
-    let transcript = Reader::read(config.protocol, &printed);
+    let transcript = ProtocolReader::read(config.protocol, &printed);
     Ok(Probed { ending: ending(outcome, found), duration, held, transcript })
 }
 

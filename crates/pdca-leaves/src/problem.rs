@@ -6,7 +6,7 @@ use pdca_state::{When, WhenText};
 use thiserror::Error;
 
 use crate::{
-    config::{LeafConfig, Leaves, Mode, PromptVia, Seconds},
+    config::{LeafConfig, LeafMode, Leaves, PromptVia, Seconds},
     role::{ROLES, Role, RoleSpec},
     template::{Placeholder, Template, TemplateError},
 };
@@ -174,7 +174,7 @@ impl Problems {
     }
 
     fn leaf(&mut self, role: Role, table: &str, leaf: &LeafConfig) {
-        if leaf.mode == Mode::Command && leaf.argv.first().is_none_or(String::is_empty) {
+        if leaf.mode == LeafMode::Command && leaf.argv.first().is_none_or(String::is_empty) {
             self.add(format_args!("{table}.argv"), ConfigFlaw::NoProgram);
         }
         for (place, text) in leaf.argv.iter().enumerate() {
@@ -205,7 +205,7 @@ impl Problems {
         if leaf.resume == Some(true) && !role.may_resume() {
             self.add(format_args!("{table}.resume"), ConfigFlaw::Resume(role));
         }
-        if leaf.price.is_some() && leaf.mode == Mode::Command && !leaf.protocol.tells_usage() {
+        if leaf.price.is_some() && leaf.mode == LeafMode::Command && !leaf.protocol.tells_usage() {
             self.add(format_args!("{table}.price"), ConfigFlaw::PriceWithoutTokens);
         }
         self.terminal(role, table, leaf);

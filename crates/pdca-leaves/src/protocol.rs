@@ -17,7 +17,7 @@ pub use pdca_state::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use reader::Reader;
+pub use reader::ProtocolReader;
 
 /// The longest line that is read as a record.
 pub const MAX_LINE: usize = 1 << 20;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use pdca_process::{Cancel, ChildVerdict, Ending};
 
-use crate::{config::LeafConfig, tail::Tail};
+use crate::{config::LeafConfig, tail::OutputTail};
 
 /// Watches one attempt, and calls it off when it stalls.
 pub(crate) struct Pulse {
-    tail: Tail,
+    tail: OutputTail,
     steps: u64,
     after: Duration,
     since: Instant,
@@ -27,7 +27,7 @@ impl Pulse {
     pub(crate) fn of(config: &LeafConfig, job: &Utf8Path, whole: &Cancel) -> Option<Self> {
         let after = config.stall_secs.filter(|_| config.protocol.tells_progress())?.get();
         Some(Self {
-            tail: Tail::of(config.protocol, job),
+            tail: OutputTail::of(config.protocol, job),
             steps: 0,
             after,
             since: Instant::now(),

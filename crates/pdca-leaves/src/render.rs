@@ -9,7 +9,7 @@ const MAX_DETAIL: usize = 200;
 
 /// One thing that an agent said or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TranscriptEntry {
     /// The kind.
     pub kind: EntryKind,
     /// The tool, of a tool call.
@@ -18,7 +18,7 @@ pub struct Entry {
     pub text: String,
 }
 
-/// The kind of an [`Entry`].
+/// The kind of an [`TranscriptEntry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A message of the agent.
@@ -59,7 +59,7 @@ impl Renderer {
     }
 
     /// Takes the next bytes.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Entry> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<TranscriptEntry> {
         let mut entries = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // What is longer is no record; its beginning is shown as it is.
@@ -74,7 +74,7 @@ impl Renderer {
     }
 
     /// Gives what is left.
-    pub fn finish(mut self) -> Vec<Entry> {
+    pub fn finish(mut self) -> Vec<TranscriptEntry> {
         let mut entries = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut entries);
@@ -83,7 +83,7 @@ impl Renderer {
         entries
     }
 
-    fn end_line(&mut self, entries: &mut Vec<Entry>) {
+    fn end_line(&mut self, entries: &mut Vec<TranscriptEntry>) {
         let line = std::mem::take(&mut self.line);
         let record = match self.protocol {
             Protocol::Text | Protocol::Aider => None,
@@ -97,7 +97,7 @@ impl Renderer {
             let text = String::from_utf8_lossy(&line).trim_end().to_owned();
             if !(text.is_empty() && self.protocol.tells_usage()) {
                 self.end_message(entries);
-                entries.push(Entry { kind: EntryKind::Output, tool: None, text });
+                entries.push(TranscriptEntry { kind: EntryKind::Output, tool: None, text });
             }
             return;
         };
@@ -119,7 +119,7 @@ impl Renderer {
         entries.append(&mut said);
     }
 
-    fn end_message(&mut self, entries: &mut Vec<Entry>) {
+    fn end_message(&mut self, entries: &mut Vec<TranscriptEntry>) {
         message(&std::mem::take(&mut self.part), entries);
     }
 }
@@ -128,23 +128,27 @@ fn text<'a>(record: &'a Value, pointer: &str) -> &'a str {
     record.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn message(text: &str, entries: &mut Vec<Entry>) {
+fn message(text: &str, entries: &mut Vec<TranscriptEntry>) {
     let text = text.trim();
     if !text.is_empty() {
-        entries.push(Entry { kind: EntryKind::Message, tool: None, text: text.to_owned() });
+        entries.push(TranscriptEntry {
+            kind: EntryKind::Message,
+            tool: None,
+            text: text.to_owned(),
+        });
     }
 }
 
-fn complaint(text: &str, entries: &mut Vec<Entry>) {
+fn complaint(text: &str, entries: &mut Vec<TranscriptEntry>) {
     if !text.trim().is_empty() {
         let text = one_line(text);
-        entries.push(Entry { kind: EntryKind::Complaint, tool: None, text });
+        entries.push(TranscriptEntry { kind: EntryKind::Complaint, tool: None, text });
     }
 }
 
-fn tool(name: &str, input: &Value, failed: bool, entries: &mut Vec<Entry>) {
+fn tool(name: &str, input: &Value, failed: bool, entries: &mut Vec<TranscriptEntry>) {
     let kind = if failed { EntryKind::ToolFailed } else { EntryKind::Tool };
-    entries.push(Entry { kind, tool: Some(one_line(name)), text: detail(input) });
+    entries.push(TranscriptEntry { kind, tool: Some(one_line(name)), text: detail(input) });
 }
 
 /// The argument of a tool that says most, in one line.
@@ -172,7 +176,7 @@ fn one_line(text: &str) -> String {
     words
 }
 
-fn claude(record: &Value, entries: &mut Vec<Entry>) {
+fn claude(record: &Value, entries: &mut Vec<TranscriptEntry>) {
     let parts = record.pointer("/message/content").and_then(Value::as_array);
     let parts = || parts.into_iter().flatten();
     match text(record, "/type") {
@@ -209,7 +213,7 @@ fn claude(record: &Value, entries: &mut Vec<Entry>) {
     }
 }
 
-fn codex(record: &Value, entries: &mut Vec<Entry>) {
+fn codex(record: &Value, entries: &mut Vec<TranscriptEntry>) {
     let item = record.get("item").unwrap_or(&Value::Null);
     match (text(record, "/type"), text(item, "/type")) {
         ("item.completed", "agent_message") => message(text(item, "/text"), entries),
@@ -240,7 +244,7 @@ fn gemini_part(record: &Value) -> Option<&str> {
     is_part.then(|| text(record, "/content"))
 }
 
-fn gemini(record: &Value, entries: &mut Vec<Entry>) {
+fn gemini(record: &Value, entries: &mut Vec<TranscriptEntry>) {
     match text(record, "/type") {
         "message" if text(record, "/role") == "assistant" => {
             message(text(record, "/content"), entries);
@@ -261,7 +265,7 @@ fn gemini(record: &Value, entries: &mut Vec<Entry>) {
     }
 }
 
-fn opencode(record: &Value, entries: &mut Vec<Entry>) {
+fn opencode(record: &Value, entries: &mut Vec<TranscriptEntry>) {
     let part = record.get("part").unwrap_or(&Value::Null);
     match text(record, "/type") {
         "text" => message(text(part, "/text"), entries),

@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     class::FailureClass,
     error::LeafError,
-    protocol::{Reader, Transcript},
+    protocol::{ProtocolReader, Transcript},
 };
 
 /// The longest name of a session that is used.
@@ -74,7 +74,7 @@ fn transcript(call: &Call<'_>, job: &Utf8Path) -> Result<Transcript, LeafError> 
         Some(printed) => printed,
         None => read_log(job).map_err(LeafError::Log)?,
     };
-    Ok(Reader::read(protocol, &log.bytes))
+    Ok(ProtocolReader::read(protocol, &log.bytes))
 }
 
 #[cfg(test)]

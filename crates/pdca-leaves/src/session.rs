@@ -30,32 +30,32 @@ use tracing::debug;
 
 use crate::{
     attempt::{Flaw, Judgment, judge},
-    breaker::{Admission, Scout},
+    breaker::{CallAdmission, Scout},
     call::Call,
     class::{Diagnosis, FailureClass},
-    command::{Layout, describe},
+    command::{JobLayout, describe},
     error::{LeafError, changes},
-    guard::{Baseline, Difference, Watched},
+    guard::{BaselineDifference, TryBaseline, WatchedPaths},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
     pause::Pauses,
     pulse::Pulse,
     resume,
     role::Role,
-    tail::Tail,
+    tail::OutputTail,
 };
 
 /// The pause between two looks at whether the first call has its answer.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A call of a command, from its first try to its result.
-pub(crate) struct Session<'a> {
+pub(crate) struct LeafCall<'a> {
     call: &'a Call<'a>,
     role: Role,
-    layout: Layout,
+    layout: JobLayout,
     spec: Spec,
     /// The same in the session of an earlier call.
     resumed: Option<Spec>,
-    watched: Watched<'a>,
+    watched: WatchedPaths<'a>,
 }
 
 /// How far a call has come.
@@ -75,7 +75,7 @@ struct Try {
     verdict: ChildVerdict,
     reused: bool,
     /// What changed while it ran.
-    difference: Difference,
+    difference: BaselineDifference,
     /// It was the first call of its agent. Held until it was judged, so that nobody follows on a bad key.
     scout: Option<Scout>,
 }
@@ -95,16 +95,16 @@ struct Watch<'w> {
     cancel: &'w Cancel,
 }
 
-impl<'a> Session<'a> {
+impl<'a> LeafCall<'a> {
     /// Describes the leaf; nothing is started yet.
     pub(crate) fn open(call: &'a Call<'a>) -> Result<Self, LeafError> {
         let role = call.inputs.role();
-        let layout = Layout::new(call.job);
+        let layout = JobLayout::new(call.job);
         let session = call.session.filter(|session| resume::is_name(session));
         let resumed = session.map(|session| describe(call, &layout, Some(session))).transpose()?;
         let spec = describe(call, &layout, None)?;
         let fingerprint = call.fingerprint.filter(|_| role.is_independent());
-        let watched = Watched { bundle: call.inputs.bundle(), fingerprint };
+        let watched = WatchedPaths { bundle: call.inputs.bundle(), fingerprint };
         Ok(Self { call, role, layout, spec, resumed, watched })
     }
 
@@ -238,8 +238,8 @@ impl<'a> Session<'a> {
             return Ok(None);
         };
         let difference = if self.layout.mark(number).exists() {
-            Difference::default()
-        } else if let Some(baseline) = Baseline::load(self.call.job, &self.watched)? {
+            BaselineDifference::default()
+        } else if let Some(baseline) = TryBaseline::load(self.call.job, &self.watched)? {
             // The driver died between the verdict and the comparison, which is made up for here.
             self.compare(number, &baseline)?
         } else {
@@ -279,7 +279,8 @@ impl<'a> Session<'a> {
         // too.
         let cancel = pulse.as_ref().map_or(watch.cancel, Pulse::cancel).clone();
         let report = &mut watch.report;
-        let mut heard = scout.as_ref().map(|_| Tail::of(self.call.config.protocol, &spec.job));
+        let mut heard =
+            scout.as_ref().map(|_| OutputTail::of(self.call.config.protocol, &spec.job));
         let verdict = pdca_process::run(&spec, &cancel, &mut |sign| {
             if let (Some(scout), Some(tail)) = (&scout, &mut heard) {
                 tail.read_on();
@@ -315,8 +316,8 @@ impl<'a> Session<'a> {
 
     /// The baseline of a try that is about to be started, on record. One that is on record already
     /// belongs to a try that an earlier driver did not see the end of.
-    fn baseline(&self, number: u32, progress: &Progress) -> Result<Baseline, LeafError> {
-        let baseline = match Baseline::load(self.call.job, &self.watched)? {
+    fn baseline(&self, number: u32, progress: &Progress) -> Result<TryBaseline, LeafError> {
+        let baseline = match TryBaseline::load(self.call.job, &self.watched)? {
             Some(baseline) => {
                 let difference = baseline.difference(&self.watched)?;
                 if self.is_void(&difference) {
@@ -324,7 +325,7 @@ impl<'a> Session<'a> {
                 }
                 baseline
             }
-            None => Baseline::take(self.call.job, &self.watched)?,
+            None => TryBaseline::take(self.call.job, &self.watched)?,
         };
         fs::create_dir_all(self.layout.try_at(number)).map_err(LeafError::Job)?;
         // The mark of an earlier start in this place would vouch for a run that it has not seen. It
@@ -335,7 +336,11 @@ impl<'a> Session<'a> {
     }
 
     /// Compares after the end of a try; where nothing changed, that is settled for good.
-    fn compare(&self, number: u32, baseline: &Baseline) -> Result<Difference, LeafError> {
+    fn compare(
+        &self,
+        number: u32,
+        baseline: &TryBaseline,
+    ) -> Result<BaselineDifference, LeafError> {
         let difference = baseline.difference(&self.watched)?;
         if difference.is_none() {
             // The mark before the removal: after a crash between the two the try still counts as
@@ -347,7 +352,7 @@ impl<'a> Session<'a> {
         Ok(difference)
     }
 
-    fn is_void(&self, difference: &Difference) -> bool {
+    fn is_void(&self, difference: &BaselineDifference) -> bool {
         self.role.is_independent() && !difference.is_none()
     }
 
@@ -404,9 +409,9 @@ impl<'a> Session<'a> {
                 return Ok(None);
             } else {
                 match breaker.admit(agent) {
-                    Admission::Free => return Ok(None),
-                    Admission::First(scout) => return Ok(Some(scout)),
-                    Admission::Later => LOOK,
+                    CallAdmission::Free => return Ok(None),
+                    CallAdmission::First(scout) => return Ok(Some(scout)),
+                    CallAdmission::Later => LOOK,
                 }
             };
             if !watch.cancel.wait(wait) {
@@ -493,7 +498,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn void(&self, difference: Difference, guard: Option<Guard>, mut log: ErrorLog) -> LeafError {
+    fn void(
+        &self,
+        difference: BaselineDifference,
+        guard: Option<Guard>,
+        mut log: ErrorLog,
+    ) -> LeafError {
         let (changed, fix) = (difference.files, difference.fix);
         log.line(&format!("void: {} while it ran", changes(&changed, fix)));
         LeafError::Voided { role: self.role, changed, fix, guard, log: log.into_text() }

@@ -42,7 +42,7 @@ pub enum StageError {
     },
     /// The test that the brief names cannot be read.
     #[error("the test that the brief names cannot be read")]
-    Test(#[source] pdca_state::files::ReadError),
+    Test(#[source] pdca_state::files::FileReadError),
     /// An input is a symbolic link, which could name something that is not on the list.
     #[error("{path} is a symbolic link, and the {role} may see only what is on its list")]
     Link {

@@ -5,20 +5,20 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
-use crate::protocol::{Protocol, Reader};
+use crate::protocol::{Protocol, ProtocolReader};
 
 /// The end of what an attempt prints.
-pub(crate) struct Tail {
+pub(crate) struct OutputTail {
     file: Utf8PathBuf,
     read: u64,
-    pub(crate) reader: Reader,
+    pub(crate) reader: ProtocolReader,
 }
 
-impl Tail {
+impl OutputTail {
     /// The output of the attempt whose process job is at `job`.
     pub(crate) fn of(protocol: Protocol, job: &Utf8Path) -> Self {
         let file = pdca_process::printed_path(job);
-        Self { file, read: 0, reader: Reader::new(protocol) }
+        Self { file, read: 0, reader: ProtocolReader::new(protocol) }
     }
 
     /// Reads what was printed since. What cannot be read yet is read later.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::Price,
-    protocol::{Protocol, Reader, Transcript},
+    protocol::{Protocol, ProtocolReader, Transcript},
 };
 
 const HEADER: &str = "call.json";
@@ -114,7 +114,7 @@ impl Trace {
         let Some(log) = read(&log_path(dir))? else { return Ok(None) };
         let verdict = load_verdict(dir).ok().flatten();
         let printed = read(&printed_path(dir))?;
-        let transcript = Reader::read(header.protocol, printed.as_ref().unwrap_or(&log));
+        let transcript = ProtocolReader::read(header.protocol, printed.as_ref().unwrap_or(&log));
         Ok(Some(Self { header, verdict, log, transcript }))
     }
 

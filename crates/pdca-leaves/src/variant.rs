@@ -2,7 +2,7 @@
 
 use pdca_state::{Brief, Label, WhenText};
 
-use crate::config::{LeafConfig, Leaves, Mode};
+use crate::config::{LeafConfig, LeafMode, Leaves};
 
 /// The builder of one attempt at one brief.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,9 +49,10 @@ impl Leaves {
 impl LeafConfig {
     /// Returns the family that both leaves are of, where both are programs that name one.
     pub fn shared_family<'a>(&'a self, other: &LeafConfig) -> Option<&'a str> {
-        let family =
-            |leaf: &'a LeafConfig| leaf.family.as_deref().filter(|_| leaf.mode == Mode::Command);
-        let other = other.family.as_deref().filter(|_| other.mode == Mode::Command)?;
+        let family = |leaf: &'a LeafConfig| {
+            leaf.family.as_deref().filter(|_| leaf.mode == LeafMode::Command)
+        };
+        let other = other.family.as_deref().filter(|_| other.mode == LeafMode::Command)?;
         family(self).filter(|own| own.eq_ignore_ascii_case(other))
     }
 

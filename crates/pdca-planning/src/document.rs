@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pdca_dag::{Edge, Group, Join, Notice, Problem, Rejection};
+use pdca_dag::{BundleGroup, Edge, Join, PlanNotice, PlanProblem, Rejection};
 use pdca_driver::Exhausted;
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -10,19 +10,19 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::explain::rejection::{explained, place};
 use crate::lanes_file::{self, Currency};
-use crate::plan::{Fate, Shown};
+use crate::plan::{LanesFileFate, Shown};
 use crate::simulation::Prediction;
 use crate::words;
 
 /// The JSON of a plan. A rejected one has only problems.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Document {
+pub(crate) struct PlanDocument {
     /// A digest of the declarations.
     digest: Option<String>,
     order: Vec<BundleId>,
     waves: Vec<Vec<BundleId>>,
-    groups: Vec<Group>,
+    groups: Vec<BundleGroup>,
     edges: Vec<EdgeRow>,
     /// The results that a bundle would be built on if it started now; those without any are left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -108,7 +108,7 @@ struct ProblemRow {
     hint: Option<String>,
 }
 
-impl Document {
+impl PlanDocument {
     pub(crate) fn of(shown: &Shown, cx: &Context<'_>) -> Self {
         let Shown { batch, plan, stands_on, file, fate, simulation, workstreams } = shown;
         let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
@@ -153,23 +153,25 @@ impl Document {
 }
 
 impl FileRow {
-    fn of(path: &str, fate: Fate) -> Self {
+    fn of(path: &str, fate: LanesFileFate) -> Self {
         let (was, written) = match fate {
-            Fate::Is(currency) | Fate::Would(currency) => (Some(currency), false),
-            Fate::Written => (None, true),
+            LanesFileFate::Is(currency) | LanesFileFate::Would(currency) => (Some(currency), false),
+            LanesFileFate::Written => (None, true),
         };
         Self { path: path.to_owned(), was: was.map(Currency::as_str), written }
     }
 }
 
 impl NoticeRow {
-    fn of(notice: &Notice) -> Self {
+    fn of(notice: &PlanNotice) -> Self {
         let (kind, id, at, near) = match notice {
-            Notice::NothingDeclared { id, place } => ("nothing_declared", id, place, Vec::new()),
-            Notice::NoSuchRival { id, place, near, .. } => {
+            PlanNotice::NothingDeclared { id, place } => {
+                ("nothing_declared", id, place, Vec::new())
+            }
+            PlanNotice::NoSuchRival { id, place, near, .. } => {
                 ("no_such_rival", id, place, near.clone())
             }
-            Notice::ConflictsWithItself { id, place } => {
+            PlanNotice::ConflictsWithItself { id, place } => {
                 ("conflicts_with_itself", id, place, Vec::new())
             }
         };
@@ -198,39 +200,42 @@ impl ProblemRow {
         }
     }
 
-    fn of(problem: &Problem, cx: &Context<'_>) -> Self {
+    fn of(problem: &PlanProblem, cx: &Context<'_>) -> Self {
         let told = explained(problem, cx);
         let at = place(problem.place(), cx);
         let (kind, bundles) = match problem {
-            Problem::DuplicateId { id, .. } => ("duplicate_id", vec![id.clone()]),
-            Problem::DependsOnItself { id, .. } => ("depends_on_itself", vec![id.clone()]),
-            Problem::Cycle { edges, .. } => {
+            PlanProblem::DuplicateId { id, .. } => ("duplicate_id", vec![id.clone()]),
+            PlanProblem::DependsOnItself { id, .. } => ("depends_on_itself", vec![id.clone()]),
+            PlanProblem::Cycle { edges, .. } => {
                 ("cycle", edges.iter().map(|edge| edge.dependant.clone()).collect())
             }
-            Problem::NoSuchPrerequisite { id, on, .. } => {
+            PlanProblem::NoSuchPrerequisite { id, on, .. } => {
                 ("no_such_prerequisite", vec![id.clone(), on.clone()])
             }
-            Problem::PrerequisiteNotComplete { id, on, .. } => {
+            PlanProblem::PrerequisiteNotComplete { id, on, .. } => {
                 ("prerequisite_not_complete", vec![id.clone(), on.clone()])
             }
-            Problem::NoSuchRival { id, with, .. } => {
+            PlanProblem::NoSuchRival { id, with, .. } => {
                 ("no_such_rival", vec![id.clone(), with.clone()])
             }
-            Problem::Unreadable { id, .. } => ("unreadable", vec![id.clone()]),
-            Problem::Behind { id, on, .. } => ("behind_left_alone", vec![id.clone(), on.clone()]),
-            Problem::BadGlob { id, .. } => ("bad_glob", vec![id.clone()]),
+            PlanProblem::Unreadable { id, .. } => ("unreadable", vec![id.clone()]),
+            PlanProblem::Behind { id, on, .. } => {
+                ("behind_left_alone", vec![id.clone(), on.clone()])
+            }
+            PlanProblem::BadGlob { id, .. } => ("bad_glob", vec![id.clone()]),
         };
         let (path, near) = match problem {
-            Problem::Cycle { edges, .. } => (edges.iter().map(EdgeRow::of).collect(), Vec::new()),
-            Problem::NoSuchPrerequisite { near, .. } | Problem::NoSuchRival { near, .. } => {
-                (Vec::new(), near.clone())
+            PlanProblem::Cycle { edges, .. } => {
+                (edges.iter().map(EdgeRow::of).collect(), Vec::new())
             }
-            Problem::Unreadable { .. }
-            | Problem::Behind { .. }
-            | Problem::DuplicateId { .. }
-            | Problem::DependsOnItself { .. }
-            | Problem::PrerequisiteNotComplete { .. }
-            | Problem::BadGlob { .. } => (Vec::new(), Vec::new()),
+            PlanProblem::NoSuchPrerequisite { near, .. }
+            | PlanProblem::NoSuchRival { near, .. } => (Vec::new(), near.clone()),
+            PlanProblem::Unreadable { .. }
+            | PlanProblem::Behind { .. }
+            | PlanProblem::DuplicateId { .. }
+            | PlanProblem::DependsOnItself { .. }
+            | PlanProblem::PrerequisiteNotComplete { .. }
+            | PlanProblem::BadGlob { .. } => (Vec::new(), Vec::new()),
         };
         Self {
             kind,

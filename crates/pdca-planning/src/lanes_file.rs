@@ -9,7 +9,7 @@ use pdca_state::{BundleId, files};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 
 /// Beside `pdca.toml`.
 pub(crate) const FILE: &str = "lanes.json";
@@ -53,7 +53,7 @@ impl Kept {
             Ok(file) => Ok(Some(Self { file })),
             Err(error) => {
                 let line = line_of(&error, &String::from_utf8_lossy(&bytes));
-                let place = Place { line, ..Place::file(path) };
+                let place = FilePosition { line, ..FilePosition::file(path) };
                 let mut failure = Failure::from_error(Exit::Usage, &error).at(place);
                 for problem in &mut failure.problems {
                     problem.what = format!("{FILE} cannot be used: {}", problem.what);
@@ -104,7 +104,7 @@ impl Kept {
         let missing: Vec<&str> = missing.into_iter().map(AsRef::as_ref).collect();
         let missing = missing.join(", ");
         Err(Failure::usage(format!("{FILE} has a group for {missing}, which would lose it"))
-            .at(Place::file(path(cx)?))
+            .at(FilePosition::file(path(cx)?))
             .hint("name all bundles that are not finished, or none: `pdca plan --write`"))
     }
 
@@ -116,7 +116,7 @@ impl Kept {
 /// Returns the error about a stale file.
 pub(crate) fn outdated(cx: &Context<'_>) -> Result<Failure, Failure> {
     Ok(Failure::usage(format!("{FILE} is out of date: the briefs declare something else by now"))
-        .at(Place::file(path(cx)?))
+        .at(FilePosition::file(path(cx)?))
         .hint(format!("`pdca plan --write` plans again, no group gets another letter; without {FILE} there are no groups")))
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn store(cx: &Context<'_>, file: &LanesFile) -> Result<(), Failure> {
     files::replace(&path, file.to_json().as_bytes()).map_err(|error| {
         Failure::new(Exit::Unexpected, format!("{FILE} cannot be written"))
             .cause(&error)
-            .at(Place::file(path))
+            .at(FilePosition::file(path))
             .hint("make room and make the directory writable, then repeat the command")
     })
 }

@@ -8,7 +8,7 @@ use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
-use crate::document::Document;
+use crate::document::PlanDocument;
 use crate::exit::Exit;
 use crate::explain::rejection::rejected;
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
         (Err(rejection), kept) => {
             let mut failure = rejected(&rejection, cx);
             failure.problems.extend(kept.err().into_iter().flat_map(|error| error.problems));
-            let document = Document::rejected(&rejection, cx);
+            let document = PlanDocument::rejected(&rejection, cx);
             return Ok(Response::done(PlanReport { document, shown: None }).failed(failure));
         }
     };
@@ -87,13 +87,17 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
         file,
         fate,
     };
-    let document = Document::of(&shown, cx);
+    let document = PlanDocument::of(&shown, cx);
     let report = PlanReport { document, shown: Some(shown) };
     Ok(match fate {
-        Fate::Is(Currency::Stale) if args.check => Response::new(report, Exit::Waiting),
+        LanesFileFate::Is(Currency::Stale) if args.check => Response::new(report, Exit::Waiting),
         // What is shown would be planned now, but drivers do not follow it before it is written.
-        Fate::Is(Currency::Stale) => Response::done(report).failed(lanes_file::outdated(cx)?),
-        Fate::Is(_) | Fate::Would(_) | Fate::Written => Response::done(report),
+        LanesFileFate::Is(Currency::Stale) => {
+            Response::done(report).failed(lanes_file::outdated(cx)?)
+        }
+        LanesFileFate::Is(_) | LanesFileFate::Would(_) | LanesFileFate::Written => {
+            Response::done(report)
+        }
     })
 }
 
@@ -102,7 +106,7 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanReport {
     #[serde(flatten)]
-    document: Document,
+    document: PlanDocument,
     #[serde(skip)]
     shown: Option<Shown>,
 }
@@ -146,14 +150,14 @@ pub(crate) struct Shown {
     /// The results that each bundle would be built on if it started now; those without any are left out.
     pub(crate) stands_on: BTreeMap<BundleId, Vec<BundleId>>,
     pub(crate) file: LanesFile,
-    pub(crate) fate: Fate,
+    pub(crate) fate: LanesFileFate,
     pub(crate) simulation: Option<Simulation>,
     pub(crate) workstreams: Option<Vec<Vec<BundleId>>>,
 }
 
 /// The fate of `lanes.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum LanesFileFate {
     /// Unchanged.
     Is(Currency),
     /// `--write` would change it.
@@ -196,16 +200,16 @@ fn write(
     kept: Option<&Kept>,
     file: &LanesFile,
     currency: Currency,
-) -> Result<Fate, Failure> {
+) -> Result<LanesFileFate, Failure> {
     if !args.write {
-        return Ok(Fate::Is(currency));
+        return Ok(LanesFileFate::Is(currency));
     }
     if let Some(kept) = kept {
         kept.require_all_named(batch, cx)?;
     }
     if cx.globals.dry_run {
-        return Ok(Fate::Would(currency));
+        return Ok(LanesFileFate::Would(currency));
     }
     lanes_file::store(cx, file)?;
-    Ok(Fate::Written)
+    Ok(LanesFileFate::Written)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_dag::{Awaits, GroupId, ItemState, Notice};
+use pdca_dag::{Awaits, GroupId, ItemState, PlanNotice};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::style::printable;
 
 use crate::explain::rejection::{explained, place};
 use crate::lanes_file::{self, Currency};
-use crate::plan::{Fate, Shown};
+use crate::plan::{LanesFileFate, Shown};
 use crate::{simulation, words};
 
 /// The most pairs that are listed without `-v`.
@@ -185,9 +185,9 @@ impl Page<'_> {
             return Ok(());
         }
         let aside = match self.cx.workspace()?.config.schedule.rivals {
-            pdca_driver::Rivals::Built => "",
-            pdca_driver::Rivals::Accepted => "one after the sign-off of the other",
-            pdca_driver::Rivals::Landed => "one after the landing of the other",
+            pdca_driver::RivalsPolicy::Built => "",
+            pdca_driver::RivalsPolicy::Accepted => "one after the sign-off of the other",
+            pdca_driver::RivalsPolicy::Landed => "one after the landing of the other",
         };
         self.section("never side by side", aside, out)?;
         let said = rivals.map(|rivals| {
@@ -281,12 +281,12 @@ impl Page<'_> {
         let mut others: Vec<(String, String)> = Vec::new();
         for notice in self.shown.plan.notices() {
             let (at, near) = match notice {
-                Notice::NothingDeclared { id, .. } => {
+                PlanNotice::NothingDeclared { id, .. } => {
                     undeclared.push(id);
                     continue;
                 }
-                Notice::NoSuchRival { place, near, .. } => (place, near.as_slice()),
-                Notice::ConflictsWithItself { place, .. } => (place, &[][..]),
+                PlanNotice::NoSuchRival { place, near, .. } => (place, near.as_slice()),
+                PlanNotice::ConflictsWithItself { place, .. } => (place, &[][..]),
             };
             let mut text = notice.to_string();
             if let Some(near) = near.first() {
@@ -318,17 +318,17 @@ impl Page<'_> {
         let path = self.cx.show(&path);
         let p = self.cx.out;
         let said = match self.shown.fate {
-            Fate::Is(Currency::Absent) => return Ok(()),
-            Fate::Is(Currency::Current) => format!("{path} is {}", p.good("current")),
-            Fate::Is(Currency::Stale) => format!(
+            LanesFileFate::Is(Currency::Absent) => return Ok(()),
+            LanesFileFate::Is(Currency::Current) => format!("{path} is {}", p.good("current")),
+            LanesFileFate::Is(Currency::Stale) => format!(
                 "{path} is {}: `pdca plan --write` plans again, no group gets another letter",
                 p.warn("out of date")
             ),
-            Fate::Would(Currency::Absent) => format!("{path} would be written"),
-            Fate::Would(Currency::Current | Currency::Stale) => {
+            LanesFileFate::Would(Currency::Absent) => format!("{path} would be written"),
+            LanesFileFate::Would(Currency::Current | Currency::Stale) => {
                 format!("{path} would be replaced")
             }
-            Fate::Written => format!("{path} {}", p.good("written")),
+            LanesFileFate::Written => format!("{path} {}", p.good("written")),
         };
         writeln!(out, "\n{said}")?;
         Ok(())

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place, Problem};
+use crate::failure::{Failure, FilePosition, Problem};
 use crate::report::{Report, Response};
 use crate::session;
 use crate::style::printable;
@@ -101,7 +101,7 @@ fn require_open(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
             id.dir_name(),
             snapshot.state
         ))
-        .at(Place::file(bundle.path(Artifact::Brief)))
+        .at(FilePosition::file(bundle.path(Artifact::Brief)))
         .hint("a frozen record is not changed; plan what is left as a bundle of its own")),
         State::Resolved => Err(Failure::usage(format!("{} is RESOLVED", id.dir_name()))
             .hint(format!("`pdca why {id}` says more"))),
@@ -118,12 +118,12 @@ fn brief_text(bundle: &Bundle) -> Result<String, Failure> {
     let path = bundle.path(Artifact::Brief);
     let bytes = bundle.read(Artifact::Brief)?.ok_or_else(|| {
         Failure::usage(format!("{} has no brief", bundle.id().dir_name()))
-            .at(Place::file(bundle.dir()))
+            .at(FilePosition::file(bundle.dir()))
             .hint(format!("`pdca new {}` makes one", bundle.id()))
     })?;
     String::from_utf8(bytes).map_err(|_| {
         Failure::usage("the brief is not UTF-8")
-            .at(Place::file(path))
+            .at(FilePosition::file(path))
             .hint("save the file as UTF-8, e.g. `iconv -f latin1 -t utf-8`")
     })
 }
@@ -133,7 +133,7 @@ fn widened(widening: &Widening<'_>, text: &str, bundle: &Bundle) -> Result<Strin
     let wider = widening.apply(text).map_err(|error| unwritable(&error, bundle))?;
     if wider.len() as u64 > Artifact::Brief.max_len() {
         return Err(Failure::usage("the brief would be too long to be read")
-            .at(Place::file(bundle.path(Artifact::Brief)))
+            .at(FilePosition::file(bundle.path(Artifact::Brief)))
             .hint("name the directory instead of each file"));
     }
     Ok(wider)
@@ -147,7 +147,7 @@ fn unwritable(error: &WideningError, bundle: &Bundle) -> Failure {
             failure.hint("write `?` for the character that stands in the way")
         }
         WideningError::NoPlace { line } => failure
-            .at(Place::line(path, *line))
+            .at(FilePosition::line(path, *line))
             .hint("write `- **Touches:** a, b` on one line, then repeat the command"),
     }
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bwrap;
 use crate::ending::SandboxKind;
-use crate::launch::{self, Launched, Refusal, Streams};
+use crate::launch::{self, LaunchRefusal, Launched, Streams};
 use crate::protocol::{FORMAT, Order, byte, read_frame, send_opening, write_frame};
 use crate::sandbox::{bwrap_support, drop_rights, restrict_thread, scope_thread};
 use crate::spec::{Network, Sandbox, SandboxMode, Spec, Stdin};
@@ -41,8 +41,8 @@ enum Answer {
     Failed { errno: Option<i32>, why: String },
 }
 
-pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
-    let infra = |error: io::Error| Refusal::Infra {
+pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, LaunchRefusal> {
+    let infra = |error: io::Error| LaunchRefusal::Infra {
         why: format!("the process that confines the child failed: {error}"),
     };
     let (ours, theirs) = UnixStream::pair().map_err(infra)?;
@@ -69,9 +69,9 @@ pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> 
                     let error = io::Error::from_raw_os_error(errno);
                     launch::refused_start(spec, &error, held.unwrap_or(SandboxKind::Off))
                 }
-                Ok((_, Some(Answer::NoSandbox(why)))) => Refusal::NoSandbox { why },
-                Ok((_, Some(Answer::Failed { why, .. }))) => Refusal::Infra { why },
-                Ok((None, None)) if is_walled => Refusal::NoSandbox {
+                Ok((_, Some(Answer::NoSandbox(why)))) => LaunchRefusal::NoSandbox { why },
+                Ok((_, Some(Answer::Failed { why, .. }))) => LaunchRefusal::Infra { why },
+                Ok((None, None)) if is_walled => LaunchRefusal::NoSandbox {
                     why: bwrap_support().err().unwrap_or_else(|| "bwrap ended early".to_owned()),
                 },
                 Ok((_, Some(Answer::Held(_)) | None)) => infra(io::ErrorKind::UnexpectedEof.into()),
@@ -87,8 +87,8 @@ fn wants_bwrap(spec: &Spec) -> bool {
 
 /// Returns the command of this program with the arguments by which it became a supervisor, inside `bwrap` if that is
 /// wanted.
-fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
-    let lost = || Refusal::Infra { why: "this program cannot be started again".to_owned() };
+fn again(socket: UnixStream, spec: &Spec) -> Result<Command, LaunchRefusal> {
+    let lost = || LaunchRefusal::Infra { why: "this program cannot be started again".to_owned() };
     let own = supervisor::own_program().ok_or_else(lost)?;
     let new = |program: &std::path::Path| {
         #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
@@ -96,7 +96,7 @@ fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
     };
     let mut command = match &spec.sandbox {
         Some(sandbox) if wants_bwrap(spec) => {
-            let no_wall = |why: &str| Refusal::NoSandbox { why: why.to_owned() };
+            let no_wall = |why: &str| LaunchRefusal::NoSandbox { why: why.to_owned() };
             let program = bwrap::program().ok_or_else(|| no_wall("bwrap is not installed"))?;
             // Inside the namespaces /proc/self/exe is `bwrap`, so the program is started by its path.
             let own = own

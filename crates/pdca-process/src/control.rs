@@ -49,7 +49,7 @@ pub(crate) struct Received {
 
 /// The task of a process that this crate started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum ProcessTask {
     Supervise(Attachment),
     /// Confine itself and become the child.
     Confine,
@@ -76,8 +76,8 @@ impl Control {
     }
 
     /// Receives the opening byte; `None` if the driver is already gone.
-    pub(crate) fn opening(&self) -> io::Result<Option<(Opening, Vec<OwnedFd>)>> {
-        let supervise = |attachment| Opening::Supervise(attachment);
+    pub(crate) fn opening(&self) -> io::Result<Option<(ProcessTask, Vec<OwnedFd>)>> {
+        let supervise = |attachment| ProcessTask::Supervise(attachment);
         match receive_opening(self.socket.as_fd())? {
             Some((byte::DETACHED, inherited)) => {
                 Ok(Some((supervise(Attachment::Detached), inherited)))
@@ -85,8 +85,10 @@ impl Control {
             Some((byte::TERMINAL, inherited)) => {
                 Ok(Some((supervise(Attachment::Terminal), inherited)))
             }
-            Some((byte::CONFINED, streams)) => Ok(Some((Opening::Confine, streams))),
-            Some((byte::TERMINAL_BACK, terminal)) => Ok(Some((Opening::TerminalBack, terminal))),
+            Some((byte::CONFINED, streams)) => Ok(Some((ProcessTask::Confine, streams))),
+            Some((byte::TERMINAL_BACK, terminal)) => {
+                Ok(Some((ProcessTask::TerminalBack, terminal)))
+            }
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
             None => Ok(None),
         }

@@ -34,7 +34,7 @@ pub(crate) struct Launched {
 
 /// The reason why no child runs.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum LaunchRefusal {
     /// The program could not be started.
     Obstacle { kind: Obstacle, why: String, held: SandboxKind },
     /// The sandbox is required and missing.
@@ -64,7 +64,7 @@ impl Streams {
     }
 }
 
-pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
+pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, LaunchRefusal> {
     let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
     if !confined {
         let mut command = match found(spec) {
@@ -76,11 +76,11 @@ pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal>
     std::path::absolute(temporary(&spec.job))
         // Made before the rules: Landlock and `bwrap` can only open a directory that exists.
         .and_then(fs::create_dir_all)
-        .map_err(|error| Refusal::Infra { why: error.to_string() })?;
+        .map_err(|error| LaunchRefusal::Infra { why: error.to_string() })?;
     confine::start(spec, streams)
 }
 
-fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launched, Refusal> {
+fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launched, LaunchRefusal> {
     match command.spawn() {
         // The handle is dropped: it only offers to wait, and the supervisor collects all its children alike.
         Ok(child) => {
@@ -91,9 +91,9 @@ fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launch
 }
 
 /// Classifies the error of a failed start.
-pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: SandboxKind) -> Refusal {
+pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: SandboxKind) -> LaunchRefusal {
     let (kind, why) = obstacle(spec, error);
-    Refusal::Obstacle { kind, why, held }
+    LaunchRefusal::Obstacle { kind, why, held }
 }
 
 /// Builds the child's command: working directory, streams, process group and environment.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 
 use crate::ending::Ending;
-use crate::memory::Memory;
+use crate::memory::TreeMemory;
 use crate::spec::{Spec, Stall};
 use crate::tree;
 
@@ -26,20 +26,20 @@ const MAX_WATCHED: usize = 200_000;
 ///
 /// `Instant` counts the running time of the machine, so nothing times out because the machine was suspended.
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ChildLimits {
     timeout: Option<Instant>,
     stall: Option<Quiet>,
     census: Census,
-    memory: Option<Memory>,
+    memory: Option<TreeMemory>,
 }
 
-impl Limits {
+impl ChildLimits {
     pub(crate) fn new(spec: &Spec, now: Instant) -> Self {
         Self {
             timeout: spec.timeout.map(|timeout| now + timeout.min(LONGEST)),
             stall: spec.stall.clone().map(|stall| Quiet::new(stall, now)),
             census: Census::new(spec.max_processes.unwrap_or(Spec::MAX_PROCESSES), now),
-            memory: spec.max_memory.map(|cap| Memory::new(cap, now)),
+            memory: spec.max_memory.map(|cap| TreeMemory::new(cap, now)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Limits {
     pub(crate) fn next_look(&self) -> Option<Instant> {
         let stall = self.stall.as_ref().map(Quiet::next_look);
         let census = Some(self.census.next);
-        let memory = self.memory.as_ref().map(Memory::next_look);
+        let memory = self.memory.as_ref().map(TreeMemory::next_look);
         [self.timeout, stall, census, memory].into_iter().flatten().min()
     }
 }

@@ -16,7 +16,7 @@ const LAST_LINE_CHARS: usize = 400;
 /// The kept output of a child: its head, then, if something was left out, one line with the number of bytes left
 /// out, then its tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log {
+pub struct ChildLog {
     /// The bytes as the child wrote them, standard output and standard error interleaved.
     pub bytes: Vec<u8>,
     /// True if something was left out, or may have been because there is no verdict yet: the tail is only
@@ -40,13 +40,13 @@ pub fn printed_path(job: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Reads the standard output of a job's child; `None` unless [`Spec::keep_printed`](crate::Spec::keep_printed) was set.
-pub fn read_printed(job: &Utf8Path) -> Result<Option<Log>, LogError> {
+pub fn read_printed(job: &Utf8Path) -> Result<Option<ChildLog>, LogError> {
     let Some(summary) = load_verdict(job).ok().flatten().and_then(|verdict| verdict.printed) else {
         return Ok(None);
     };
     let path = printed_path(job);
     let bytes = fs::read(&path).map_err(|source| LogError { path, source })?;
-    Ok(Some(Log { bytes, truncated: summary.truncated || summary.log_error.is_some() }))
+    Ok(Some(ChildLog { bytes, truncated: summary.truncated || summary.log_error.is_some() }))
 }
 
 /// Returns the path of the log in a job directory.
@@ -55,7 +55,7 @@ pub fn log_path(job: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Reads the log in a job directory; a missing file is an empty log.
-pub fn read_log(job: &Utf8Path) -> Result<Log, LogError> {
+pub fn read_log(job: &Utf8Path) -> Result<ChildLog, LogError> {
     let path = log_path(job);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
@@ -66,10 +66,10 @@ pub fn read_log(job: &Utf8Path) -> Result<Log, LogError> {
         Ok(Some(verdict)) => verdict.output.truncated,
         Ok(None) | Err(_) => !bytes.is_empty(),
     };
-    Ok(Log { bytes, truncated })
+    Ok(ChildLog { bytes, truncated })
 }
 
-impl Log {
+impl ChildLog {
     /// Returns the log as text; invalid UTF-8 becomes U+FFFD.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_lose_their_ends() {
-        let log = Log { bytes: b"abcdef\r\nx\n\nlast".to_vec(), truncated: false };
+        let log = ChildLog { bytes: b"abcdef\r\nx\n\nlast".to_vec(), truncated: false };
         assert_eq!(log.lines(4).collect::<Vec<_>>(), ["abcd", "x", "", "last"]);
     }
 }

@@ -21,7 +21,7 @@ const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
 
 /// A cap, and the last sample of the tree.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct TreeMemory {
     cap: u64,
     next: Instant,
     looked: Instant,
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
     available: Option<u64>,
 }
 
-impl Memory {
+impl TreeMemory {
     pub(crate) fn new(cap: u64, now: Instant) -> Self {
         Self { cap, next: now, looked: now, used: 0, available: available() }
     }

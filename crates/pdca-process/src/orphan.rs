@@ -11,7 +11,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::environment::TOKENS;
 use crate::tree;
-use crate::tree::Process;
+use crate::tree::ProcessEntry;
 
 /// The time killed processes may take to be gone; the same as in the supervisor's own kill.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,13 +39,13 @@ impl Lost {
             let table = tree::table();
             let mut found = self.members(&table);
             known.extend(found.iter().map(|process| (process.pid, process.start)));
-            let ended = |process: &&Process| {
+            let ended = |process: &&ProcessEntry| {
                 process.ended
                     && process.parent == own
                     && known.contains(&(process.pid, process.start))
             };
             found.extend(table.iter().filter(ended));
-            let alive: Vec<Process> = found.iter().filter(|one| !one.ended).copied().collect();
+            let alive: Vec<ProcessEntry> = found.iter().filter(|one| !one.ended).copied().collect();
             if found.is_empty() || begun.elapsed() >= PATIENCE {
                 return alive.iter().map(|process| process.pid).collect();
             }
@@ -67,7 +67,7 @@ impl Lost {
     }
 
     /// Returns the processes of this tree, including ended ones that wait to be collected by us.
-    fn members(&self, table: &[Process]) -> Vec<Process> {
+    fn members(&self, table: &[ProcessEntry]) -> Vec<ProcessEntry> {
         let own = rustix::process::getpid().as_raw_pid();
         // Only descendants of ours can be members, which avoids reading the environment of every process.
         let below: BTreeSet<i32> =
@@ -82,13 +82,13 @@ impl Lost {
             .filter(|process| self.is_certain(process))
             .map(|process| process.pid)
             .collect();
-        let mut members: Vec<Process> =
+        let mut members: Vec<ProcessEntry> =
             table.iter().filter(|process| certain.contains(&process.pid)).copied().collect();
         members.extend(tree::below_any(table, certain));
         members
     }
 
-    fn is_certain(&self, process: &Process) -> bool {
+    fn is_certain(&self, process: &ProcessEntry) -> bool {
         // The session finds processes that cleared their environment, the token those that left the
         // session. A process that did both is found if one of its ancestors is found.
         (self.detached && process.session == self.pid) || carries(process.pid, &self.token)

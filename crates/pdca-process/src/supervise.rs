@@ -31,7 +31,7 @@ use rustix::process::{WaitOptions, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use crate::confine;
-use crate::control::{Attachment, Control, Demand, Opening, Received};
+use crate::control::{Attachment, Control, Demand, ProcessTask, Received};
 use crate::ending::Ending;
 use crate::liveness_lock;
 use crate::log::log_path;
@@ -81,9 +81,9 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     let attachment = match opening {
         // Before `detach`: a session and the subreaper setting survive `exec`, and this process becomes
         // the child. The tree of a killed supervisor is recognised by the supervisor's session.
-        Opening::Confine => return confine::become_child(control.into_socket(), inherited),
-        Opening::TerminalBack => return terminal::come_to_the_front(&inherited),
-        Opening::Supervise(attachment) => attachment,
+        ProcessTask::Confine => return confine::become_child(control.into_socket(), inherited),
+        ProcessTask::TerminalBack => return terminal::come_to_the_front(&inherited),
+        ProcessTask::Supervise(attachment) => attachment,
     };
     close_to_tracing();
     detach(attachment);

@@ -14,15 +14,15 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use crate::capture::Capture;
 use crate::control::{Control, Demand};
 use crate::ending::{Ending, SandboxKind};
-use crate::launch::{Refusal, Streams, launch};
-use crate::limit::{LONGEST, Limits};
+use crate::launch::{LaunchRefusal, Streams, launch};
+use crate::limit::{ChildLimits, LONGEST};
 use crate::log::printed_path;
 use crate::poll::{nonblocking, poll_until};
 use crate::protocol::SupervisorMessage;
 use crate::spec::{Spec, Stdin};
 use crate::terminal::BorrowedTerminal;
 use crate::tree;
-use crate::tree::Process;
+use crate::tree::ProcessEntry;
 use crate::verdict::ChildVerdict;
 
 /// The longest grace of a child whose driver died: no process waits for its result any more.
@@ -124,7 +124,7 @@ impl SuperviseLoop {
         let started = Instant::now();
         let launched = self
             .streams(inherited)
-            .map_err(|error| Refusal::Infra {
+            .map_err(|error| LaunchRefusal::Infra {
                 why: format!("cannot make the child's pipes: {error}"),
             })
             .and_then(|streams| launch(&self.spec, streams));
@@ -140,7 +140,7 @@ impl SuperviseLoop {
             }
             Err(refusal) => return (refused(refusal), self.control),
         };
-        let mut limits = Limits::new(&self.spec, started);
+        let mut limits = ChildLimits::new(&self.spec, started);
         let mut ending = self.watch(&mut limits);
         // Taken before the tree is ended: the grace of the descendants is not time that the child
         // used.
@@ -200,7 +200,7 @@ impl SuperviseLoop {
     }
 
     /// Waits until the child has ended or must be ended.
-    fn watch(&mut self, limits: &mut Limits) -> Ending {
+    fn watch(&mut self, limits: &mut ChildLimits) -> Ending {
         loop {
             self.reap();
             let now = Instant::now();
@@ -232,14 +232,14 @@ impl SuperviseLoop {
 
     /// Ends every descendant. Returns how many processes besides the child were still alive, and those that could
     /// not be ended.
-    fn end_tree(&mut self, ending: &Ending, limits: &mut Limits) -> (u32, Vec<i32>) {
+    fn end_tree(&mut self, ending: &Ending, limits: &mut ChildLimits) -> (u32, Vec<i32>) {
         self.reap();
         if self.alone {
             return (0, Vec::new());
         }
         let alive = self.alive();
         // `bwrap`'s own helper process is not a straggler.
-        let is_ours = |process: &&Process| {
+        let is_ours = |process: &&ProcessEntry| {
             Some(process.pid) == self.child || self.wall.is_some_and(|wall| process.parent == wall)
         };
         // Once `bwrap` has ended, the kernel is killing the rest of its namespace; counting them would depend on
@@ -256,15 +256,15 @@ impl SuperviseLoop {
     }
 
     /// Sends `SIGTERM` to `alive` and waits for the grace, unless the tree uses it to multiply.
-    fn terminate(&mut self, alive: &[Process], limits: &mut Limits) {
+    fn terminate(&mut self, alive: &[ProcessEntry], limits: &mut ChildLimits) {
         let begun = Instant::now();
         // `bwrap` and its first process end the whole namespace when they get `SIGTERM`, which would leave the child no
         // grace.
         let wall = self.wall;
-        let is_wall = |process: &&Process| {
+        let is_wall = |process: &&ProcessEntry| {
             wall.is_some_and(|wall| process.pid == wall || process.parent == wall)
         };
-        let asked: Vec<Process> = alive.iter().filter(|one| !is_wall(one)).copied().collect();
+        let asked: Vec<ProcessEntry> = alive.iter().filter(|one| !is_wall(one)).copied().collect();
         tree::terminate_all(&asked);
         loop {
             self.reap();
@@ -319,10 +319,10 @@ impl SuperviseLoop {
 
     /// Returns the living descendants. Where the process table cannot be read, returns the child as long as it is
     /// uncollected, because until then its process id cannot be reused.
-    fn alive(&self) -> Vec<Process> {
+    fn alive(&self) -> Vec<ProcessEntry> {
         let mut alive = tree::descendants();
         if let (true, None, Some(child)) = (alive.is_empty(), self.status, self.child) {
-            alive.push(Process::unseen(child));
+            alive.push(ProcessEntry::unseen(child));
         }
         alive
     }
@@ -505,11 +505,11 @@ fn ending_of(status: WaitStatus) -> Ending {
     }
 }
 
-fn refused(refusal: Refusal) -> Supervised {
+fn refused(refusal: LaunchRefusal) -> Supervised {
     let (ending, held) = match refusal {
-        Refusal::NoSandbox { why } => return Supervised::NoSandbox { why },
-        Refusal::Obstacle { kind, why, held } => (Ending::NotStarted { kind, why }, held),
-        Refusal::Infra { why } => (Ending::Infra { why }, SandboxKind::Off),
+        LaunchRefusal::NoSandbox { why } => return Supervised::NoSandbox { why },
+        LaunchRefusal::Obstacle { kind, why, held } => (Ending::NotStarted { kind, why }, held),
+        LaunchRefusal::Infra { why } => (Ending::Infra { why }, SandboxKind::Off),
     };
     Supervised::Ended(ChildVerdict { held, ..ChildVerdict::bare(ending) })
 }

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// One entry of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
+pub(crate) struct ProcessEntry {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
@@ -24,7 +24,7 @@ pub(crate) struct Process {
     pub(crate) ended: bool,
 }
 
-impl Process {
+impl ProcessEntry {
     /// Stands for a child that leads its own group and whose entry cannot be read.
     pub(crate) fn unseen(pid: i32) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Process {
 }
 
 /// Returns the living processes below `root` in `table`, without `root` itself.
-pub(crate) fn below(table: &[Process], root: i32) -> Vec<Process> {
+pub(crate) fn below(table: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     below_any(table, [root].into())
 }
 
 /// Returns the living processes below any of `roots` in `table`, without the roots themselves.
-pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process> {
-    let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
+pub(crate) fn below_any(table: &[ProcessEntry], roots: BTreeSet<i32>) -> Vec<ProcessEntry> {
+    let mut children: HashMap<i32, Vec<&ProcessEntry>> = HashMap::new();
     for process in table {
         children.entry(process.parent).or_default().push(process);
     }
@@ -67,12 +67,12 @@ pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process>
 }
 
 /// Returns the living descendants of this process.
-pub(crate) fn descendants() -> Vec<Process> {
+pub(crate) fn descendants() -> Vec<ProcessEntry> {
     below(&table(), rustix::process::getpid().as_raw_pid())
 }
 
 /// Sends `SIGTERM` to each of `processes` once: many programs treat a second one as urgent.
-pub(crate) fn terminate_all(processes: &[Process]) {
+pub(crate) fn terminate_all(processes: &[ProcessEntry]) {
     for process in processes {
         send(process, Signal::TERM);
         // A stopped process handles the request only after it continues.
@@ -85,7 +85,7 @@ pub(crate) fn terminate_all(processes: &[Process]) {
 ///
 /// Our own group is left out: the supervisor itself is in it, and in an interactive run without a
 /// lent terminal the driver as well.
-fn signal_all(processes: &[Process], signal: Signal) {
+fn signal_all(processes: &[ProcessEntry], signal: Signal) {
     let own = rustix::process::getpgrp().as_raw_pid();
     let groups: BTreeSet<i32> = processes
         .iter()
@@ -105,9 +105,9 @@ fn signal_all(processes: &[Process], signal: Signal) {
 /// Kills all of `processes`. If they are `multiplying`, they are stopped first, until `find` returns no new one:
 /// a stopped process cannot fork.
 pub(crate) fn kill_all(
-    processes: Vec<Process>,
+    processes: Vec<ProcessEntry>,
     multiplying: bool,
-    find: impl Fn() -> Vec<Process>,
+    find: impl Fn() -> Vec<ProcessEntry>,
 ) {
     // A bound, so that a tree that forks faster than the table is read does not keep this loop; the
     // caller tries again.
@@ -116,7 +116,7 @@ pub(crate) fn kill_all(
     if multiplying {
         let mut stopped = BTreeSet::new();
         for _ in 0..PASSES {
-            let fresh: Vec<Process> = processes
+            let fresh: Vec<ProcessEntry> = processes
                 .iter()
                 // The start time belongs to the key: in a tree that forks fast, an id can be used
                 // again meanwhile.
@@ -145,7 +145,7 @@ mod linux {
         Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal, set_child_subreaper,
     };
 
-    use super::Process;
+    use super::ProcessEntry;
 
     /// Longer than any `stat` line: a list of numbers and a name of at most 64 bytes.
     const LINE: usize = 2048;
@@ -156,7 +156,7 @@ mod linux {
     }
 
     /// Returns the process table, as far as it is visible.
-    pub(crate) fn table() -> Vec<Process> {
+    pub(crate) fn table() -> Vec<ProcessEntry> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
@@ -175,7 +175,7 @@ mod linux {
     }
 
     /// Sends `signal` to `process`, unless its id belongs to another process by now.
-    pub(crate) fn send(process: &Process, signal: Signal) {
+    pub(crate) fn send(process: &ProcessEntry, signal: Signal) {
         let Some(pid) = Pid::from_raw(process.pid) else {
             return;
         };
@@ -195,7 +195,7 @@ mod linux {
         };
     }
 
-    fn look(pid: i32, line: &mut [u8; LINE]) -> Option<Process> {
+    fn look(pid: i32, line: &mut [u8; LINE]) -> Option<ProcessEntry> {
         let mut file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
         // The kernel generates the line on reading and returns it in one read.
         let read = file.read(line).ok()?;
@@ -203,7 +203,7 @@ mod linux {
     }
 
     /// Parses one `stat` line. The name in parentheses may itself contain parentheses, so it ends at the last one.
-    pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Process> {
+    pub(super) fn parse(pid: i32, line: &[u8]) -> Option<ProcessEntry> {
         let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
         let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
         let state = fields.next()?;
@@ -212,7 +212,7 @@ mod linux {
         let session = fields.next()?.parse().ok()?;
         // Field 22 of `proc(5)`, `starttime`; the four fields before were taken above.
         let start = fields.nth(15)?.parse().ok()?;
-        Some(Process {
+        Some(ProcessEntry {
             pid,
             parent,
             group,
@@ -232,13 +232,13 @@ mod elsewhere {
 
     use rustix::process::{Pid, Signal, kill_process};
 
-    use super::Process;
+    use super::ProcessEntry;
 
     pub(crate) fn become_subreaper() -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn table() -> Vec<Process> {
+    pub(crate) fn table() -> Vec<ProcessEntry> {
         Vec::new()
     }
 
@@ -246,7 +246,7 @@ mod elsewhere {
         0
     }
 
-    pub(crate) fn send(process: &Process, signal: Signal) {
+    pub(crate) fn send(process: &ProcessEntry, signal: Signal) {
         if let Some(pid) = Pid::from_raw(process.pid) {
             let _gone = kill_process(pid, signal);
         }
@@ -257,8 +257,8 @@ mod elsewhere {
 mod tests {
     use super::*;
 
-    fn process(pid: i32, parent: i32, ended: bool) -> Process {
-        Process { pid, parent, group: pid, session: pid, start: 0, ended }
+    fn process(pid: i32, parent: i32, ended: bool) -> ProcessEntry {
+        ProcessEntry { pid, parent, group: pid, session: pid, start: 0, ended }
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn b19_a_number_that_belongs_to_another_process_is_not_signalled() {
         let own = rustix::process::getpid().as_raw_pid();
-        let stranger = Process { start: own_start() + 1, ..process(own, 0, false) };
+        let stranger = ProcessEntry { start: own_start() + 1, ..process(own, 0, false) };
         // If the start time were not compared, this would end the test.
         send(&stranger, Signal::KILL);
     }

@@ -42,7 +42,7 @@ pub struct Gh<'a> {
 
 /// A pull request to create.
 #[derive(Debug, Clone, Copy)]
-pub struct Opening<'a> {
+pub struct NewPullRequest<'a> {
     pub head: &'a Branch,
     /// The branch to merge into.
     pub base: &'a str,
@@ -181,7 +181,7 @@ impl Gh<'_> {
     }
 
     /// Creates a draft pull request. Call [`Gh::pulls`] to see whether it exists.
-    pub fn open(&self, opening: &Opening<'_>) -> Result<(), ForgeError> {
+    pub fn open(&self, opening: &NewPullRequest<'_>) -> Result<(), ForgeError> {
         let request = Request {
             action: "open",
             doing: "open a pull request",

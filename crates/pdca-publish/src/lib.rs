@@ -47,17 +47,17 @@ mod tracker;
 
 pub use branch::{Branch, BranchFlaw};
 pub use error::ForgeError;
-pub use gh::{Amendment, Gh, Opening, Pull, PullState};
+pub use gh::{Amendment, Gh, NewPullRequest, Pull, PullState};
 pub use key::PublishKey;
 pub use legacy::LegacyRecord;
 pub use merge::{MergeView, Mergeability};
 pub use record::{
     Adoption, BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord,
-    PullRecord, RecordError, StackRecord,
+    PublishRecordError, PullRecord, StackRecord,
 };
 pub use retry::{RetryPolicy, once};
 pub use settings::{
-    Comments, ForgeKind, MergeMethod, PublishSettings, SettingsFault, SettingsProblem,
+    Comments, ForgeKind, MergeMethod, PublishSettings, PublishSettingsProblem, SettingsFault,
 };
 pub use templates::{Templates, comment_body, pull_body, subject};
 pub use tracker::{Posted, Tracker};

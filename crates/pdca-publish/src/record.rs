@@ -124,7 +124,7 @@ pub enum CommentState {
 
 /// The reasons why `publish.json` cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum PublishRecordError {
     #[error("not a valid publish record")]
     Form(#[from] serde_json::Error),
     #[error("unsupported schema version {found}")]
@@ -146,12 +146,12 @@ impl PublishRecord {
         }
     }
 
-    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, PublishRecordError> {
         let record: Self = serde_json::from_slice(bytes)?;
         if record.schema == SCHEMA {
             Ok(record)
         } else {
-            Err(RecordError::Schema { found: record.schema })
+            Err(PublishRecordError::Schema { found: record.schema })
         }
     }
 
@@ -232,12 +232,12 @@ mod tests {
         let mut record = PublishRecord::new(&key(b"1"));
         record.intend("origin", "pdca/7", "c1");
         assert_eq!(PublishRecord::parse(&record.to_json()).unwrap(), record);
-        assert!(matches!(PublishRecord::parse(b"{\"pr\": 1}"), Err(RecordError::Form(_))));
+        assert!(matches!(PublishRecord::parse(b"{\"pr\": 1}"), Err(PublishRecordError::Form(_))));
         let newer =
             String::from_utf8(record.to_json()).unwrap().replace("\"schema\": 1", "\"schema\": 2");
         assert!(matches!(
             PublishRecord::parse(newer.as_bytes()),
-            Err(RecordError::Schema { found: 2 })
+            Err(PublishRecordError::Schema { found: 2 })
         ));
     }
 

@@ -112,7 +112,7 @@ impl Default for PublishSettings {
 /// An invalid value in `[publish]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` in [publish] {fault}")]
-pub struct SettingsProblem {
+pub struct PublishSettingsProblem {
     pub key: &'static str,
     pub fault: SettingsFault,
 }
@@ -157,9 +157,9 @@ impl PublishSettings {
     }
 
     /// Returns every problem of the settings.
-    pub fn validate(&self) -> Vec<SettingsProblem> {
+    pub fn validate(&self) -> Vec<PublishSettingsProblem> {
         let mut problems = Vec::new();
-        let mut say = |key, fault| problems.push(SettingsProblem { key, fault });
+        let mut say = |key, fault| problems.push(PublishSettingsProblem { key, fault });
         for (key, text) in [("remote", &self.remote), ("gh", &self.gh)] {
             if let Some(fault) = flaw_of_a_name(text) {
                 say(key, fault);

@@ -19,10 +19,10 @@ use pdca_state::chain;
 use crate::engine;
 use crate::host_root::{HostRoot, JobDir, read_text};
 use crate::objects;
-use crate::offer::{Surroundings, offer, running};
+use crate::offer::{OfferContext, offer, running};
 use crate::verb::{
     CollectRequest, Collected, FarState, Needs, ReapRequest, StageRequest, StartRequest,
-    VerbRefusal, VerbRequest, VerbResponse, WatchRequest, Watched,
+    VerbRefusal, VerbRequest, VerbResponse, WatchRequest, WatchResponse,
 };
 use crate::wire::WireMessage;
 
@@ -43,7 +43,7 @@ const MAX_LOG: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct HostAgent<'a> {
     root: HostRoot,
-    about: Surroundings<'a>,
+    about: OfferContext<'a>,
     /// Runs a job; the name of the job is added.
     runner: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub(crate) enum AgentError {
 
 impl<'a> HostAgent<'a> {
     /// Makes the far side of a directory. `runner` is the command line that runs a job of it.
-    pub fn new(root: HostRoot, about: Surroundings<'a>, runner: Vec<String>) -> Self {
+    pub fn new(root: HostRoot, about: OfferContext<'a>, runner: Vec<String>) -> Self {
         Self { root, about, runner }
     }
 
@@ -247,7 +247,7 @@ impl<'a> HostAgent<'a> {
                 && gathered_since.get_or_insert_with(Instant::now).elapsed() >= GATHER;
             if is_due || !is_live || Instant::now() >= deadline {
                 let next = request.offset + log.len() as u64;
-                let watched = Watched { state, next, beat: job.beat()? };
+                let watched = WatchResponse { state, next, beat: job.beat()? };
                 return Ok((VerbResponse::Watched(watched), vec![log]));
             }
             std::thread::sleep(LOOK);

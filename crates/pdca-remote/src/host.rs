@@ -8,11 +8,11 @@ use pdca_exec::JobName;
 use pdca_process::Cancel;
 use pdca_state::sha256_hex;
 
-use crate::offer::{HostRefusal, Offer, OfferRequest, Requirements};
+use crate::offer::{HostOffer, HostRefusal, OfferRequest, Requirements};
 use crate::transport::{Transport, TransportError};
 use crate::verb::{
     Assignment, CollectRequest, Collected, JobEngine, Needs, ReapRequest, StageRequest,
-    StartRequest, VerbRefusal, VerbRequest, VerbResponse, WatchRequest, Watched,
+    StartRequest, VerbRefusal, VerbRequest, VerbResponse, WatchRequest, WatchResponse,
 };
 use crate::wire::{self, WireError};
 
@@ -141,7 +141,7 @@ impl Host {
     }
 
     /// Asks for the facts of the host.
-    pub fn offer(&self, request: OfferRequest) -> Result<Offer, HostError> {
+    pub fn offer(&self, request: OfferRequest) -> Result<HostOffer, HostError> {
         let limit = self.spec.lost_after.max(Duration::from_secs(90));
         let (answer, _) = self.call(&VerbRequest::Offer(request), &[], limit, None)?;
         let VerbResponse::Offer(offer) = answer else { return Err(HostError::Unexpected) };
@@ -155,7 +155,7 @@ impl Host {
         &self,
         required: &Requirements,
         repositories: Vec<String>,
-    ) -> Result<Offer, Vec<HostRefusal>> {
+    ) -> Result<HostOffer, Vec<HostRefusal>> {
         let mut programs = required.programs.clone();
         programs.extend(required.engine.programs().iter().map(|program| (*program).to_owned()));
         let gates = required.gates.clone();
@@ -285,7 +285,7 @@ impl Host {
         offset: u64,
         wait: Duration,
         cancel: &Cancel,
-    ) -> Result<(Watched, Vec<u8>), HostError> {
+    ) -> Result<(WatchResponse, Vec<u8>), HostError> {
         let wait_ms = wait.as_millis().try_into().unwrap_or(u64::MAX);
         let request = VerbRequest::Watch(WatchRequest { name: name.clone(), offset, wait_ms });
         let limit = wait + self.spec.lost_after;

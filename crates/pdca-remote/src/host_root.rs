@@ -17,7 +17,7 @@ use pdca_exec::JobName;
 use pdca_journal::Generation;
 use pdca_state::{files, sha256_hex};
 
-use crate::verb::{Assignment, FileEntry, Published};
+use crate::verb::{Assignment, FileEntry, PublishedResult};
 
 /// The directory of a host.
 #[derive(Debug, Clone)]
@@ -299,7 +299,7 @@ impl JobDir {
     }
 
     /// Returns the result, if there is one.
-    pub fn published(&self) -> io::Result<Option<Published>> {
+    pub fn published(&self) -> io::Result<Option<PublishedResult>> {
         read_json(&self.result())
     }
 
@@ -307,7 +307,7 @@ impl JobDir {
         self.result().exists()
     }
 
-    pub(crate) fn keep_result(&self, published: &Published) -> io::Result<()> {
+    pub(crate) fn keep_result(&self, published: &PublishedResult) -> io::Result<()> {
         files::replace(self.result(), &serde_json::to_vec(published)?)
     }
 

@@ -42,12 +42,12 @@ pub use agent::HostAgent;
 pub use host::{Fetched, Host, HostError, HostSpec, MakePack, Traffic};
 pub use host_root::{HostRoot, JobDir, JobLock};
 pub use objects::{pack, present, shallow_commits, unpack};
-pub use offer::{HostRefusal, Offer, OfferRequest, Requirements, Surroundings, own_digest};
+pub use offer::{HostOffer, HostRefusal, OfferContext, OfferRequest, Requirements, own_digest};
 pub use runner::{RunJobError, RunningJob, entries, files_below};
 pub use transport::{LocalProcess, Ssh, Transport, TransportError, is_plain_host, is_plain_root};
 pub use verb::{
     Assignment, CollectRequest, Collected, FarState, FileEntry, JobEngine, Needs, Objects,
-    Published, ReapRequest, SlurmOptions, StageRequest, StartRequest, VerbRefusal, VerbRequest,
-    VerbResponse, WatchRequest, Watched,
+    PublishedResult, ReapRequest, SlurmOptions, StageRequest, StartRequest, VerbRefusal,
+    VerbRequest, VerbResponse, WatchRequest, WatchResponse,
 };
 pub use wire::{WireError, WireMessage, decode, encode};

@@ -23,7 +23,7 @@ pub struct OfferRequest {
 /// The facts of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Offer {
+pub struct HostOffer {
     /// The SHA-256 of the program on the host.
     pub program: String,
     /// Operating system and processor, such as `linux x86_64`.
@@ -135,7 +135,7 @@ impl HostRefusal {
     }
 }
 
-impl Offer {
+impl HostOffer {
     /// Returns every reason not to use the host.
     pub fn refusals(&self, required: &Requirements) -> Vec<HostRefusal> {
         let mut found = Vec::new();
@@ -174,19 +174,19 @@ impl Offer {
 
 /// Facts that only the caller may read.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct OfferContext<'a> {
     pub search_path: Option<&'a std::ffi::OsStr>,
     /// Seconds since 1970.
     pub clock: i64,
 }
 
 /// Collects the facts of this machine.
-pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: Surroundings<'_>) -> Offer {
+pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: OfferContext<'_>) -> HostOffer {
     let have = |name: &String| {
         let repository = root.repository(name).ok()?;
         Some((name.clone(), objects::kept(&repository).ok()?))
     };
-    Offer {
+    HostOffer {
         program: kept_digest(root).unwrap_or_default(),
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         git: InstalledGit::find().ok().map(|git| git.said),
@@ -216,11 +216,11 @@ pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: Surroundings
 }
 
 /// Returns the environment of gates on this machine. Scripts of the workspace are left out: they are sent.
-fn environment(gates: &Checks, root: &HostRoot, about: Surroundings<'_>) -> String {
-    gates.fingerprint(&pdca_gates::Surroundings {
+fn environment(gates: &Checks, root: &HostRoot, about: OfferContext<'_>) -> String {
+    gates.fingerprint(&pdca_gates::GateHost {
         workspace: root.path().to_owned(),
         search_path: about.search_path.map(ToOwned::to_owned),
-        ..pdca_gates::Surroundings::default()
+        ..pdca_gates::GateHost::default()
     })
 }
 
@@ -313,15 +313,15 @@ pub fn own_digest() -> std::io::Result<String> {
 mod tests {
     use super::*;
 
-    fn good() -> (Offer, Requirements) {
-        let offer = Offer {
+    fn good() -> (HostOffer, Requirements) {
+        let offer = HostOffer {
             program: "aa".into(),
             git: Some("git version 2.47.3".into()),
             sandbox: Some("landlock".into()),
             free_disk: Some(1 << 40),
             free_memory: Some(1 << 33),
             found: ["agent", "sbatch", "squeue", "sacct", "scancel"].map(Into::into).into(),
-            ..Offer::default()
+            ..HostOffer::default()
         };
         let required = Requirements {
             program: "aa".into(),
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn h5_each_thing_that_a_host_lacks_is_refused_with_its_remedy_and_nothing_else_is() {
-        type Spoil = fn(&mut Offer);
+        type Spoil = fn(&mut HostOffer);
         let table: [(Spoil, &str, &str); 9] = [
             (|o| o.program = "bb".into(), "another one", "pdca hosts add h"),
             (|o| o.git = None, "no git", "install git"),
@@ -364,10 +364,10 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_no_reason() {
         let (offer, required) = good();
-        let unknown = Offer { free_disk: None, free_memory: None, ..offer };
+        let unknown = HostOffer { free_disk: None, free_memory: None, ..offer };
         assert_eq!(unknown.refusals(&required), []);
         let lax = Requirements { sandbox: false, engine: JobEngine::Process, ..required };
-        let bare = Offer { sandbox: None, found: vec!["agent".into()], ..unknown };
+        let bare = HostOffer { sandbox: None, found: vec!["agent".into()], ..unknown };
         assert_eq!(bare.refusals(&lax), []);
     }
 }

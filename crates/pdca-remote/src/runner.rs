@@ -10,7 +10,7 @@ use pdca_exec::JobName;
 use pdca_state::sha256_hex;
 
 use crate::host_root::{HostRoot, JobDir, JobLock};
-use crate::verb::{Assignment, FileEntry, Published};
+use crate::verb::{Assignment, FileEntry, PublishedResult};
 
 /// The interval between two signs of life.
 const BEAT: Duration = Duration::from_millis(250);
@@ -124,7 +124,7 @@ impl RunningJob {
         // for the fence.
         let files = entries(&self.job.workspace(), paths)?;
         let head = head.map(str::to_owned);
-        let published = Published { name: name.clone(), files, head, outcome };
+        let published = PublishedResult { name: name.clone(), files, head, outcome };
         // Held until the result is in place, so that no later attempt is announced between the look
         // and the rename.
         let fence = self.root.fence(name)?;

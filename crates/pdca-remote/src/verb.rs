@@ -5,7 +5,7 @@ use pdca_exec::{Job, JobName};
 use pdca_journal::Generation;
 use serde::{Deserialize, Serialize};
 
-use crate::offer::{Offer, OfferRequest};
+use crate::offer::{HostOffer, OfferRequest};
 
 /// One request to a host. Each may be sent again: the second has the effect of the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl VerbRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum VerbResponse {
-    Offer(Box<Offer>),
+    Offer(Box<HostOffer>),
     Staged,
     /// Something that the assignment needs is neither here nor in the request.
     Needs(Needs),
@@ -54,7 +54,7 @@ pub enum VerbResponse {
         /// True if the job ran or had ended before this request.
         already: bool,
     },
-    Watched(Watched),
+    Watched(WatchResponse),
     /// Nothing of the job is alive.
     Cancelled,
     Collected(Box<Collected>),
@@ -191,7 +191,7 @@ pub struct WatchRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watched {
+pub struct WatchResponse {
     pub state: FarState,
     /// The offset after the bytes of the log that are the part of this answer.
     pub next: u64,
@@ -236,7 +236,7 @@ pub struct CollectRequest {
 /// The result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Collected {
-    pub published: Published,
+    pub published: PublishedResult,
     /// The digests of the parts, in order; the pack comes after them.
     pub contents: Vec<String>,
     pub has_pack: bool,
@@ -244,7 +244,7 @@ pub struct Collected {
 
 /// The result of a job as its runner stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedResult {
     pub name: JobName,
     /// The files of the job's workspace that are part of the result.
     pub files: Vec<FileEntry>,

@@ -2,14 +2,14 @@
 
 use camino::Utf8Path;
 use pdca_review::{Card, CardSource, Tone};
-use pdca_snapshot::{Entry, next_of_bundle};
+use pdca_snapshot::{SnapshotEntry, next_of_bundle};
 use pdca_state::{
     Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Snapshot, State, Summary, chain,
     files, named_paths,
 };
 
-use crate::load::Source;
-use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, Group};
+use crate::load::ReportSource;
+use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup};
 use crate::text::{Budget, Text};
 
 /// The longest line of evidence, in characters.
@@ -22,7 +22,11 @@ const FAILING: usize = 20;
 const FILES: usize = 20;
 
 /// Reads a bundle. A bundle that cannot be read is a page that says so.
-pub(crate) fn page(source: Source<'_>, entry: &Entry, mut budget: Budget) -> BundlePage {
+pub(crate) fn page(
+    source: ReportSource<'_>,
+    entry: &SnapshotEntry,
+    mut budget: Budget,
+) -> BundlePage {
     let mut page = outline(source, entry);
     let Ok(bundle) = Bundle::at(&*entry.dir) else { return page };
     page.cost = bundle.calls().cost().unwrap_or_default();
@@ -40,7 +44,7 @@ pub(crate) fn page(source: Source<'_>, entry: &Entry, mut budget: Budget) -> Bun
 }
 
 /// Makes a page of what the snapshot of the workspace knows.
-fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
+fn outline(source: ReportSource<'_>, entry: &SnapshotEntry) -> BundlePage {
     let snapshot = source.snapshot;
     let (group, why) = group(source, entry);
     let glance = entry.glance.as_ref().ok();
@@ -72,47 +76,47 @@ fn outline(source: Source<'_>, entry: &Entry) -> BundlePage {
 }
 
 /// Decides the group of a bundle, and says why.
-fn group(source: Source<'_>, entry: &Entry) -> (Group, String) {
+fn group(source: ReportSource<'_>, entry: &SnapshotEntry) -> (ReportGroup, String) {
     let snapshot = source.snapshot;
     let id = &entry.id;
     let Some(state) = entry.state() else {
         let why = entry.glance.as_ref().err().map(|error| chain(error)).unwrap_or_default();
-        return (Group::Failed, why);
+        return (ReportGroup::Failed, why);
     };
     if let Some((name, evidence)) = snapshot.blocked.get(id) {
-        return (Group::Failed, format!("{name}: {evidence}"));
+        return (ReportGroup::Failed, format!("{name}: {evidence}"));
     }
     if let Some(failure) = &entry.failed {
-        return (Group::Failed, format!("{} failed: {}", failure.beat, failure.why));
+        return (ReportGroup::Failed, format!("{} failed: {}", failure.beat, failure.why));
     }
     if snapshot.work.on(id).is_some() {
         let doing = snapshot.work.doing(id);
         return (
-            Group::AtWork,
+            ReportGroup::AtWork,
             doing.map_or_else(|| "in a lane".to_owned(), pdca_snapshot::Doing::text),
         );
     }
     match state {
-        State::AwaitingSignoff => (Group::NeedsYou, "waits for your sign-off".to_owned()),
-        State::Unplanned => (Group::NeedsYou, "waits for a brief".to_owned()),
+        State::AwaitingSignoff => (ReportGroup::NeedsYou, "waits for your sign-off".to_owned()),
+        State::Unplanned => (ReportGroup::NeedsYou, "waits for a brief".to_owned()),
         State::Planned | State::Built | State::Checked | State::Iterate(_) => {
-            (Group::Waiting, waits_for(source, entry))
+            (ReportGroup::Waiting, waits_for(source, entry))
         }
         State::Complete if is_put_away(source, entry) => {
-            (Group::Accepted, "accepted, and put away in completed/".to_owned())
+            (ReportGroup::Accepted, "accepted, and put away in completed/".to_owned())
         }
         State::Complete => landed(source, entry),
-        State::Resolved => (Group::Closed, "resolved in the tracker".to_owned()),
-        State::Discontinued => (Group::Closed, "discontinued".to_owned()),
+        State::Resolved => (ReportGroup::Closed, "resolved in the tracker".to_owned()),
+        State::Discontinued => (ReportGroup::Closed, "discontinued".to_owned()),
     }
 }
 
 /// Returns whether a bundle is in `completed/`.
-fn is_put_away(source: Source<'_>, entry: &Entry) -> bool {
+fn is_put_away(source: ReportSource<'_>, entry: &SnapshotEntry) -> bool {
     entry.dir.starts_with(source.config.dirs.bundles.completed().path())
 }
 
-fn waits_for(source: Source<'_>, entry: &Entry) -> String {
+fn waits_for(source: ReportSource<'_>, entry: &SnapshotEntry) -> String {
     let on: Vec<&str> = entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect();
     let held: Vec<&str> =
         source.snapshot.work.holding(&entry.id).iter().map(|by| by.id.as_ref()).collect();
@@ -123,22 +127,22 @@ fn waits_for(source: Source<'_>, entry: &Entry) -> String {
     }
 }
 
-fn landed(source: Source<'_>, entry: &Entry) -> (Group, String) {
+fn landed(source: ReportSource<'_>, entry: &SnapshotEntry) -> (ReportGroup, String) {
     let Some(mark) = source.snapshot.landing.mark(&entry.id) else {
-        return (Group::Accepted, "accepted".to_owned());
+        return (ReportGroup::Accepted, "accepted".to_owned());
     };
     let text = mark.text.as_deref().unwrap_or_default();
     match mark.word {
-        "sealed" => (Group::Accepted, "accepted, not landed yet".to_owned()),
-        "staged" => (Group::Accepted, format!("gated together and green, on {text}")),
-        "landed" => (Group::Accepted, format!("landed on {text}")),
-        "held" => (Group::Failed, text.to_owned()),
-        word => (Group::Failed, format!("{word} {text}")),
+        "sealed" => (ReportGroup::Accepted, "accepted, not landed yet".to_owned()),
+        "staged" => (ReportGroup::Accepted, format!("gated together and green, on {text}")),
+        "landed" => (ReportGroup::Accepted, format!("landed on {text}")),
+        "held" => (ReportGroup::Failed, text.to_owned()),
+        word => (ReportGroup::Failed, format!("{word} {text}")),
     }
 }
 
 /// Returns the decision card, as `show`, `review` and the board have it. Lines that it has no room for are counted.
-fn card(source: Source<'_>, bundle: &Bundle, budget: &mut Budget) -> Vec<CardPart> {
+fn card(source: ReportSource<'_>, bundle: &Bundle, budget: &mut Budget) -> Vec<CardPart> {
     let from = CardSource { snapshot: source.snapshot, config: Some(source.config) };
     // The error was told already: the same files make the page.
     let Ok(card) = Card::load(from, bundle) else { return Vec::new() };
@@ -181,7 +185,7 @@ fn fill(page: &mut BundlePage, bundle: &Bundle, snapshot: &Snapshot, budget: &mu
     }
     let red: Vec<&str> =
         page.gates.iter().filter(|gate| gate.is_red()).map(|gate| gate.rule_id.as_str()).collect();
-    if page.group == Group::NeedsYou && !red.is_empty() {
+    if page.group == ReportGroup::NeedsYou && !red.is_empty() {
         page.why = Text::line(&format!("{}; red: {}", page.why, red.join(", ")), LINE);
     }
     page.diff = diff(bundle, budget);
@@ -257,7 +261,7 @@ fn diff(bundle: &Bundle, budget: &mut Budget) -> Option<DiffView> {
 }
 
 /// Returns the evidence of a change that an integration held.
-fn held(source: Source<'_>, entry: &Entry, budget: &mut Budget) -> Vec<EvidenceView> {
+fn held(source: ReportSource<'_>, entry: &SnapshotEntry, budget: &mut Budget) -> Vec<EvidenceView> {
     let mark = source.snapshot.landing.mark(&entry.id);
     let red = mark.and_then(|mark| mark.held.as_ref()).map(|held| held.red.as_slice());
     let view = |row: &pdca_integrate::RedRow| EvidenceView {

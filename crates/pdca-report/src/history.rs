@@ -48,7 +48,7 @@ impl RunKind {
 /// A stretch of time in one row of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    pub row: Row,
+    pub row: TimelineRow,
     pub kind: SpanKind,
     pub bundle: Option<BundleId>,
     pub name: Text,
@@ -59,7 +59,7 @@ pub struct Span {
 
 /// A row of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Row {
+pub enum TimelineRow {
     /// A branch gated by itself.
     Base,
     /// The only lane of a run without numbers.
@@ -69,7 +69,7 @@ pub enum Row {
     Together(u32),
 }
 
-impl std::fmt::Display for Row {
+impl std::fmt::Display for TimelineRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Base => f.write_str("base"),
@@ -238,10 +238,10 @@ impl Recorder {
             Scope::Workspace | Scope::Integration { .. } | Scope::Base { .. } => None,
         };
         let row = match (&event.scope, event.lane) {
-            (Scope::Base { .. }, _) => Row::Base,
-            (Scope::Integration { .. }, _) => Row::Together(0),
-            (_, Some(lane)) => Row::Lane(lane),
-            (_, None) => Row::Driver,
+            (Scope::Base { .. }, _) => TimelineRow::Base,
+            (Scope::Integration { .. }, _) => TimelineRow::Together(0),
+            (_, Some(lane)) => TimelineRow::Lane(lane),
+            (_, None) => TimelineRow::Driver,
         };
         let (from, end) = (event.at, SpanEnd::Unfinished);
         let name = Text::line(name, LONGEST);
@@ -308,7 +308,7 @@ impl Recorder {
             self.combinations.len() - 1
         });
         let span = Span {
-            row: Row::Together(u32::try_from(slot).unwrap_or(u32::MAX)),
+            row: TimelineRow::Together(u32::try_from(slot).unwrap_or(u32::MAX)),
             kind: SpanKind::Combination,
             bundle: None,
             name: Text::line(&set(bundles), LONGEST),
@@ -342,18 +342,18 @@ fn name(scope: &Scope) -> &str {
 mod tests {
     use std::sync::mpsc;
 
-    use pdca_events::{GatePurpose, Halt, Proof, Stream};
+    use pdca_events::{EventStream, GatePurpose, Halt, RedEvidence};
     use pdca_state::State;
 
     use super::*;
 
     /// Plays events a second apart, and shows the spans.
-    fn played(play: impl FnOnce(&Stream)) -> String {
+    fn played(play: impl FnOnce(&EventStream)) -> String {
         // A clock is a plain function; each test has a thread of its own, and so its own time.
         thread_local!(static NOW: std::cell::Cell<i64> = const { std::cell::Cell::new(0) });
         let (to, events) = mpsc::channel();
         let clock = || Timestamp::from_second(NOW.replace(NOW.get() + 1)).unwrap();
-        let stream = Stream::new(clock, move |event| drop(to.send(event)));
+        let stream = EventStream::new(clock, move |event| drop(to.send(event)));
         play(&stream);
         drop(stream);
         let mut recorder = Recorder::default();
@@ -379,7 +379,7 @@ mod tests {
             rule_id: rule.to_owned(),
             result: result.to_owned(),
             evidence: String::new(),
-            proof: Proof::default(),
+            proof: RedEvidence::default(),
             gating: true,
             reused: false,
             duration_ms: 0,

@@ -14,13 +14,13 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{BundlePage, CertificateView, Group, Report, short};
+use crate::model::{BundlePage, CertificateView, ReportGroup, WorkspaceReport, short};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// Renders the page.
-pub fn html(report: &Report) -> String {
+pub fn html(report: &WorkspaceReport) -> String {
     let title = format!("{} – pdca report", report.project);
     let page = html! {
         (DOCTYPE)
@@ -67,7 +67,7 @@ fn policy() -> String {
     )
 }
 
-fn head(report: &Report) -> Markup {
+fn head(report: &WorkspaceReport) -> Markup {
     let cost = report.cost.words();
     html! {
         header {
@@ -93,7 +93,7 @@ fn head(report: &Report) -> Markup {
 }
 
 /// Lists failures, then what waits for a person.
-fn needs(report: &Report) -> Markup {
+fn needs(report: &WorkspaceReport) -> Markup {
     let row = |bundle: &BundlePage| {
         html! {
             li {
@@ -109,8 +109,8 @@ fn needs(report: &Report) -> Markup {
             h2 #h-needs { "Needs you" }
             @if report.needs_a_person() {
                 ul.needs {
-                    @for bundle in report.of(Group::Failed) { (row(bundle)) }
-                    @for bundle in report.of(Group::NeedsYou) { (row(bundle)) }
+                    @for bundle in report.of(ReportGroup::Failed) { (row(bundle)) }
+                    @for bundle in report.of(ReportGroup::NeedsYou) { (row(bundle)) }
                 }
             } @else {
                 p { "Nothing failed, and nothing waits for a person." }
@@ -120,7 +120,7 @@ fn needs(report: &Report) -> Markup {
 }
 
 /// The symbol and the words of a group: nothing is said by colour alone.
-fn badge(group: Group) -> Markup {
+fn badge(group: ReportGroup) -> Markup {
     html! { span.badge.(group.class()) { (group.symbol()) " " (group.words()) } }
 }
 
@@ -151,7 +151,7 @@ fn certificates(all: &[CertificateView]) -> Markup {
     }
 }
 
-fn unread(report: &Report) -> Markup {
+fn unread(report: &WorkspaceReport) -> Markup {
     html! {
         @if !report.unread.is_empty() {
             section #unread aria-labelledby="h-unread" {

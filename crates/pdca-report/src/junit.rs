@@ -4,11 +4,11 @@ use pdca_events::IntegrationStep;
 use pdca_gates::junit_suite;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use crate::model::Report;
+use crate::model::WorkspaceReport;
 use crate::text::Text;
 
 /// Renders the gates of every bundle in the report, and the landings of its integrations.
-pub fn junit(report: &Report) -> String {
+pub fn junit(report: &WorkspaceReport) -> String {
     let mut file = quick_junit::Report::new(report.project.as_str());
     for bundle in &report.bundles {
         let Some(gates) = &bundle.report else { continue };
@@ -27,7 +27,7 @@ fn xml(file: &quick_junit::Report) -> String {
 }
 
 /// A suite with a case for each change that an integration landed or held.
-fn together(report: &Report) -> Option<TestSuite> {
+fn together(report: &WorkspaceReport) -> Option<TestSuite> {
     let mut suite = TestSuite::new("together");
     for (said, step) in report.runs.iter().flat_map(|run| &run.steps) {
         match step {

@@ -1,6 +1,6 @@
 //! The record of a batch that one can open, show and keep.
 //!
-//! [`write_report`] is the operation behind `pdca report`. [`Report::load`] reads a workspace once; [`html`], [`trace`], [`junit`], [`summary`] and [`annotations`] render the
+//! [`write_report`] is the operation behind `pdca report`. [`WorkspaceReport::load`] reads a workspace once; [`html`], [`trace`], [`junit`], [`summary`] and [`annotations`] render the
 //! same value.
 //!
 //! ```
@@ -29,14 +29,14 @@ mod text;
 mod trace;
 mod write;
 
-pub use history::{Row, RunHistory, RunKind, Span, SpanEnd, SpanKind};
+pub use history::{RunHistory, RunKind, Span, SpanEnd, SpanKind, TimelineRow};
 pub use html::html;
 pub use junit::junit;
-pub use load::{ReportError, Source};
+pub use load::{ReportError, ReportSource};
 pub use markdown::{annotations, summary};
 pub use model::{
-    BundlePage, CardPart, CertificateView, DiffView, EvidenceView, GateView, Group, PlanView,
-    Report,
+    BundlePage, CardPart, CertificateView, DiffView, EvidenceView, GateView, PlanView, ReportGroup,
+    WorkspaceReport,
 };
 pub use text::{Budget, Text};
 pub use trace::trace;

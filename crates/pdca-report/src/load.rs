@@ -7,14 +7,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use pdca_dag::{ItemState, Options, Plan};
 use pdca_driver::{Batch, WorkspaceConfig};
-use pdca_events::{Event, IntegrationStep, Line, Reader, Scope};
+use pdca_events::{Event, IntegrationStep, LogLine, LogReader, Scope};
 use pdca_integrate::Certificate;
 use pdca_journal::{RunId, Runs};
-use pdca_snapshot::{Entry, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot};
 use pdca_state::{BundleId, CostTotal, chain, files};
 
 use crate::history::{Recorder, RunHistory, RunKind};
-use crate::model::{BundlePage, CertificateView, Group, PlanView, Report};
+use crate::model::{BundlePage, CertificateView, PlanView, ReportGroup, WorkspaceReport};
 use crate::text::{Budget, Text};
 
 /// The bytes of texts in a page, for all bundles together. Markup comes on top.
@@ -28,7 +28,7 @@ const LARGEST_CERTIFICATE: u64 = 64 << 20;
 
 /// The parts of a workspace that a report is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct ReportSource<'a> {
     pub project: &'a str,
     pub config: &'a WorkspaceConfig,
     pub snapshot: &'a WorkspaceSnapshot,
@@ -50,9 +50,9 @@ pub enum ReportError {
     Runs(#[source] io::Error),
 }
 
-impl Report {
+impl WorkspaceReport {
     /// Reads everything. What cannot be read is named in the report and never hides the rest.
-    pub fn load(source: Source<'_>) -> Result<Self, ReportError> {
+    pub fn load(source: ReportSource<'_>) -> Result<Self, ReportError> {
         let mut unread: Vec<Text> =
             source.snapshot.unread.iter().map(|why| Text::line(why, 400)).collect();
         let recorded = recorded(source.config).map_err(ReportError::Runs)?;
@@ -68,7 +68,7 @@ impl Report {
         }
         let limited = source.run.is_some();
         let put_away = put_away(source.config, &mut unread);
-        let is_wanted = |entry: &&Entry| !limited || named.contains(&entry.id);
+        let is_wanted = |entry: &&SnapshotEntry| !limited || named.contains(&entry.id);
         let active: BTreeSet<BundleId> = source
             .snapshot
             .entries
@@ -76,7 +76,7 @@ impl Report {
             .filter(is_wanted)
             .map(|entry| entry.id.clone())
             .collect();
-        let entries: Vec<&Entry> =
+        let entries: Vec<&SnapshotEntry> =
             source.snapshot.entries.iter().chain(&put_away).filter(is_wanted).collect();
         // A part for each, so that one large patch does not take the room of all others (decision 061).
         let share = (TEXTS / entries.len().max(1)).clamp(PER_BUNDLE.0, PER_BUNDLE.1);
@@ -106,17 +106,17 @@ impl Report {
 
     /// Returns whether something failed or waits for a person.
     pub fn needs_a_person(&self) -> bool {
-        self.count(Group::Failed) + self.count(Group::NeedsYou) > 0
+        self.count(ReportGroup::Failed) + self.count(ReportGroup::NeedsYou) > 0
     }
 }
 
 /// Lists the bundles in `completed/`, which the snapshot leaves out.
-fn put_away(config: &WorkspaceConfig, unread: &mut Vec<Text>) -> Vec<Entry> {
+fn put_away(config: &WorkspaceConfig, unread: &mut Vec<Text>) -> Vec<SnapshotEntry> {
     let bundles = config.dirs.bundles.list_completed().unwrap_or_else(|error| {
         unread.push(Text::line(&chain(&error), 400));
         Vec::new()
     });
-    let entry = |bundle: &pdca_state::Bundle| Entry {
+    let entry = |bundle: &pdca_state::Bundle| SnapshotEntry {
         id: bundle.id().clone(),
         dir: bundle.dir().to_owned(),
         glance: bundle.glance(),
@@ -165,15 +165,15 @@ fn history(
     id: &RunId,
     named: &mut BTreeSet<BundleId>,
 ) -> io::Result<Option<RunHistory>> {
-    let Some(mut reader) = Reader::open(&runs.dir(id))? else { return Ok(None) };
+    let Some(mut reader) = LogReader::open(&runs.dir(id))? else { return Ok(None) };
     let (mut recorder, mut unreadable) = (Recorder::default(), 0);
     for line in reader.read()? {
         match line {
-            Line::Event(event, _) => {
+            LogLine::Event(event, _) => {
                 name_bundles(&event, named);
                 recorder.take(&event);
             }
-            Line::Unreadable { .. } => unreadable += 1,
+            LogLine::Unreadable { .. } => unreadable += 1,
         }
     }
     let (spans, steps) = recorder.finish();
@@ -229,7 +229,7 @@ fn plan(config: &WorkspaceConfig, shown: &BTreeSet<BundleId>) -> Result<PlanView
 
 /// Lists the certificates, of these bundles if only some are asked for.
 fn certificates(
-    source: Source<'_>,
+    source: ReportSource<'_>,
     only: Option<&BTreeSet<BundleId>>,
     unread: &mut Vec<Text>,
 ) -> Vec<CertificateView> {

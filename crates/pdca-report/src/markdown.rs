@@ -5,17 +5,19 @@ use std::fmt::Write as _;
 use pdca_events::set;
 use pdca_state::Overall;
 
-use crate::model::{BundlePage, Group, Report, short};
+use crate::model::{BundlePage, ReportGroup, WorkspaceReport, short};
 
 /// The rows of the table. A job summary ends at 1 MiB.
 const ROWS: usize = 200;
 
 /// Renders the summary.
-pub fn summary(report: &Report) -> String {
+pub fn summary(report: &WorkspaceReport) -> String {
     let mut out = format!("## {}: {}\n", plain(report.project.as_str()), counts(report));
     if report.needs_a_person() {
         out.push_str("\n### Needs you\n\n");
-        for bundle in report.of(Group::Failed).chain(report.of(Group::NeedsYou)).take(ROWS) {
+        for bundle in
+            report.of(ReportGroup::Failed).chain(report.of(ReportGroup::NeedsYou)).take(ROWS)
+        {
             line(&mut out, bundle);
         }
     }
@@ -36,7 +38,7 @@ fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("because a string takes any text");
 }
 
-fn counts(report: &Report) -> String {
+fn counts(report: &WorkspaceReport) -> String {
     if report.bundles.is_empty() { "no bundles".to_owned() } else { report.counts() }
 }
 
@@ -80,7 +82,7 @@ fn row(out: &mut String, bundle: &BundlePage) {
     );
 }
 
-fn certificates(out: &mut String, report: &Report) {
+fn certificates(out: &mut String, report: &WorkspaceReport) {
     if report.certificates.is_empty() {
         return;
     }
@@ -115,7 +117,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Renders an annotation for each red row: errors for gating ones, warnings for the others.
-pub fn annotations(report: &Report) -> String {
+pub fn annotations(report: &WorkspaceReport) -> String {
     let mut out = String::new();
     for bundle in &report.bundles {
         for gate in &bundle.gates {
@@ -132,7 +134,7 @@ pub fn annotations(report: &Report) -> String {
             let (title, message) = (property(&title), data(&message));
             add(&mut out, format_args!("::{level} {place}title={title}::{message}\n"));
         }
-        if bundle.group == Group::Failed && bundle.gates.iter().all(|gate| !gate.is_red()) {
+        if bundle.group == ReportGroup::Failed && bundle.gates.iter().all(|gate| !gate.is_red()) {
             let (title, why) = (property(bundle.id.as_str()), data(bundle.why.as_str()));
             add(&mut out, format_args!("::error title={title}::{why}\n"));
         }

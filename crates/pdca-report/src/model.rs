@@ -10,7 +10,7 @@ use crate::text::Text;
 
 /// The record of a workspace, or of one run of it.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct WorkspaceReport {
     /// The name of the project.
     pub project: Text,
     /// The time of writing.
@@ -48,7 +48,7 @@ pub struct BundlePage {
     pub title: Text,
     /// `None` if it cannot be read.
     pub state: Option<State>,
-    pub group: Group,
+    pub group: ReportGroup,
     /// The reason for the group, in one sentence.
     pub why: Text,
     /// The command that continues it.
@@ -75,7 +75,7 @@ pub struct BundlePage {
 
 /// The groups of a report, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum ReportGroup {
     Failed,
     NeedsYou,
     AtWork,
@@ -84,7 +84,7 @@ pub enum Group {
     Closed,
 }
 
-impl Group {
+impl ReportGroup {
     pub const ALL: [Self; 6] =
         [Self::Failed, Self::NeedsYou, Self::AtWork, Self::Waiting, Self::Accepted, Self::Closed];
 
@@ -199,23 +199,23 @@ pub struct CertificateView {
     pub command: String,
 }
 
-impl Report {
+impl WorkspaceReport {
     pub fn bundle(&self, id: &BundleId) -> Option<&BundlePage> {
         self.bundles.iter().find(|bundle| bundle.id == *id)
     }
 
-    pub fn count(&self, group: Group) -> usize {
+    pub fn count(&self, group: ReportGroup) -> usize {
         self.bundles.iter().filter(|bundle| bundle.group == group).count()
     }
 
     /// Returns the bundles of a group.
-    pub fn of(&self, group: Group) -> impl Iterator<Item = &BundlePage> {
+    pub fn of(&self, group: ReportGroup) -> impl Iterator<Item = &BundlePage> {
         self.bundles.iter().filter(move |bundle| bundle.group == group)
     }
 
     /// Returns the counts in words: `2 failed, 1 needs you`.
     pub fn counts(&self) -> String {
-        let words = Group::ALL.into_iter().filter_map(|group| match self.count(group) {
+        let words = ReportGroup::ALL.into_iter().filter_map(|group| match self.count(group) {
             0 => None,
             count => Some(format!("{count} {}", group.words())),
         });

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::history::{Row, RunHistory, Span};
-use crate::model::Report;
+use crate::history::{RunHistory, Span, TimelineRow};
+use crate::model::WorkspaceReport;
 
 /// The file.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,7 @@ struct TraceEvent<'a> {
 }
 
 /// Renders the trace of every run in the report.
-pub fn trace(report: &Report) -> String {
+pub fn trace(report: &WorkspaceReport) -> String {
     let starts = report.runs.iter().flat_map(|run| &run.spans).map(|span| span.from);
     let zero = starts.min().unwrap_or(report.made).as_microsecond();
     let mut trace_events = Vec::new();
@@ -53,8 +53,8 @@ fn json(file: &TraceFile<'_>) -> String {
 fn add<'a>(events: &mut Vec<TraceEvent<'a>>, pid: usize, run: &'a RunHistory, zero: i64) {
     let host = run.host.as_deref().map_or_else(String::new, |host| format!(" on {host}"));
     events.push(named("process_name", format!("{} {}{host}", run.kind.as_str(), run.id), pid, 0));
-    let rows: BTreeMap<Row, usize> = run.spans.iter().map(|span| (span.row, 0)).collect();
-    let rows: BTreeMap<Row, usize> = rows.into_keys().zip(1..).collect();
+    let rows: BTreeMap<TimelineRow, usize> = run.spans.iter().map(|span| (span.row, 0)).collect();
+    let rows: BTreeMap<TimelineRow, usize> = rows.into_keys().zip(1..).collect();
     for (row, tid) in &rows {
         events.push(named("thread_name", row.to_string(), pid, *tid));
     }

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_front::context::Context;
-use pdca_front::failure::{Failure, Place};
+use pdca_front::failure::{Failure, FilePosition};
 use pdca_front::report::{Report, Response};
 use pdca_front::{Exit, process_env, session};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
-use crate::load::{ReportError, Source};
-use crate::model::{BundlePage, Report as Record};
+use crate::load::{ReportError, ReportSource};
+use crate::model::{BundlePage, WorkspaceReport};
 use crate::{annotations, html, junit, summary, trace};
 
 /// What to write, and about what.
@@ -93,7 +93,7 @@ pub fn write_report(request: &ReportRequest<'_>, cx: &Context<'_>) -> Result<Res
     }))
 }
 
-fn load(run: Option<&str>, cx: &Context<'_>) -> Result<Record, Failure> {
+fn load(run: Option<&str>, cx: &Context<'_>) -> Result<WorkspaceReport, Failure> {
     let workspace = cx.workspace()?;
     let config = session::driver_config(cx)?;
     let snapshot = session::snapshot_at_work(cx)?;
@@ -104,7 +104,7 @@ fn load(run: Option<&str>, cx: &Context<'_>) -> Result<Record, Failure> {
             jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
         }
     };
-    let source = Source {
+    let source = ReportSource {
         project: name.or(workspace.root.file_name()).unwrap_or("pdca"),
         config: &config,
         snapshot: &snapshot,
@@ -113,7 +113,7 @@ fn load(run: Option<&str>, cx: &Context<'_>) -> Result<Record, Failure> {
         cwd: &cx.env.cwd,
         now,
     };
-    Record::load(source).map_err(|error| match &error {
+    WorkspaceReport::load(source).map_err(|error| match &error {
         ReportError::NoSuchRun { wanted } if wanted == "latest" => {
             Failure::usage("no run is recorded yet").hint("`pdca run` or `pdca batch` makes one")
         }
@@ -123,7 +123,7 @@ fn load(run: Option<&str>, cx: &Context<'_>) -> Result<Record, Failure> {
     })
 }
 
-type Output = (&'static str, Utf8PathBuf, fn(&Record) -> String);
+type Output = (&'static str, Utf8PathBuf, fn(&WorkspaceReport) -> String);
 
 /// Returns what to write; the page, if nothing is asked for.
 fn outputs(request: &ReportRequest<'_>, cx: &Context<'_>) -> Result<Vec<Output>, Failure> {
@@ -142,12 +142,12 @@ fn outputs(request: &ReportRequest<'_>, cx: &Context<'_>) -> Result<Vec<Output>,
 fn write(path: &Utf8Path, text: &str) -> Result<(), Failure> {
     let failed = |error: &std::io::Error| {
         Failure::from_error(Exit::Usage, error)
-            .at(Place::file(path))
+            .at(FilePosition::file(path))
             .hint("name a file in a directory that exists and can be written")
     };
     if path.is_dir() {
         return Err(Failure::usage(format!("{path} is a directory"))
-            .at(Place::file(path))
+            .at(FilePosition::file(path))
             .hint("name a file"));
     }
     let is_private = path.parent().and_then(Utf8Path::file_name) == Some(".pdca");

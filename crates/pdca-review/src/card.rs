@@ -73,7 +73,7 @@ pub struct Card {
     /// Files that were ignored or only partly readable.
     pub problems: Vec<String>,
     /// The decisions, in the order of their keys.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<OfferedDecision>,
 }
 
 /// The proof of a change: a check fails without it and passes with it.
@@ -166,7 +166,7 @@ pub struct ChangedFile {
 /// A decision that a person may take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Offer {
+pub struct OfferedDecision {
     /// The key in `pdca review` and on the board.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub key: char,
@@ -252,7 +252,7 @@ impl Card {
     }
 
     /// Returns the offer behind a key.
-    pub fn offer(&self, key: char) -> Option<&Offer> {
+    pub fn offer(&self, key: char) -> Option<&OfferedDecision> {
         self.offers.iter().find(|offer| offer.key == key)
     }
 }
@@ -369,8 +369,8 @@ fn change_size(
 }
 
 /// Returns the decisions that a person may take in this state, by key.
-fn offers(snapshot: &Snapshot, coverage: Coverage) -> Vec<Offer> {
-    let offer = |key, what, choice: Choice, needs_note| Offer {
+fn offers(snapshot: &Snapshot, coverage: Coverage) -> Vec<OfferedDecision> {
+    let offer = |key, what, choice: Choice, needs_note| OfferedDecision {
         key,
         action: choice.word(),
         what,
@@ -385,7 +385,7 @@ fn offers(snapshot: &Snapshot, coverage: Coverage) -> Vec<Offer> {
             let accept = if has_open { Choice::accept_all() } else { Choice::accept() };
             let refused = refusal(snapshot, coverage);
             let mut offers = vec![
-                Offer { refused, ..offer('a', "accept it as done", accept, false) },
+                OfferedDecision { refused, ..offer('a', "accept it as done", accept, false) },
                 offer('i', "build it again from the same brief", Choice::IterateDo, false),
                 offer('p', "plan it again", Choice::IteratePlan, false),
                 discontinue("give it up"),
@@ -456,7 +456,7 @@ pub(crate) mod testing {
             open: true,
             standing: false,
         };
-        let offer = |key, choice: Choice, needs_note| Offer {
+        let offer = |key, choice: Choice, needs_note| OfferedDecision {
             key,
             action: choice.word(),
             what: "",

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::integrate::{Hand, ReturnError, Sealing, SealingError};
-use pdca_driver::{AdmissionError, Effects, Held, WorkspaceConfig};
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_driver::{BundleLockError, Effects, LockGuard, WorkspaceConfig};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Reentry, SignoffAction,
     SignoffDecision, SignoffError, Snapshot, State, Summary, SummaryItem, WriteError, archive_plan,
@@ -44,7 +44,7 @@ pub struct Signing<'a> {
 pub enum DecideError {
     /// Another process holds the bundle, or the landings.
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
     /// The bundle is in a state in which this cannot be decided.
     #[error("{id} is {state}, so there is nothing to sign")]
     NotAwaiting { id: BundleId, dir: Utf8PathBuf, state: State },
@@ -87,12 +87,12 @@ pub enum DecideError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Outcome {
+pub enum DecisionOutcome {
     Decided(Box<Decided>),
     Cleared(Cleared),
 }
 
-impl Outcome {
+impl DecisionOutcome {
     pub fn id(&self) -> &BundleId {
         match self {
             Self::Decided(decided) => &decided.id,
@@ -123,7 +123,7 @@ pub struct Decided {
     #[serde(flatten)]
     pub taken_back: Option<TakenBack>,
     /// What a person should know besides.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<DecisionRemark>,
     /// The state as a value.
     #[serde(skip)]
     pub now: State,
@@ -133,7 +133,7 @@ pub struct Decided {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Remark {
+pub enum DecisionRemark {
     /// It was accepted without a seal, because its report does not say `what`; it cannot be integrated.
     Unsealed { what: String },
     /// These bundles wait for a bundle that was discontinued.
@@ -155,9 +155,9 @@ pub struct Cleared {
 
 /// A bundle that is taken: no other process writes it while this lives.
 #[derive(Debug)]
-pub struct Taken<'b> {
+pub struct TakenBundle<'b> {
     bundle: &'b Bundle,
-    _held: Held,
+    _held: LockGuard,
 }
 
 /// Takes the bundle and records the decision. See the module for the order of steps.
@@ -165,15 +165,15 @@ pub fn decide(
     signing: &Signing<'_>,
     bundle: &Bundle,
     decision: &Decision,
-) -> Result<Outcome, DecideError> {
+) -> Result<DecisionOutcome, DecideError> {
     signing.take(bundle)?.decide(signing, decision)
 }
 
 /// What came of many decisions.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct DecidedBatch {
     /// The decisions that were recorded, in the order in which they were.
-    pub done: Vec<Outcome>,
+    pub done: Vec<DecisionOutcome>,
     /// The decisions that were not, in the given order.
     pub failed: Vec<(BundleId, DecideError)>,
 }
@@ -182,8 +182,8 @@ pub struct Batch {
 /// refused, none is recorded. Afterwards only sealing and the disk can fail; the others are recorded all the same.
 ///
 /// A result that stands on another one of the batch is accepted after it.
-pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Batch {
-    let mut batch = Batch::default();
+pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> DecidedBatch {
+    let mut batch = DecidedBatch::default();
     let mut taken = Vec::new();
     let rehearsed = Signing { dry_run: true, ..*signing };
     for (bundle, decision) in decisions {
@@ -201,7 +201,7 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
         batch.done = taken.into_iter().map(|(_, _, tried)| tried).collect();
         return batch;
     }
-    let mut left: Vec<(Taken<'_>, &Decision)> =
+    let mut left: Vec<(TakenBundle<'_>, &Decision)> =
         taken.into_iter().map(|(held, decision, _)| (held, decision)).collect();
     // Each round accepts what stands on nothing that is left, so it ends after as many rounds as there are bundles.
     while !left.is_empty() {
@@ -233,12 +233,12 @@ pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> Ba
 
 impl Signing<'_> {
     /// Takes a bundle. One that waits for sign-off may still be held by the driver that made it so.
-    pub fn take<'b>(&self, bundle: &'b Bundle) -> Result<Taken<'b>, AdmissionError> {
+    pub fn take<'b>(&self, bundle: &'b Bundle) -> Result<TakenBundle<'b>, BundleLockError> {
         // In any other state a driver works on it for longer than a person waits.
         let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
         let patience = if is_due { PATIENCE } else { Duration::ZERO };
         let held = self.config.locks().take_within(bundle.id(), patience)?;
-        Ok(Taken { bundle, _held: held })
+        Ok(TakenBundle { bundle, _held: held })
     }
 
     pub(crate) fn signoff(&self, action: SignoffAction, decision: &Decision) -> SignoffDecision {
@@ -252,7 +252,7 @@ impl Signing<'_> {
     }
 }
 
-impl Taken<'_> {
+impl TakenBundle<'_> {
     pub fn bundle(&self) -> &Bundle {
         self.bundle
     }
@@ -262,14 +262,15 @@ impl Taken<'_> {
         &self,
         signing: &Signing<'_>,
         decision: &Decision,
-    ) -> Result<Outcome, DecideError> {
+    ) -> Result<DecisionOutcome, DecideError> {
         // Loaded under the lock: what the caller saw before may be of an attempt that is gone.
         let snapshot = self.bundle.load()?;
         match decision.choice.action() {
             None => self.clear(signing, decision, &snapshot),
-            Some(action) => {
-                self.sign(signing, decision, action, &snapshot).map(Box::new).map(Outcome::Decided)
-            }
+            Some(action) => self
+                .sign(signing, decision, action, &snapshot)
+                .map(Box::new)
+                .map(DecisionOutcome::Decided),
         }
     }
 
@@ -289,7 +290,7 @@ impl Taken<'_> {
         signing: &Signing<'_>,
         decision: &Decision,
         snapshot: &Snapshot,
-    ) -> Result<Outcome, DecideError> {
+    ) -> Result<DecisionOutcome, DecideError> {
         let bundle = self.bundle;
         require_awaiting(bundle, snapshot)?;
         let Choice::Clear(ticks) = &decision.choice else {
@@ -300,7 +301,7 @@ impl Taken<'_> {
         if !signing.dry_run {
             bundle.publish(Artifact::Summary, text.as_bytes())?;
         }
-        Ok(Outcome::Cleared(Cleared {
+        Ok(DecisionOutcome::Cleared(Cleared {
             dry_run: signing.dry_run,
             id: bundle.id().clone(),
             left: summary.open_items().len() - items.len(),
@@ -397,12 +398,12 @@ fn seal(
     bundle: &Bundle,
     snapshot: &Snapshot,
     signed: &str,
-) -> Result<Option<Remark>, SealingError> {
+) -> Result<Option<DecisionRemark>, SealingError> {
     let hand = Hand { summary: signed };
     let sealed =
         pdca_driver::integrate::seal(signing.config, bundle, snapshot, hand, signing.effects)?;
     Ok(match sealed {
-        Sealing::Unknown { what } => Some(Remark::Unsealed { what: what.to_owned() }),
+        Sealing::Unknown { what } => Some(DecisionRemark::Unsealed { what: what.to_owned() }),
         Sealing::NotNeeded | Sealing::Sealed { .. } => None,
     })
 }
@@ -488,13 +489,14 @@ fn archive(
 }
 
 /// Returns the bundles whose dependency can no longer be met.
-fn given_up_dependency(config: &WorkspaceConfig, id: &BundleId) -> Option<Remark> {
+fn given_up_dependency(config: &WorkspaceConfig, id: &BundleId) -> Option<DecisionRemark> {
     let awaits = config.schedule.dependants.into();
-    let source = Source { bundles: &config.dirs.bundles, awaits, config: Some(config) };
+    let source = SnapshotSource { bundles: &config.dirs.bundles, awaits, config: Some(config) };
     // The decision is on record by now. A remark that cannot be made must not turn it into an error.
     let overview = WorkspaceSnapshot::load(source).ok()?;
-    let needs = |entry: &&pdca_snapshot::Entry| entry.blocked_by.iter().any(|by| by.id == *id);
+    let needs =
+        |entry: &&pdca_snapshot::SnapshotEntry| entry.blocked_by.iter().any(|by| by.id == *id);
     let waiting: Vec<BundleId> =
         overview.entries.iter().filter(needs).map(|entry| entry.id.clone()).collect();
-    (!waiting.is_empty()).then_some(Remark::DependencyGivenUp { waiting })
+    (!waiting.is_empty()).then_some(DecisionRemark::DependencyGivenUp { waiting })
 }

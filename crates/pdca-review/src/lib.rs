@@ -37,15 +37,16 @@ mod take_back;
 mod waiting;
 
 pub use card::{
-    AttemptDelta, Card, CardSource, ChangeSize, ChangedFile, GateLine, NoteAnswer, Offer, Proof,
-    ProofStep, ReviewLine,
+    AttemptDelta, Card, CardSource, ChangeSize, ChangedFile, GateLine, NoteAnswer, OfferedDecision,
+    Proof, ProofStep, ReviewLine,
 };
 pub use checklist::{ChecklistError, tick};
 pub use decide::{
-    Batch, Cleared, DecideError, Decided, Outcome, Remark, Signing, Taken, decide, decide_all,
+    Cleared, DecideError, Decided, DecidedBatch, DecisionOutcome, DecisionRemark, Signing,
+    TakenBundle, decide, decide_all,
 };
 pub use decision::{Choice, Decision, Overridden, Ticks};
 pub use sections::{CardLine, CardSection, Tone};
-pub use session::{KEYS, Mode, Prompt, Session, Step, UNDO_WINDOW};
+pub use session::{KEYS, KeyMode, Prompt, ReviewSession, SessionStep, UNDO_WINDOW};
 pub use take_back::{ReturnedCulprit, TakenBack, return_culprits};
 pub use waiting::waiting;

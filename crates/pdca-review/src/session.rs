@@ -1,7 +1,7 @@
 //! A sitting at the terminal: keys become decisions, each of which can be undone for a while.
 //!
 //! This is a state machine without a terminal, a clock or a file: the caller shows cards, reads keys and records what
-//! [`Session::due`] hands out. Nothing is recorded before that, so a process that dies loses its pending decisions and
+//! [`ReviewSession::due`] hands out. Nothing is recorded before that, so a process that dies loses its pending decisions and
 //! has recorded none of them.
 
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use crate::decision::{Choice, Decision, Overridden, Ticks};
 
 /// A sitting over several bundles.
 #[derive(Debug)]
-pub struct Session {
+pub struct ReviewSession {
     ids: Vec<BundleId>,
     at: usize,
-    mode: Mode,
+    mode: KeyMode,
     /// The note of the present card, from an editor.
     note: Option<String>,
     pending: VecDeque<Pending>,
@@ -26,7 +26,7 @@ pub struct Session {
 
 /// What the keys mean at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
+pub enum KeyMode {
     /// A card is shown, and a key chooses what to do with it.
     Card,
     /// An acceptance waits for its open items to be ticked, one key each.
@@ -46,12 +46,12 @@ struct Pending {
 
 /// What the caller has to do after a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum SessionStep {
     /// Show the present card, or the end of the list.
     Show,
     /// Ask about the item with this number.
     AskItem(usize),
-    /// Ask for one line, and call [`Session::answer`].
+    /// Ask for one line, and call [`ReviewSession::answer`].
     AskLine(Prompt),
     /// Say this beside the card.
     Say(String),
@@ -59,7 +59,7 @@ pub enum Step {
     Log,
     /// A shell in a throwaway checkout with the change.
     Shell,
-    /// Edit the note, and call [`Session::set_note`].
+    /// Edit the note, and call [`ReviewSession::set_note`].
     EditNote,
     /// Show the whole card, with a pager.
     Whole,
@@ -102,10 +102,10 @@ pub const KEYS: [(&str, &str); 15] = [
 /// The time in which a decision can be undone, before it is recorded.
 pub const UNDO_WINDOW: Duration = Duration::from_secs(5);
 
-impl Session {
+impl ReviewSession {
     /// Begins with these bundles. A decision stays pending for `window`.
     pub fn new(ids: Vec<BundleId>, window: Duration) -> Self {
-        let (pending, mode) = (VecDeque::new(), Mode::Card);
+        let (pending, mode) = (VecDeque::new(), KeyMode::Card);
         Self { ids, at: 0, mode, note: None, pending, window }
     }
 
@@ -119,7 +119,7 @@ impl Session {
         (self.at + 1, self.ids.len())
     }
 
-    pub fn mode(&self) -> &Mode {
+    pub fn mode(&self) -> &KeyMode {
         &self.mode
     }
 
@@ -174,55 +174,63 @@ impl Session {
     }
 
     /// Takes a key on the present card; `card` is `None` at the end of the list.
-    pub fn press(&mut self, key: char, card: Option<&Card>, now: Duration) -> Step {
+    pub fn press(&mut self, key: char, card: Option<&Card>, now: Duration) -> SessionStep {
         // Every key answers the item, `u` and `q` too: an acceptance is ticked to its end or cancelled.
-        if let Mode::Ticking { left, ticked } = &self.mode {
+        if let KeyMode::Ticking { left, ticked } = &self.mode {
             let (left, ticked) = (left.clone(), ticked.clone());
             return self.press_item(key, left, ticked, now);
         }
         let is_pending = self.pending().any(|decision| Some(&decision.id) == self.current());
         match (key, card) {
             ('a' | 'i' | 'p' | 'x', Some(_)) if is_pending => {
-                Step::Say("it is decided already; `u` undoes the last decision".to_owned())
+                SessionStep::Say("it is decided already; `u` undoes the last decision".to_owned())
             }
             ('u', _) => self.undo(),
-            ('q', _) => Step::Quit,
-            ('?' | 'h', _) => Step::Help,
+            ('q', _) => SessionStep::Quit,
+            ('?' | 'h', _) => SessionStep::Help,
             ('b', _) => {
                 self.go_to(self.at.saturating_sub(1));
-                Step::Show
+                SessionStep::Show
             }
-            (_, None) => Step::Show,
+            (_, None) => SessionStep::Show,
             ('n' | ' ', Some(_)) => {
                 self.go_to(self.at + 1);
-                Step::Show
+                SessionStep::Show
             }
-            ('d', Some(_)) => Step::Diff,
-            ('l', Some(_)) => Step::Log,
-            ('t', Some(_)) => Step::Shell,
-            ('e', Some(_)) => Step::EditNote,
-            ('v', Some(_)) => Step::Whole,
+            ('d', Some(_)) => SessionStep::Diff,
+            ('l', Some(_)) => SessionStep::Log,
+            ('t', Some(_)) => SessionStep::Shell,
+            ('e', Some(_)) => SessionStep::EditNote,
+            ('v', Some(_)) => SessionStep::Whole,
             ('a', Some(card)) => self.accept(card, now),
             ('i', Some(card)) => self.send_back(card, Choice::IterateDo, now),
             ('p', Some(card)) => self.send_back(card, Choice::IteratePlan, now),
             ('x', Some(card)) => self.send_back(card, Choice::Discontinue, now),
-            (other, Some(_)) => Step::Say(format!("`{other}` is no key here; `?` shows them")),
+            (other, Some(_)) => {
+                SessionStep::Say(format!("`{other}` is no key here; `?` shows them"))
+            }
         }
     }
 
     /// Takes the answer to a prompt. An empty one cancels what needs a line.
-    pub fn answer(&mut self, prompt: Prompt, line: &str, card: &Card, now: Duration) -> Step {
+    pub fn answer(
+        &mut self,
+        prompt: Prompt,
+        line: &str,
+        card: &Card,
+        now: Duration,
+    ) -> SessionStep {
         let line = line.trim();
         match prompt {
             Prompt::Note { needed: true, .. } if line.is_empty() => {
-                Step::Say("nothing was decided: it needs a note".to_owned())
+                SessionStep::Say("nothing was decided: it needs a note".to_owned())
             }
             Prompt::Note { choice, .. } => {
                 self.set_note(line);
                 self.decide(choice, now)
             }
             Prompt::Override { .. } if line.is_empty() => {
-                Step::Say("nothing was decided: an override needs a reason".to_owned())
+                SessionStep::Say("nothing was decided: an override needs a reason".to_owned())
             }
             Prompt::Override { rows } => {
                 let overridden = Overridden { rows, reason: line.to_owned() };
@@ -233,15 +241,17 @@ impl Session {
     }
 
     /// Accepts: red gating rows need a reason, open items a key each.
-    fn accept(&mut self, card: &Card, now: Duration) -> Step {
+    fn accept(&mut self, card: &Card, now: Duration) -> SessionStep {
         let red: Vec<String> = card.red_gating().map(str::to_owned).collect();
         match card.offer('a') {
-            None => Step::Say(format!("{} is {} and cannot be accepted", card.id, card.state)),
+            None => {
+                SessionStep::Say(format!("{} is {} and cannot be accepted", card.id, card.state))
+            }
             Some(offer) if offer.refused.is_some() && red.is_empty() => {
                 let why = offer.refused.clone().unwrap_or_default();
-                Step::Say(format!("it cannot be accepted: {why}"))
+                SessionStep::Say(format!("it cannot be accepted: {why}"))
             }
-            Some(_) if !red.is_empty() => Step::AskLine(Prompt::Override { rows: red }),
+            Some(_) if !red.is_empty() => SessionStep::AskLine(Prompt::Override { rows: red }),
             Some(_) => {
                 let left: Vec<usize> = card.open_items().map(|item| item.number).collect();
                 self.tick_or_accept(left, Vec::new(), now)
@@ -255,7 +265,7 @@ impl Session {
         mut left: Vec<usize>,
         mut ticked: Vec<usize>,
         now: Duration,
-    ) -> Step {
+    ) -> SessionStep {
         match (key, left.first().copied()) {
             ('y' | 'a' | ' ', Some(number)) => {
                 left.remove(0);
@@ -263,57 +273,65 @@ impl Session {
                 self.tick_or_accept(left, ticked, now)
             }
             ('?', Some(number)) => {
-                self.mode = Mode::Ticking { left, ticked };
-                Step::AskItem(number)
+                self.mode = KeyMode::Ticking { left, ticked };
+                SessionStep::AskItem(number)
             }
             _ => {
-                self.mode = Mode::Card;
-                Step::Say("nothing was decided: an item is still open".to_owned())
+                self.mode = KeyMode::Card;
+                SessionStep::Say("nothing was decided: an item is still open".to_owned())
             }
         }
     }
 
-    fn tick_or_accept(&mut self, left: Vec<usize>, ticked: Vec<usize>, now: Duration) -> Step {
+    fn tick_or_accept(
+        &mut self,
+        left: Vec<usize>,
+        ticked: Vec<usize>,
+        now: Duration,
+    ) -> SessionStep {
         if let Some(&number) = left.first() {
-            self.mode = Mode::Ticking { left, ticked };
-            return Step::AskItem(number);
+            self.mode = KeyMode::Ticking { left, ticked };
+            return SessionStep::AskItem(number);
         }
         let clear = if ticked.is_empty() { Ticks::Nothing } else { Ticks::Numbers(ticked) };
         self.decide(Choice::Accept { clear, overridden: None }, now)
     }
 
-    fn send_back(&mut self, card: &Card, choice: Choice, now: Duration) -> Step {
+    fn send_back(&mut self, card: &Card, choice: Choice, now: Duration) -> SessionStep {
         let Some(offer) = card.offers.iter().find(|offer| offer.action == choice.word()) else {
-            return Step::Say(format!("{} is {}: that cannot be decided", card.id, card.state));
+            return SessionStep::Say(format!(
+                "{} is {}: that cannot be decided",
+                card.id, card.state
+            ));
         };
         if self.note.is_some() {
             return self.decide(choice, now);
         }
-        Step::AskLine(Prompt::Note { choice, needed: offer.needs_note })
+        SessionStep::AskLine(Prompt::Note { choice, needed: offer.needs_note })
     }
 
-    fn decide(&mut self, choice: Choice, now: Duration) -> Step {
-        let Some(id) = self.current().cloned() else { return Step::Show };
+    fn decide(&mut self, choice: Choice, now: Duration) -> SessionStep {
+        let Some(id) = self.current().cloned() else { return SessionStep::Show };
         let decision = Decision { id, choice, note: self.note.take() };
         let due = now + self.window;
         self.pending.push_back(Pending { decision: decision.clone(), due });
         self.go_to(self.at + 1);
-        Step::Decided(decision)
+        SessionStep::Decided(decision)
     }
 
-    fn undo(&mut self) -> Step {
+    fn undo(&mut self) -> SessionStep {
         let Some(Pending { decision, .. }) = self.pending.pop_back() else {
-            return Step::Say("there is nothing to undo: everything is recorded".to_owned());
+            return SessionStep::Say("there is nothing to undo: everything is recorded".to_owned());
         };
         // A bundle that was put back is listed twice, and its later place is where it was decided.
         let at = self.ids.iter().rposition(|id| *id == decision.id);
         self.go_to(at.unwrap_or(self.at));
         self.note.clone_from(&decision.note);
-        Step::Undone(decision)
+        SessionStep::Undone(decision)
     }
 
     fn go_to(&mut self, at: usize) {
-        (self.at, self.mode, self.note) = (at.min(self.ids.len()), Mode::Card, None);
+        (self.at, self.mode, self.note) = (at.min(self.ids.len()), KeyMode::Card, None);
     }
 }
 
@@ -334,8 +352,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn session(ids: &[&str]) -> Session {
-        Session::new(ids.iter().map(|id| id.parse().unwrap()).collect(), WINDOW)
+    fn session(ids: &[&str]) -> ReviewSession {
+        ReviewSession::new(ids.iter().map(|id| id.parse().unwrap()).collect(), WINDOW)
     }
 
     fn lines(decisions: &[Decision]) -> Vec<String> {
@@ -346,10 +364,10 @@ mod tests {
     fn a_cheap_bundle_takes_one_key_and_one_per_open_item() {
         let mut session = session(&["1", "2"]);
         let step = session.press('a', Some(&card("1", &[])), at(0));
-        assert!(matches!(step, Step::Decided(_)), "{step:?}");
-        assert_eq!(session.press('a', Some(&card("2", &["fit?"])), at(1)), Step::AskItem(1));
+        assert!(matches!(step, SessionStep::Decided(_)), "{step:?}");
+        assert_eq!(session.press('a', Some(&card("2", &["fit?"])), at(1)), SessionStep::AskItem(1));
         let step = session.press('y', Some(&card("2", &["fit?"])), at(2));
-        assert!(matches!(step, Step::Decided(_)), "{step:?}");
+        assert!(matches!(step, SessionStep::Decided(_)), "{step:?}");
         assert_eq!(session.current(), None);
         let done = session.due(at(5));
         assert_eq!(lines(&done), ["pdca signoff 1 accept"]);
@@ -362,11 +380,14 @@ mod tests {
         session.press('a', Some(&card("1", &[])), at(0));
         session.press('a', Some(&card("2", &[])), at(1));
         let step = session.press('u', None, at(2));
-        assert!(matches!(&step, Step::Undone(decision) if decision.id.as_ref() == "2"), "{step:?}");
+        assert!(
+            matches!(&step, SessionStep::Undone(decision) if decision.id.as_ref() == "2"),
+            "{step:?}"
+        );
         assert_eq!(session.current().map(AsRef::as_ref), Some("2"));
         assert_eq!(lines(&session.due(at(60))), ["pdca signoff 1 accept"]);
         let step = session.press('u', None, at(61));
-        assert!(matches!(step, Step::Say(_)), "{step:?}");
+        assert!(matches!(step, SessionStep::Say(_)), "{step:?}");
     }
 
     #[test]
@@ -374,21 +395,23 @@ mod tests {
         let mut session = session(&["1"]);
         let card = card("1", &["a", "b"]);
         session.press('a', Some(&card), at(0));
-        assert_eq!(session.press('y', Some(&card), at(0)), Step::AskItem(2));
-        assert!(matches!(session.press('n', Some(&card), at(0)), Step::Say(_)));
-        assert_eq!((session.pending().count(), session.mode()), (0, &Mode::Card));
+        assert_eq!(session.press('y', Some(&card), at(0)), SessionStep::AskItem(2));
+        assert!(matches!(session.press('n', Some(&card), at(0)), SessionStep::Say(_)));
+        assert_eq!((session.pending().count(), session.mode()), (0, &KeyMode::Card));
     }
 
     #[test]
     fn a_note_from_the_editor_goes_with_the_decision_and_with_no_other() {
         let mut session = session(&["1", "2"]);
         let first = card("1", &[]);
-        assert_eq!(session.press('e', Some(&first), at(0)), Step::EditNote);
+        assert_eq!(session.press('e', Some(&first), at(0)), SessionStep::EditNote);
         session.set_note("mind the gap\n");
         session.press('i', Some(&first), at(0));
         let second = card("2", &[]);
-        let Step::AskLine(prompt) = session.press('x', Some(&second), at(0)) else { panic!() };
-        assert!(matches!(session.answer(prompt.clone(), " ", &second, at(0)), Step::Say(_)));
+        let SessionStep::AskLine(prompt) = session.press('x', Some(&second), at(0)) else {
+            panic!()
+        };
+        assert!(matches!(session.answer(prompt.clone(), " ", &second, at(0)), SessionStep::Say(_)));
         session.answer(prompt, "superseded", &second, at(0));
         assert_eq!(
             lines(&session.confirm()),
@@ -416,7 +439,7 @@ mod tests {
                     session.skip();
                     continue;
                 }
-                if let (Step::AskLine(prompt), Some(card)) =
+                if let (SessionStep::AskLine(prompt), Some(card)) =
                     (session.press(key, shown.as_ref(), now), &shown)
                 {
                     session.answer(prompt, "because", card, now);

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use pdca_driver::Effects;
 use pdca_driver::WorkspaceConfig;
-use pdca_driver::integrate::{Held, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
+use pdca_driver::integrate::{HeldChange, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffError, SignoffOutcome, overrule,
 };
 use serde::Serialize;
 
-use crate::decide::{DecideError, Decided, Remark, Signing, summary_text};
+use crate::decide::{DecideError, Decided, DecisionRemark, Signing, summary_text};
 use crate::decision::Decision;
 
 /// The longest wait for another decision about accepted changes. An integration takes longer.
@@ -87,7 +87,7 @@ pub(crate) fn take_back(
         (Some(Reentry::Plan), false) => Some(format!("pdca new {id}")),
     };
     let staged: Vec<String> = withdrawal.staged.iter().map(|(name, _)| name.clone()).collect();
-    let still_staged = |branch: &String| Remark::StillStaged { branch: branch.clone() };
+    let still_staged = |branch: &String| DecisionRemark::StillStaged { branch: branch.clone() };
     let remarks = staged.iter().filter(|_| !dry_run).map(still_staged).collect();
     let held = withdrawal.held.as_ref();
     let taken_back = TakenBack {
@@ -120,7 +120,7 @@ pub fn return_culprits<'h>(
     config: &WorkspaceConfig,
     effects: &dyn Effects,
     date: &str,
-    held: impl Iterator<Item = &'h Held>,
+    held: impl Iterator<Item = &'h HeldChange>,
 ) -> Result<Vec<ReturnedCulprit>, Box<(Bundle, DecideError)>> {
     let mut returned = Vec::new();
     for held in held.filter(|held| matches!(held.reason, HeldReason::Red | HeldReason::Conflict)) {

@@ -1,14 +1,14 @@
 //! Cards of real bundles on disk.
 
 use pdca_review::{Card, CardSource, waiting};
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleRoot, sha256_hex};
-use pdca_testkit::Workspace;
+use pdca_testkit::TestWorkspace;
 
 const PATCH: &str =
     "diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1,2 @@\n-x\n+y\n+z\n";
 
-fn awaiting(workspace: &Workspace, id: &str, open: &[&str], result: &str) {
+fn awaiting(workspace: &TestWorkspace, id: &str, open: &[&str], result: &str) {
     workspace.brief(id, &[("Touches", "docs/**")]);
     let file = |name: &str| format!("results/issue_{id}/{name}");
     workspace.write(file("patch.diff"), PATCH);
@@ -32,13 +32,13 @@ fn awaiting(workspace: &Workspace, id: &str, open: &[&str], result: &str) {
     );
 }
 
-fn snapshot(workspace: &Workspace) -> WorkspaceSnapshot {
+fn snapshot(workspace: &TestWorkspace) -> WorkspaceSnapshot {
     let bundles = BundleRoot::new(workspace.path().join("results"));
-    let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+    let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
     WorkspaceSnapshot::load(source).expect("the bundles can be read")
 }
 
-fn card(workspace: &Workspace, id: &str) -> Card {
+fn card(workspace: &TestWorkspace, id: &str) -> Card {
     let snapshot = snapshot(workspace);
     let bundle = Bundle::at(workspace.bundle(id)).expect("the bundles can be read");
     Card::load(CardSource { snapshot: &snapshot, config: None }, &bundle)
@@ -63,7 +63,7 @@ fn text(card: &Card) -> String {
 
 #[test]
 fn a_card_has_the_evidence_and_the_commands() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let standing = "Validation — fitness-to-purpose — serves?";
     awaiting(&workspace, "36", &["C5 — is it the cause?", standing], "pass");
     let text = text(&card(&workspace, "36"));
@@ -87,7 +87,7 @@ fn a_card_has_the_evidence_and_the_commands() {
 
 #[test]
 fn a_red_gate_is_said_first_and_refuses_an_acceptance() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     awaiting(&workspace, "36", &[], "fail");
     let card = card(&workspace, "36");
     assert!(!card.is_cheap());
@@ -98,7 +98,7 @@ fn a_red_gate_is_said_first_and_refuses_an_acceptance() {
 
 #[test]
 fn a_patch_that_was_edited_after_check_cannot_be_accepted() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     awaiting(&workspace, "36", &[], "pass");
     assert!(card(&workspace, "36").is_cheap());
     workspace.write("results/issue_36/patch.diff", "edited\n");
@@ -108,7 +108,7 @@ fn a_patch_that_was_edited_after_check_cannot_be_accepted() {
 
 #[test]
 fn the_next_attempt_says_whether_the_note_was_answered() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     awaiting(&workspace, "36", &[], "pass");
     let summary = workspace.read("results/issue_36/SUMMARY.md");
     let signed = summary.replace(
@@ -119,7 +119,7 @@ fn the_next_attempt_says_whether_the_note_was_answered() {
     let bundle = Bundle::at(workspace.bundle("36")).unwrap();
     pdca_state::archive_plan(&bundle, pdca_state::Reentry::Do).unwrap().apply().unwrap();
     awaiting(&workspace, "36", &[], "pass");
-    let answer = |workspace: &Workspace| {
+    let answer = |workspace: &TestWorkspace| {
         let card = card(workspace, "36");
         let delta = card.since_last.unwrap();
         (delta.note.unwrap(), delta.answer.words(), delta.files)
@@ -134,7 +134,7 @@ fn the_next_attempt_says_whether_the_note_was_answered() {
 
 #[test]
 fn the_cheapest_waits_first() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     awaiting(&workspace, "1", &["a", "b"], "pass");
     awaiting(&workspace, "2", &[], "pass");
     awaiting(&workspace, "3", &["a"], "pass");

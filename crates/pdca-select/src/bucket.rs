@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regex_lite::Regex;
 
-use crate::field::Field;
+use crate::field::IssueField;
 use crate::settings::{BucketSettings, Condition};
 
 /// One bucket and the number of its records.
@@ -33,7 +33,7 @@ pub(crate) struct Bucket {
 /// The value that a condition is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Key {
-    Field(Field),
+    Field(IssueField),
     /// A further column, by its number among those that buckets name.
     Extra(usize),
     /// Days since it was created.
@@ -44,7 +44,7 @@ enum Key {
 
 /// The values of one record that conditions see.
 pub(crate) struct Values<'r> {
-    pub(crate) field: &'r dyn Fn(Field) -> &'r str,
+    pub(crate) field: &'r dyn Fn(IssueField) -> &'r str,
     pub(crate) extra: &'r [String],
     pub(crate) age: Option<i64>,
     pub(crate) idle: Option<i64>,
@@ -172,7 +172,7 @@ impl Bucket {
             let mut conditions = Vec::new();
             for (name, condition) in &one.when {
                 let matcher = Matcher::parse(name, condition)?;
-                let key = match Field::named(name) {
+                let key = match IssueField::named(name) {
                     Some(field) => Key::Field(field),
                     None if name.eq_ignore_ascii_case("age") => Key::Age,
                     None if name.eq_ignore_ascii_case("idle") => Key::Idle,
@@ -200,7 +200,7 @@ impl Bucket {
         self.conditions.iter().all(|(key, matcher)| matcher.matches(key, values))
     }
 
-    pub(crate) fn looks_at(&self, field: Field) -> bool {
+    pub(crate) fn looks_at(&self, field: IssueField) -> bool {
         self.conditions.iter().any(|(key, _)| *key == Key::Field(field))
     }
 }

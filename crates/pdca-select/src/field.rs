@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A field that selection knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum IssueField {
     Id,
     Title,
     Status,
@@ -18,9 +18,9 @@ pub enum Field {
     Description,
 }
 
-impl Field {
+impl IssueField {
     /// Every field, in the order of a row.
-    pub const ALL: [Field; 10] = [
+    pub const ALL: [IssueField; 10] = [
         Self::Id,
         Self::Title,
         Self::Status,
@@ -120,7 +120,7 @@ impl Field {
     }
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for IssueField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -133,7 +133,7 @@ pub(crate) fn plain(name: &str) -> String {
 }
 
 /// Returns the columns of a field. `names` are those of the export, made [plain].
-pub(crate) fn columns(field: Field, names: &[String], configured: Option<&str>) -> Vec<usize> {
+pub(crate) fn columns(field: IssueField, names: &[String], configured: Option<&str>) -> Vec<usize> {
     let all = |wanted: &str| -> Vec<usize> {
         let found = names.iter().enumerate().filter(|(_, name)| *name == wanted);
         let found = found.map(|(index, _)| index);
@@ -152,7 +152,7 @@ pub(crate) fn columns(field: Field, names: &[String], configured: Option<&str>) 
 
 /// Returns the name of the export that is nearest to that of a field, if one is near.
 pub(crate) fn nearest<'n>(
-    field: Field,
+    field: IssueField,
     there: &'n [String],
     configured: Option<&str>,
 ) -> Option<&'n str> {
@@ -173,40 +173,49 @@ pub(crate) fn nearest<'n>(
 mod tests {
     use super::*;
 
-    fn found(field: Field, header: &str) -> Vec<usize> {
+    fn found(field: IssueField, header: &str) -> Vec<usize> {
         columns(field, &header.split(',').map(plain).collect::<Vec<_>>(), None)
     }
 
     #[test]
     fn the_columns_of_known_trackers_are_found() {
         let jira = "Summary,Issue key,Issue id,Issue Type,Status,Priority,Created,Updated,Component/s,Component/s,Labels,Labels";
-        assert_eq!(found(Field::Id, jira), [1]);
-        assert_eq!(found(Field::Component, jira), [8, 9]);
+        assert_eq!(found(IssueField::Id, jira), [1]);
+        assert_eq!(found(IssueField::Component, jira), [8, 9]);
         let gitlab =
             "Title,Description,Issue ID,URL,State,Author,Created At (UTC),Updated At (UTC),Labels";
-        assert_eq!((found(Field::Id, gitlab), found(Field::Created, gitlab)), (vec![2], vec![6]));
+        assert_eq!(
+            (found(IssueField::Id, gitlab), found(IssueField::Created, gitlab)),
+            (vec![2], vec![6])
+        );
         let mantis =
             "Id,Project,Reporter,Priority,Severity,Category,Date Submitted,Updated,Summary,Status";
         assert_eq!(
-            (found(Field::Severity, mantis), found(Field::Component, mantis)),
+            (found(IssueField::Severity, mantis), found(IssueField::Component, mantis)),
             (vec![4], vec![5])
         );
         let bugzilla = "\"Bug ID\",Product,Component,Assignee,Status,Resolution,Summary,Changed";
         assert_eq!(
-            (found(Field::Id, bugzilla), found(Field::Updated, bugzilla)),
+            (found(IssueField::Id, bugzilla), found(IssueField::Updated, bugzilla)),
             (vec![0], vec![7])
         );
         let redmine = "#,Project,Tracker,Status,Priority,Subject,Updated";
-        assert_eq!((found(Field::Id, redmine), found(Field::Kind, redmine)), (vec![0], vec![2]));
+        assert_eq!(
+            (found(IssueField::Id, redmine), found(IssueField::Kind, redmine)),
+            (vec![0], vec![2])
+        );
         let github = "number,title,state,labels,createdAt,updatedAt";
-        assert_eq!((found(Field::Id, github), found(Field::Created, github)), (vec![0], vec![4]));
+        assert_eq!(
+            (found(IssueField::Id, github), found(IssueField::Created, github)),
+            (vec![0], vec![4])
+        );
     }
 
     #[test]
     fn a_misspelt_column_is_recognized_as_near() {
         let there = ["Isue key".to_owned(), "Owner".to_owned()];
-        assert_eq!(nearest(Field::Id, &there, None), Some("Isue key"));
-        assert_eq!(nearest(Field::Title, &there, None), None);
-        assert_eq!(nearest(Field::Title, &there, Some("owners")), Some("Owner"));
+        assert_eq!(nearest(IssueField::Id, &there, None), Some("Isue key"));
+        assert_eq!(nearest(IssueField::Title, &there, None), None);
+        assert_eq!(nearest(IssueField::Title, &there, Some("owners")), Some("Owner"));
     }
 }

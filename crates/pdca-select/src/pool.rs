@@ -10,10 +10,10 @@ use pdca_state::{BundleId, IdError};
 use crate::bucket::{Bucket, BucketCount, Values};
 use crate::csv::{CsvError, CsvRecords, CsvText};
 use crate::date::{age, day};
-use crate::field::{Field, columns, nearest, plain};
+use crate::field::{IssueField, columns, nearest, plain};
 use crate::json;
 use crate::labels;
-use crate::settings::{SelectSettings, SettingsProblem};
+use crate::settings::{SelectSettings, SelectSettingsProblem};
 
 /// The most flaws that an error keeps; the others are counted.
 const FLAWS: usize = 10;
@@ -34,7 +34,7 @@ pub struct Pool {
     /// In the order of the export.
     pub records: Vec<IssueRecord>,
     /// The fields that the export has no column for.
-    pub absent: Vec<Field>,
+    pub absent: Vec<IssueField>,
     pub unread_dates: Option<UnreadDates>,
     pub(crate) severities: Vec<String>,
     tallies: Vec<BucketCount>,
@@ -76,7 +76,7 @@ pub enum PoolError {
     Empty,
     #[error("the export has no column for {field}")]
     MissingColumn {
-        field: Field,
+        field: IssueField,
         /// The name in the settings, if one is set.
         configured: Option<String>,
         there: Vec<String>,
@@ -95,7 +95,7 @@ pub enum PoolError {
         first: Vec<(BundleId, u64)>,
     },
     #[error("a setting is invalid: {0}")]
-    Setting(SettingsProblem),
+    Setting(SelectSettingsProblem),
 }
 
 /// A record that cannot be read.
@@ -134,19 +134,19 @@ fn counted_are(count: u64) -> String {
     format!("{} {}", counted(count), if count == 1 { "is" } else { "are" })
 }
 
-/// One record as read: the fields in the order of [`Field::ALL`], and further columns.
+/// One record as read: the fields in the order of [`IssueField::ALL`], and further columns.
 #[derive(Default)]
 struct Row {
-    fields: [String; Field::ALL.len()],
+    fields: [String; IssueField::ALL.len()],
     extra: Vec<String>,
 }
 
 impl Row {
-    fn get(&self, field: Field) -> &str {
+    fn get(&self, field: IssueField) -> &str {
         &self.fields[field as usize]
     }
 
-    fn set(&mut self, field: Field, text: &str) {
+    fn set(&mut self, field: IssueField, text: &str) {
         let place = &mut self.fields[field as usize];
         place.clear();
         place.push_str(text.trim());
@@ -154,12 +154,12 @@ impl Row {
 
     /// Fills in what labels tell and no column does.
     fn derive(&mut self) {
-        let labels = std::mem::take(&mut self.fields[Field::Labels as usize]);
+        let labels = std::mem::take(&mut self.fields[IssueField::Labels as usize]);
         if !labels.is_empty() {
             for (field, of) in [
-                (Field::Severity, labels::severity as fn(&str) -> Option<&str>),
-                (Field::Component, labels::component),
-                (Field::Kind, labels::kind),
+                (IssueField::Severity, labels::severity as fn(&str) -> Option<&str>),
+                (IssueField::Component, labels::component),
+                (IssueField::Kind, labels::kind),
             ] {
                 if self.get(field).is_empty()
                     && let Some(value) = of(&labels)
@@ -168,11 +168,12 @@ impl Row {
                 }
             }
         }
-        self.fields[Field::Labels as usize] = labels;
+        self.fields[IssueField::Labels as usize] = labels;
         // Mantis and Bugzilla have the kind of a request among the severities.
-        if self.get(Field::Kind).is_empty() && labels::is_kind(self.get(Field::Severity)) {
-            let kind = self.get(Field::Severity).to_owned();
-            self.set(Field::Kind, &kind);
+        if self.get(IssueField::Kind).is_empty() && labels::is_kind(self.get(IssueField::Severity))
+        {
+            let kind = self.get(IssueField::Severity).to_owned();
+            self.set(IssueField::Kind, &kind);
         }
     }
 }
@@ -180,13 +181,13 @@ impl Row {
 /// The columns of an export.
 struct Header {
     names: Vec<String>,
-    fields: [Vec<usize>; Field::ALL.len()],
+    fields: [Vec<usize>; IssueField::ALL.len()],
     extra: Vec<usize>,
 }
 
 impl Header {
-    fn fill(&self, text: CsvText<'_>, wanted: &dyn Fn(Field) -> bool, row: &mut Row) {
-        for field in Field::ALL {
+    fn fill(&self, text: CsvText<'_>, wanted: &dyn Fn(IssueField) -> bool, row: &mut Row) {
+        for field in IssueField::ALL {
             match &self.fields[field as usize][..] {
                 _ if !wanted(field) => row.set(field, ""),
                 [] => row.set(field, ""),
@@ -260,7 +261,7 @@ impl<'s> Collector<'s> {
     }
 
     fn add(&mut self, line: u64, row: &mut Row) {
-        let id = match parse_id(row.get(Field::Id)) {
+        let id = match parse_id(row.get(IssueField::Id)) {
             Ok(Some(id)) => id,
             Ok(None) => return self.flaw(line, FlawKind::NoId),
             Err(error) => return self.flaw(line, FlawKind::Id(error)),
@@ -272,8 +273,8 @@ impl<'s> Collector<'s> {
         }
         self.seen.insert(id.as_str().to_lowercase(), line);
         row.derive();
-        let created = self.date(row.get(Field::Created), line);
-        let updated = self.date(row.get(Field::Updated), line);
+        let created = self.date(row.get(IssueField::Created), line);
+        let updated = self.date(row.get(IssueField::Updated), line);
         let today = self.selector.today;
         let row = &*row;
         let values = Values {
@@ -291,16 +292,16 @@ impl<'s> Collector<'s> {
             return;
         };
         self.counts[bucket] += 1;
-        let title = row.get(Field::Title).split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = row.get(IssueField::Title).split_whitespace().collect::<Vec<_>>().join(" ");
         let title: String = title.chars().filter(|c| !c.is_control()).collect();
         let record = IssueRecord {
             id,
             line,
             title: title.into(),
-            status: self.word(row.get(Field::Status)),
-            kind: self.word(row.get(Field::Kind)),
-            severity: self.word(row.get(Field::Severity)),
-            component: self.word(row.get(Field::Component)),
+            status: self.word(row.get(IssueField::Status)),
+            kind: self.word(row.get(IssueField::Kind)),
+            severity: self.word(row.get(IssueField::Severity)),
+            component: self.word(row.get(IssueField::Component)),
             created,
             updated,
             bucket,
@@ -308,7 +309,7 @@ impl<'s> Collector<'s> {
         self.records.push(record);
     }
 
-    fn finish(self, absent: Vec<Field>) -> Result<Pool, PoolError> {
+    fn finish(self, absent: Vec<IssueField>) -> Result<Pool, PoolError> {
         if self.total_flaws > 0 {
             return Err(PoolError::Flawed { flaws: self.flaws, total: self.total_flaws });
         }
@@ -354,7 +355,7 @@ impl Selector {
             return Err(PoolError::Setting(problem));
         }
         let (buckets, extra) = Bucket::all(&settings.buckets).map_err(|what| {
-            PoolError::Setting(SettingsProblem { key: "bucket".to_owned(), what, hint: "" })
+            PoolError::Setting(SelectSettingsProblem { key: "bucket".to_owned(), what, hint: "" })
         })?;
         Ok(Self { settings: settings.clone(), buckets, extra, today })
     }
@@ -365,7 +366,8 @@ impl Selector {
         let mut row = Row::default();
         // A description is long and needed for few records only.
         let wanted = |field| {
-            field != Field::Description || self.buckets.iter().any(|bucket| bucket.looks_at(field))
+            field != IssueField::Description
+                || self.buckets.iter().any(|bucket| bucket.looks_at(field))
         };
         let header = self.each_record(input, separator, |header, line, text| match text {
             Ok(text) => {
@@ -374,8 +376,8 @@ impl Selector {
             }
             Err(kind) => collector.flaw(line, kind),
         })?;
-        let is_absent = |field: &Field| header.fields[*field as usize].is_empty();
-        collector.finish(Field::ALL.into_iter().filter(is_absent).collect())
+        let is_absent = |field: &IssueField| header.fields[*field as usize].is_empty();
+        collector.finish(IssueField::ALL.into_iter().filter(is_absent).collect())
     }
 
     /// Reads an export again and returns the descriptions of some records.
@@ -389,12 +391,12 @@ impl Selector {
         let mut row = Row::default();
         self.each_record(input, separator, |header, _, text| {
             let Ok(text) = text else { return };
-            header.fill(text, &|field| field == Field::Id, &mut row);
-            let Ok(Some(id)) = parse_id(row.get(Field::Id)) else { return };
+            header.fill(text, &|field| field == IssueField::Id, &mut row);
+            let Ok(Some(id)) = parse_id(row.get(IssueField::Id)) else { return };
             if ids.contains(&id) {
-                header.fill(text, &|field| field == Field::Description, &mut row);
-                if !row.get(Field::Description).is_empty() {
-                    found.insert(id, row.get(Field::Description).to_owned());
+                header.fill(text, &|field| field == IssueField::Description, &mut row);
+                if !row.get(IssueField::Description).is_empty() {
+                    found.insert(id, row.get(IssueField::Description).to_owned());
                 }
             }
         })?;
@@ -452,8 +454,8 @@ impl Selector {
 
     fn header(&self, names: Vec<String>) -> Result<Header, PoolError> {
         let plain_names: Vec<String> = names.iter().map(|name| plain(name)).collect();
-        let mut fields: [Vec<usize>; Field::ALL.len()] = Default::default();
-        for field in Field::ALL {
+        let mut fields: [Vec<usize>; IssueField::ALL.len()] = Default::default();
+        for field in IssueField::ALL {
             let configured = self.settings.columns.of(field);
             let found = columns(field, &plain_names, configured);
             if found.is_empty() && (configured.is_some() || field.is_required()) {
@@ -482,7 +484,7 @@ impl Selector {
     pub fn read_json(&self, bytes: &[u8]) -> Result<Pool, PoolError> {
         let mut collector = Collector::new(self);
         let mut row = Row::default();
-        let mut present = [false; Field::ALL.len()];
+        let mut present = [false; IssueField::ALL.len()];
         for record in json::records(bytes) {
             let (line, object) = match record {
                 Ok(record) => record,
@@ -493,7 +495,7 @@ impl Selector {
             };
             let names: Vec<String> = object.keys().map(|name| plain(name)).collect();
             let values: Vec<String> = object.values().map(json::text).collect();
-            for field in Field::ALL {
+            for field in IssueField::ALL {
                 let configured = self.settings.columns.of(field);
                 let found = columns(field, &names, configured);
                 let texts: Vec<&str> = found.iter().map(|at| values[*at].as_str()).collect();
@@ -517,7 +519,8 @@ impl Selector {
             }
             collector.add(line, &mut row);
         }
-        collector.finish(Field::ALL.into_iter().filter(|field| !present[*field as usize]).collect())
+        collector
+            .finish(IssueField::ALL.into_iter().filter(|field| !present[*field as usize]).collect())
     }
 }
 

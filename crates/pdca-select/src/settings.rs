@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket::{AgeLimit, Matcher};
 use crate::date::DateOrder;
-use crate::field::Field;
+use crate::field::IssueField;
 
 /// Selection of issues from a tracker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,21 +72,21 @@ pub struct Columns {
 
 impl Columns {
     fn is_empty(&self) -> bool {
-        Field::ALL.iter().all(|field| self.of(*field).is_none())
+        IssueField::ALL.iter().all(|field| self.of(*field).is_none())
     }
 
-    pub(crate) fn of(&self, field: Field) -> Option<&str> {
+    pub(crate) fn of(&self, field: IssueField) -> Option<&str> {
         let name = match field {
-            Field::Id => &self.id,
-            Field::Title => &self.title,
-            Field::Status => &self.status,
-            Field::Kind => &self.kind,
-            Field::Severity => &self.severity,
-            Field::Component => &self.component,
-            Field::Labels => &self.labels,
-            Field::Created => &self.created,
-            Field::Updated => &self.updated,
-            Field::Description => &self.description,
+            IssueField::Id => &self.id,
+            IssueField::Title => &self.title,
+            IssueField::Status => &self.status,
+            IssueField::Kind => &self.kind,
+            IssueField::Severity => &self.severity,
+            IssueField::Component => &self.component,
+            IssueField::Labels => &self.labels,
+            IssueField::Created => &self.created,
+            IssueField::Updated => &self.updated,
+            IssueField::Description => &self.description,
         };
         name.as_deref()
     }
@@ -123,7 +123,7 @@ pub enum Condition {
 /// An invalid value in `[select]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct SettingsProblem {
+pub struct SelectSettingsProblem {
     /// The path of the value below `select`, such as `bucket[1].when.age`.
     pub key: String,
     pub what: String,
@@ -133,10 +133,10 @@ pub struct SettingsProblem {
 
 impl SelectSettings {
     /// Returns every problem of the settings.
-    pub fn validate(&self) -> Vec<SettingsProblem> {
+    pub fn validate(&self) -> Vec<SelectSettingsProblem> {
         let mut problems = Vec::new();
         let mut say = |key: String, what: String, hint| {
-            problems.push(SettingsProblem { key, what, hint });
+            problems.push(SelectSettingsProblem { key, what, hint });
         };
         if self.timeout_secs == 0 {
             let what = "`timeout_secs` in [select] must be at least 1".to_owned();

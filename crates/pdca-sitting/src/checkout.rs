@@ -6,7 +6,7 @@ use pdca_lanes::{Lane, Lanes, Target};
 use pdca_state::{Artifact, Bundle};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 
 /// A private checkout below a temporary directory; both go with it.
 pub(crate) struct Throwaway {
@@ -22,7 +22,7 @@ impl Throwaway {
         let snapshot = bundle.load()?;
         let nothing = |what: &str| {
             Failure::usage(format!("{id} has no checkout: {what}"))
-                .at(Place::file(bundle.dir()))
+                .at(FilePosition::file(bundle.dir()))
                 .hint("`d` shows the diff")
         };
         let brief = snapshot.authored_brief().ok_or_else(|| nothing("it has no brief"))?;

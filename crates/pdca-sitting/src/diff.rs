@@ -12,7 +12,7 @@ use similar::TextDiff;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::pager;
 use crate::report::{Format, Report, Response};
 use crate::style::Palette;
@@ -82,7 +82,7 @@ fn load(
     }
     let patch = patch_of(bundle, attempt, newest)?.ok_or_else(|| {
         Failure::new(Exit::NothingToDo, format!("attempt {attempt} of {id} has no change"))
-            .at(Place::file(bundle.path(Artifact::Patch)))
+            .at(FilePosition::file(bundle.path(Artifact::Patch)))
             .hint(cx.typed(&format!("`pdca why {id}` says what comes next")))
     })?;
     let file = |file: pdca_state::PatchFile<'_>| {

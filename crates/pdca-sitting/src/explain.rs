@@ -5,7 +5,7 @@ use pdca_review::{ChecklistError, DecideError};
 use pdca_state::{Artifact, Bundle, SignoffError, State};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use pdca_front::explain::integrate::{standing as unknown, unsealable};
 
 /// Explains why a decision was not recorded.
@@ -17,7 +17,7 @@ pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
         DecideError::PatchEdited { gated, now, .. } => {
             let now = now.unwrap_or_else(|| "no patch at all".to_owned());
             Failure::usage("patch edited after Check: what was gated is not what is there")
-                .at(Place::file(bundle.path(Artifact::Patch)))
+                .at(FilePosition::file(bundle.path(Artifact::Patch)))
                 .detail(format!("gated: {gated}"))
                 .detail(format!("now:   {now}"))
                 .hint(format!(
@@ -25,7 +25,7 @@ pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
                 ))
         }
         DecideError::NotUtf8 { file } => Failure::usage("the summary is not UTF-8")
-            .at(Place::file(file))
+            .at(FilePosition::file(file))
             .hint("save it as UTF-8"),
         DecideError::Checklist(error) => unticked(&error, bundle),
         DecideError::Signoff(error) => refusal(&error, bundle),
@@ -53,12 +53,12 @@ pub fn not_awaiting(state: State, bundle: &Bundle) -> Failure {
         | State::Checked
         | State::Iterate(_) => format!("`pdca run {id}` carries it to sign-off"),
     };
-    Failure::usage(what).at(Place::file(bundle.dir())).hint(hint)
+    Failure::usage(what).at(FilePosition::file(bundle.dir())).hint(hint)
 }
 
 fn unticked(error: &ChecklistError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
-    let summary = Place::file(bundle.path(Artifact::Summary));
+    let summary = FilePosition::file(bundle.path(Artifact::Summary));
     let show = format!("`pdca signoff {id} show` lists the items with their numbers");
     match error {
         ChecklistError::NothingOpen => Failure::from_error(Exit::NothingToDo, error)
@@ -76,8 +76,8 @@ fn unticked(error: &ChecklistError, bundle: &Bundle) -> Failure {
 
 fn refusal(error: &SignoffError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
-    let failure =
-        Failure::from_error(Exit::Usage, error).at(Place::file(bundle.path(Artifact::Summary)));
+    let failure = Failure::from_error(Exit::Usage, error)
+        .at(FilePosition::file(bundle.path(Artifact::Summary)));
     match error {
         SignoffError::Unrecordable { .. } => failure.hint(
             "mend the headings of SUMMARY.md; §9 must be there once, with its `- Outcome:` line",
@@ -106,7 +106,7 @@ fn refusal(error: &SignoffError, bundle: &Bundle) -> Failure {
 fn not_acceptable(failed: &[String], bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let mut failure = Failure::usage(format!("{id} cannot be accepted yet"))
-        .at(Place::file(bundle.path(Artifact::Summary)));
+        .at(FilePosition::file(bundle.path(Artifact::Summary)));
     let summary = bundle.load().ok().and_then(|snapshot| snapshot.summary);
     let items = summary.as_ref().map(pdca_state::Summary::items).unwrap_or_default();
     for item in items.iter().filter(|item| item.open) {
@@ -127,7 +127,7 @@ fn not_acceptable(failed: &[String], bundle: &Bundle) -> Failure {
 /// Explains why an acceptance was not taken back.
 fn not_returned(error: &ReturnError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
-    let failure = Failure::from_error(Exit::Usage, error).at(Place::file(bundle.dir()));
+    let failure = Failure::from_error(Exit::Usage, error).at(FilePosition::file(bundle.dir()));
     match error {
         ReturnError::NotAccepted { state, .. } => failure.hint(match state {
             State::AwaitingSignoff => {

@@ -23,8 +23,8 @@ pub use aside::{card_text, change_text, edit_note, interrupted, log_text, open_s
 pub use diff::{DiffReport, DiffRequest, diff};
 pub use explain::{explain, not_awaiting};
 pub use pager::{PageKind, page_and_wait};
-pub use review::{ReviewRequest, Reviewed, review};
+pub use review::{SittingReport, SittingRequest, review};
 pub use show::{CardReport, show};
-pub use signing::{Signature, signer, with_signing};
+pub use signing::{SignoffSignature, signer, with_signing};
 
 use pdca_front::{context, editor, exit, failure, faults, report, session, style};

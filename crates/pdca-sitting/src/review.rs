@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_review::{
-    Card, CardSource, Decision, KEYS, Outcome, Prompt, Session, Signing, Step, UNDO_WINDOW, decide,
-    waiting,
+    Card, CardSource, Decision, DecisionOutcome, KEYS, Prompt, ReviewSession, SessionStep, Signing,
+    UNDO_WINDOW, decide, waiting,
 };
 use pdca_snapshot::WorkspaceSnapshot;
 use pdca_state::{Bundle, BundleId};
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::keyboard::{self, Keyboard, Pressed};
 use crate::report::{Format, Nothing, Report, Response};
 use crate::show::short_lines;
-use crate::signing::{Signature, with_signing};
+use crate::signing::{SignoffSignature, with_signing};
 use crate::style::printable;
 use crate::{aside, diff, faults, pager, session};
 
@@ -28,7 +28,7 @@ const LINES: usize = 24;
 
 /// What is to be reviewed.
 #[derive(Debug, Clone, Copy)]
-pub struct ReviewRequest<'a> {
+pub struct SittingRequest<'a> {
     /// The bundles; all that wait if empty.
     pub ids: &'a [IdArg],
     /// The name of the person who decides.
@@ -38,15 +38,15 @@ pub struct ReviewRequest<'a> {
 /// The end of a sitting.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Reviewed {
+pub struct SittingReport {
     /// What was recorded, in order.
-    recorded: Vec<Outcome>,
+    recorded: Vec<DecisionOutcome>,
     /// The number of bundles that still wait for sign-off.
     left: usize,
     next: Option<String>,
 }
 
-impl Report for Reviewed {
+impl Report for SittingReport {
     const KIND: &'static str = "review";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -60,7 +60,7 @@ impl Report for Reviewed {
 
 /// Goes through the bundles with the person at the terminal.
 pub fn review(
-    request: ReviewRequest<'_>,
+    request: SittingRequest<'_>,
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -76,11 +76,11 @@ pub fn review(
     if ids.is_empty() {
         return Nothing::to_do("nothing waits for sign-off", err);
     }
-    let signature = Signature::of(request.by, cx)?;
+    let signature = SignoffSignature::of(request.by, cx)?;
     with_signing(cx, &signature, |signing| {
         let sitting = Sitting {
             keyboard: Keyboard::open()?,
-            session: Session::new(ids, faults::undo_window(cx.env, UNDO_WINDOW)),
+            session: ReviewSession::new(ids, faults::undo_window(cx.env, UNDO_WINDOW)),
             cx,
             signing,
             snapshot,
@@ -109,14 +109,14 @@ fn require_terminal(cx: &Context<'_>) -> Result<(), Failure> {
 struct Sitting<'a> {
     // First, so that the terminal is put back before anything else is dropped.
     keyboard: Keyboard,
-    session: Session,
+    session: ReviewSession,
     cx: &'a Context<'a>,
     signing: &'a Signing<'a>,
     snapshot: WorkspaceSnapshot,
     out: &'a mut dyn Write,
     /// The card that is shown.
     card: Option<Card>,
-    recorded: Vec<Outcome>,
+    recorded: Vec<DecisionOutcome>,
     /// The person wants to quit, and something is pending.
     is_ending: bool,
 }
@@ -158,31 +158,31 @@ impl Sitting<'_> {
         self.carry_out(step)
     }
 
-    fn carry_out(&mut self, step: Step) -> Result<(), Failure> {
+    fn carry_out(&mut self, step: SessionStep) -> Result<(), Failure> {
         match step {
-            Step::Show => self.show(),
-            Step::Say(text) => self.say(&text),
-            Step::AskItem(number) => self.ask_item(number),
-            Step::AskLine(prompt) => self.ask_line(prompt),
-            Step::Diff => self.diff(),
-            Step::Log => self.log(),
-            Step::Shell => self.shell(),
-            Step::EditNote => self.edit_note(),
-            Step::Whole => self.whole(),
-            Step::Help => self.help(),
-            Step::Decided(decision) => {
+            SessionStep::Show => self.show(),
+            SessionStep::Say(text) => self.say(&text),
+            SessionStep::AskItem(number) => self.ask_item(number),
+            SessionStep::AskLine(prompt) => self.ask_line(prompt),
+            SessionStep::Diff => self.diff(),
+            SessionStep::Log => self.log(),
+            SessionStep::Shell => self.shell(),
+            SessionStep::EditNote => self.edit_note(),
+            SessionStep::Whole => self.whole(),
+            SessionStep::Help => self.help(),
+            SessionStep::Decided(decision) => {
                 let command = self.cx.typed(&decision.command_line());
                 let undo = self.cx.out.faint("  # `u` undoes it for 5 s");
                 writeln!(self.out, "{}{undo}", self.cx.out.accent(printable(&command)))?;
                 self.show()
             }
-            Step::Undone(decision) => {
+            SessionStep::Undone(decision) => {
                 // There is a card to decide again, so `q` no longer holds.
                 self.is_ending = false;
                 self.say(&format!("undone, nothing was recorded: {}", decision.command_line()))?;
                 self.show()
             }
-            Step::Quit => {
+            SessionStep::Quit => {
                 self.is_ending = true;
                 self.show_end()
             }
@@ -343,8 +343,8 @@ impl Sitting<'_> {
         match decide(self.signing, &bundle, decision) {
             Ok(outcome) => {
                 let state = match &outcome {
-                    Outcome::Decided(decided) => decided.state,
-                    Outcome::Cleared(_) => "cleared",
+                    DecisionOutcome::Decided(decided) => decided.state,
+                    DecisionOutcome::Cleared(_) => "cleared",
                 };
                 self.recorded.push(outcome);
                 self.say(&format!("recorded: {} is {state}", decision.id))
@@ -368,12 +368,12 @@ impl Sitting<'_> {
         // Before anything is printed: the report is for a terminal in its usual mode.
         drop(keyboard);
         let left = waiting(&session::snapshot(cx)?).len();
-        let is_accepted = |outcome: &Outcome| match outcome {
-            Outcome::Decided(decided) => decided.action == "accept" && !decided.dry_run,
-            Outcome::Cleared(_) => false,
+        let is_accepted = |outcome: &DecisionOutcome| match outcome {
+            DecisionOutcome::Decided(decided) => decided.action == "accept" && !decided.dry_run,
+            DecisionOutcome::Cleared(_) => false,
         };
         let next = recorded.iter().any(is_accepted).then(|| cx.typed("pdca integrate"));
-        Ok(Response::done(Reviewed { recorded, left, next }))
+        Ok(Response::done(SittingReport { recorded, left, next }))
     }
 
     fn bundle(&self, id: &BundleId) -> Bundle {

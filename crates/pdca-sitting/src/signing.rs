@@ -9,12 +9,12 @@ use crate::{faults, session};
 
 /// The name and date to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signature {
+pub struct SignoffSignature {
     pub by: String,
     pub date: String,
 }
 
-impl Signature {
+impl SignoffSignature {
     /// Returns the signature of the person at the terminal, today.
     pub fn of(by: Option<&str>, cx: &Context<'_>) -> Result<Self, Failure> {
         Ok(Self { by: signer(by, cx)?, date: cx.env.today() })
@@ -24,7 +24,7 @@ impl Signature {
 /// Calls `with` with what a decision needs: configuration, effects, name and date.
 pub fn with_signing<T>(
     cx: &Context<'_>,
-    signature: &Signature,
+    signature: &SignoffSignature,
     with: impl FnOnce(&Signing<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let config = session::driver_config(cx)?;

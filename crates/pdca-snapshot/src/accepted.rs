@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
-use pdca_driver::integrate::{ChangeState, Held, TargetBranches};
+use pdca_driver::integrate::{ChangeState, HeldChange, TargetBranches};
 use pdca_state::parallel::map_chunks;
 use pdca_state::{BundleId, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::landing_summary::{BranchSummary, ChangeMark};
-use crate::{Entry, open_dirs, read_branches};
+use crate::{SnapshotEntry, open_dirs, read_branches};
 
 /// Changes whenever the same files may lead to another answer.
 const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
@@ -64,7 +64,7 @@ struct KeptMark {
     word: String,
     text: Option<String>,
     next: Option<String>,
-    held: Option<Box<Held>>,
+    held: Option<Box<HeldChange>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,7 +77,7 @@ struct KeptBranch {
 
 impl AcceptedChanges {
     /// Returns the kept answer if nothing changed, else derives it; `None` if the targets cannot be read.
-    pub(crate) fn load(config: &WorkspaceConfig, entries: &[Entry]) -> Option<Self> {
+    pub(crate) fn load(config: &WorkspaceConfig, entries: &[SnapshotEntry]) -> Option<Self> {
         let path = config.dirs.private().join(NAME);
         let open = open_dirs(entries);
         let key = Key::read(config, &open);
@@ -344,7 +344,7 @@ fn file_system_time(dir: &Utf8Path) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
-    use pdca_testkit::Workspace;
+    use pdca_testkit::TestWorkspace;
 
     use super::*;
 
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_key_changes_with_every_file_and_is_refused_for_a_link() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         workspace.brief("1", &[]);
         let dir = workspace.bundle("1");
         let dir = Utf8Path::new(dir.as_str());
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_kept_answer_that_is_damaged_or_of_another_key_counts_as_none() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let path = workspace.path().join(NAME);
         let id: BundleId = "7".parse().unwrap();
         let mark =

@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::{WorkspaceConfig, run_statuses};
-use pdca_events::{Activity, EventKind, IntegrationStep, Line, Reader, Scope, Step};
+use pdca_events::{ActivityChange, EventKind, IntegrationStep, LogLine, LogReader, Scope, Step};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
 
@@ -46,12 +46,12 @@ pub(super) fn load(site: &WorkspaceConfig) -> BTreeMap<BundleId, Doing> {
 /// Reads the current activity of the integration whose record is in `dir`: the combination that was asked about
 /// last, of those without an answer. An integration that folds or lands has none; both take no time.
 pub(super) fn of_integration(dir: &Utf8Path) -> Option<Doing> {
-    let mut reader = Reader::open(dir).ok()??;
+    let mut reader = LogReader::open(dir).ok()??;
     reader.skip_to_tail().ok()?;
     // Several checkouts may gate at once, so an answer ends only the question about its own changes.
     let mut open: Vec<(Vec<BundleId>, Doing)> = Vec::new();
     for line in reader.read().ok()? {
-        let Line::Event(event, _) = line else { continue };
+        let LogLine::Event(event, _) = line else { continue };
         let EventKind::Integration { text, step: Some(step) } = &event.kind else { continue };
         match step {
             IntegrationStep::Gating { bundles, .. } => {
@@ -77,25 +77,25 @@ pub(super) fn of_integration(dir: &Utf8Path) -> Option<Doing> {
 fn read(dir: &Utf8Path) -> io::Result<BTreeMap<BundleId, Doing>> {
     let mut doing = BTreeMap::new();
     let mut hosts: BTreeMap<BundleId, String> = BTreeMap::new();
-    let Some(mut reader) = Reader::open(dir)? else { return Ok(doing) };
+    let Some(mut reader) = LogReader::open(dir)? else { return Ok(doing) };
     reader.skip_to_tail()?;
     for line in reader.read()? {
-        let Line::Event(event, _) = line else { continue };
+        let LogLine::Event(event, _) = line else { continue };
         let Scope::Bundle(id) = &event.scope else { continue };
         if let EventKind::OnHost { host, .. } = &event.kind {
             hosts.insert(id.clone(), host.clone());
         } else if is_here(&event.kind) {
             hosts.remove(id);
         }
-        match Activity::of(&event.kind) {
-            Activity::Begins(what) => {
+        match ActivityChange::of(&event.kind) {
+            ActivityChange::Begins(what) => {
                 let host = hosts.get(id).cloned();
                 doing.insert(id.clone(), Doing { what, host, since: event.at });
             }
-            Activity::Ends => {
+            ActivityChange::Ends => {
                 doing.remove(id);
             }
-            Activity::Shows(_) | Activity::GoesOn => {}
+            ActivityChange::Shows(_) | ActivityChange::GoesOn => {}
         }
     }
     Ok(doing)
@@ -111,16 +111,16 @@ fn is_here(kind: &EventKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pdca_events::{EventKind, Halt, Stream};
-    use pdca_testkit::Workspace;
+    use pdca_events::{EventKind, EventStream, Halt};
+    use pdca_testkit::TestWorkspace;
 
     use super::*;
 
     #[test]
     fn the_last_beginning_says_what_is_done_and_an_end_ends_it() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let dir = workspace.path();
-        let stream = Stream::new(|| Timestamp::UNIX_EPOCH, drop);
+        let stream = EventStream::new(|| Timestamp::UNIX_EPOCH, drop);
         stream.record("run", dir);
         let emit = |id: &str, kind: EventKind| {
             stream.emit(Scope::Bundle(id.parse().unwrap()), Some(1), kind);
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn an_integration_does_what_it_asked_last_and_has_no_answer_to() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let dir = workspace.path();
-        let stream = Stream::new(|| Timestamp::UNIX_EPOCH, drop);
+        let stream = EventStream::new(|| Timestamp::UNIX_EPOCH, drop);
         stream.record("run", dir);
         let bundles = |ids: &[&str]| ids.iter().map(|id| id.parse().unwrap()).collect();
         let emit = |text: &str, step: IntegrationStep| {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_run_without_events_is_doing_nothing() {
-        assert_eq!(read(Workspace::new().path()).unwrap(), BTreeMap::new());
-        assert_eq!(of_integration(Workspace::new().path()), None);
+        assert_eq!(read(TestWorkspace::new().path()).unwrap(), BTreeMap::new());
+        assert_eq!(of_integration(TestWorkspace::new().path()), None);
     }
 }

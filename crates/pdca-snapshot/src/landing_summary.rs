@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_driver::integrate::{
-    Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, HeldReason, TargetBranch,
+    AcceptedChange, ChangeState, ConflictEnd, ConflictRecord, HeldBack, HeldChange, HeldReason,
+    TargetBranch,
 };
 use pdca_driver::{Staleness, WorkspaceConfig};
 use pdca_integrate::{PairOutlook, conflict_record, holders};
@@ -13,7 +14,7 @@ use pdca_state::{Artifact, Bundle, BundleId, State};
 use pdca_state::text::shell;
 use serde::Serialize;
 
-use crate::Entry;
+use crate::SnapshotEntry;
 use crate::accepted::AcceptedChanges;
 
 /// The facts about each bundle beyond its state.
@@ -36,7 +37,7 @@ pub struct ChangeMark {
     /// The command that continues it, if there is one.
     pub next: Option<String>,
     /// The record of the integration that held it.
-    pub held: Option<Box<Held>>,
+    pub held: Option<Box<HeldChange>>,
 }
 
 impl ChangeMark {
@@ -78,7 +79,7 @@ impl LandingSummary {
     /// as far as it is known. `accepted` is what was read of the targets before.
     pub(crate) fn load(
         site: &WorkspaceConfig,
-        entries: &[Entry],
+        entries: &[SnapshotEntry],
         accepted: Option<AcceptedChanges>,
     ) -> Self {
         let mut found = Self::default();
@@ -86,7 +87,7 @@ impl LandingSummary {
             return found;
         }
         found.stale = pdca_driver::stale_results(site);
-        let is_sealed = |entry: &&Entry| match &entry.glance {
+        let is_sealed = |entry: &&SnapshotEntry| match &entry.glance {
             Ok(glance) => glance.artifacts.contains(Artifact::Seal),
             Err(_) => entry.dir.join(Artifact::Seal.file_name()).exists(),
         };
@@ -204,7 +205,7 @@ fn has_change(state: Option<State>) -> bool {
     }
 }
 
-fn is_pending(change: &Accepted) -> bool {
+fn is_pending(change: &AcceptedChange) -> bool {
     !matches!(change.standing, ChangeState::Landed { .. })
 }
 
@@ -254,7 +255,7 @@ pub fn merge_command(front: &TargetBranch, staging: &str) -> String {
 
 /// Returns whether the reason for holding a change still applies. Once a prerequisite has landed, or a partner
 /// was sent back, only the next integration can tell.
-fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
+fn still_holds(held: &HeldChange, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
     let has_landed = |id: &BundleId| matches!(all.get(id), Some(ChangeState::Landed { .. }));
     match held.reason {
         HeldReason::Needs => !held.partners.iter().all(has_landed),
@@ -272,7 +273,7 @@ fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
 fn mark(
     site: &WorkspaceConfig,
     front: &TargetBranch,
-    change: &Accepted,
+    change: &AcceptedChange,
     (known, all): (&HeldBack, &BTreeMap<&BundleId, &ChangeState>),
 ) -> ChangeMark {
     let id = change.bundle.id();
@@ -284,7 +285,7 @@ fn mark(
             // The record is about one sealed commit; a change that was accepted again has another.
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
             match (case, held) {
-                (Some(case), held) => of_case(id, &case, held.map(Held::sentence)),
+                (Some(case), held) => of_case(id, &case, held.map(HeldChange::sentence)),
                 (None, Some(held)) => ChangeMark {
                     word: "held",
                     text: Some(held.sentence()),
@@ -314,7 +315,7 @@ fn mark(
 }
 
 /// Returns the command that continues a held change.
-pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
+pub fn after_held(site: &WorkspaceConfig, held: &HeldChange) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
         (HeldReason::Conflict, _) if pdca_driver::integrate::has_resolver(site) => {

@@ -4,11 +4,11 @@
 //! `pdca` render the same values.
 //!
 //! ```
-//! use pdca_snapshot::{Source, WorkspaceSnapshot, next_of_workspace};
+//! use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot, next_of_workspace};
 //! use pdca_state::{Awaits, BundleRoot};
 //!
 //! let bundles = BundleRoot::new("/workspace/results");
-//! let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+//! let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
 //! let snapshot = WorkspaceSnapshot::load(source)?;
 //! let next = next_of_workspace(&snapshot, "/workspace".into());
 //! assert_eq!(next.why, "there is no bundle yet");
@@ -43,17 +43,17 @@ use pdca_driver::{BeatFailure, WorkspaceConfig};
 use pdca_integrate::TargetBranches;
 
 pub use activity::Doing;
-pub use group::Group;
+pub use group::StatusGroup;
 pub use landing_summary::{
     BranchSummary, ChangeMark, LandingSummary, after_held, after_unsealed, merge_command,
 };
 pub use next::{Next, after_stale, edit_brief, next_of_bundle, next_of_workspace, unblocking};
 pub use runs::{BlockRow, DoingRow, DriverRow, FoundRow, RunRow, blocked_bundles};
-pub use work::{HeldBy, Work, ago, timestamp};
+pub use work::{HeldBy, WorkspaceActivity, ago, timestamp};
 
 /// The parts of a workspace that a snapshot reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct SnapshotSource<'a> {
     pub bundles: &'a BundleRoot,
     /// The state that a dependency must reach if its declaration does not say.
     pub awaits: Awaits,
@@ -65,11 +65,11 @@ pub struct Source<'a> {
 #[derive(Debug)]
 pub struct WorkspaceSnapshot {
     /// Unreadable ones first, then by state, those that need a person before the others, then by id.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SnapshotEntry>,
     /// Entries that are named like a bundle and are none.
     pub strangers: Vec<Stranger>,
     /// The running drivers; empty unless loaded with [`Self::load_at_work`].
-    pub work: Work,
+    pub work: WorkspaceActivity,
     /// The states of accepted changes; empty unless loaded with [`Self::load_at_work`].
     pub landing: LandingSummary,
     /// The bundles that wait to be unblocked, with name and evidence; empty unless loaded with [`Self::load_at_work`].
@@ -82,7 +82,7 @@ pub struct WorkspaceSnapshot {
 
 /// One bundle of the list.
 #[derive(Debug)]
-pub struct Entry {
+pub struct SnapshotEntry {
     pub id: BundleId,
     pub dir: Utf8PathBuf,
     /// Its state and key facts, or the error of reading them.
@@ -101,31 +101,31 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
     pub id: BundleId,
-    pub standing: Standing,
+    pub standing: DependencyStatus,
     /// The required state.
     pub awaits: Awaits,
 }
 
 /// The state of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DependencyStatus {
     In(State),
     Unreadable,
     /// There is no such bundle.
     Missing,
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for DependencyStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Standing::In(state) => write!(f, "{state}"),
-            Standing::Unreadable => f.write_str("unreadable"),
-            Standing::Missing => f.write_str("no such bundle"),
+            DependencyStatus::In(state) => write!(f, "{state}"),
+            DependencyStatus::Unreadable => f.write_str("unreadable"),
+            DependencyStatus::Missing => f.write_str("no such bundle"),
         }
     }
 }
 
-impl Entry {
+impl SnapshotEntry {
     /// Returns the state; `None` if unreadable.
     pub fn state(&self) -> Option<State> {
         self.glance.as_ref().ok().map(|glance| glance.state)
@@ -151,16 +151,16 @@ impl Entry {
 
 impl WorkspaceSnapshot {
     /// Loads every bundle. An unreadable bundle is an entry with an error; a missing bundle root is empty.
-    pub fn load(source: Source<'_>) -> Result<Self, RootError> {
+    pub fn load(source: SnapshotSource<'_>) -> Result<Self, RootError> {
         Self::load_with(source, &mut None)
     }
 
     /// Like [`Self::load`], with running drivers, accepted changes and blocks.
-    pub fn load_at_work(source: Source<'_>) -> Result<Self, RootError> {
+    pub fn load_at_work(source: SnapshotSource<'_>) -> Result<Self, RootError> {
         let mut accepted = None;
         let mut snapshot = Self::load_with(source, &mut accepted)?;
         if let Some(config) = source.config {
-            snapshot.work = Work::load(config, &snapshot.entries);
+            snapshot.work = WorkspaceActivity::load(config, &snapshot.entries);
             snapshot.landing = LandingSummary::load(config, &snapshot.entries, accepted);
             snapshot.blocked = blocked_bundles(config);
             (snapshot.runs, snapshot.unread) = runs::all(config);
@@ -170,14 +170,14 @@ impl WorkspaceSnapshot {
 
     /// Loads every bundle; `accepted` keeps what was read of the targets.
     fn load_with(
-        source: Source<'_>,
+        source: SnapshotSource<'_>,
         accepted: &mut Option<AcceptedChanges>,
     ) -> Result<Self, RootError> {
         let root = source.bundles;
         let empty = WorkspaceSnapshot {
             entries: Vec::new(),
             strangers: Vec::new(),
-            work: Work::default(),
+            work: WorkspaceActivity::default(),
             landing: LandingSummary::default(),
             blocked: BTreeMap::new(),
             runs: Vec::new(),
@@ -188,13 +188,12 @@ impl WorkspaceSnapshot {
             listing => listing?,
         };
         let rows = survey_bundles(&listing.bundles);
-        let mut standings: BTreeMap<BundleId, Standing> = rows
+        let mut standings: BTreeMap<BundleId, DependencyStatus> = rows
             .iter()
             .map(|row| {
-                let standing = row
-                    .result
-                    .as_ref()
-                    .map_or(Standing::Unreadable, |glance| Standing::In(glance.state));
+                let standing = row.result.as_ref().map_or(DependencyStatus::Unreadable, |glance| {
+                    DependencyStatus::In(glance.state)
+                });
                 (row.id.clone(), standing)
             })
             .collect();
@@ -202,9 +201,9 @@ impl WorkspaceSnapshot {
             *standings.entry(id.clone()).or_insert_with(|| {
                 let put_away = root.completed().bundle(id);
                 match put_away.glance() {
-                    Ok(glance) => Standing::In(glance.state),
-                    Err(LoadError::Missing { .. }) => Standing::Missing,
-                    Err(_) => Standing::Unreadable,
+                    Ok(glance) => DependencyStatus::In(glance.state),
+                    Err(LoadError::Missing { .. }) => DependencyStatus::Missing,
+                    Err(_) => DependencyStatus::Unreadable,
                 }
             })
         };
@@ -220,7 +219,7 @@ impl WorkspaceSnapshot {
             .chain(&root.list_completed()?)
             .map(|bundle| bundle.id().clone())
             .collect();
-        let mut entries: Vec<Entry> = rows
+        let mut entries: Vec<SnapshotEntry> = rows
             .into_iter()
             .map(|row| {
                 let declared = Declared::of(&row.result, &names);
@@ -230,7 +229,10 @@ impl WorkspaceSnapshot {
                         if declared.landed.contains(&id) { Awaits::Landed } else { source.awaits };
                     let standing = standing_of(&id);
                     let is_met = match (standing, awaits) {
-                        (Standing::In(State::Complete), Awaits::Built | Awaits::Accepted) => true,
+                        (
+                            DependencyStatus::In(State::Complete),
+                            Awaits::Built | Awaits::Accepted,
+                        ) => true,
                         (_, Awaits::Built) => green.contains(&id),
                         _ => false,
                     };
@@ -238,7 +240,7 @@ impl WorkspaceSnapshot {
                         blocked_by.push(Blocker { id, standing, awaits });
                     }
                 }
-                Entry {
+                SnapshotEntry {
                     id: row.id,
                     dir: row.dir,
                     glance: row.result,
@@ -264,13 +266,13 @@ impl WorkspaceSnapshot {
         Ok(WorkspaceSnapshot { entries, strangers: listing.strangers, ..empty })
     }
 
-    pub fn get(&self, id: &BundleId) -> Option<&Entry> {
+    pub fn get(&self, id: &BundleId) -> Option<&SnapshotEntry> {
         self.entries.iter().find(|entry| entry.id == *id)
     }
 
     /// Returns the shortest dependency cycle through a bundle, if there is one.
     pub fn cycle(&self, start: &BundleId) -> Option<Vec<BundleId>> {
-        let entries: BTreeMap<&BundleId, &Entry> =
+        let entries: BTreeMap<&BundleId, &SnapshotEntry> =
             self.entries.iter().map(|entry| (&entry.id, entry)).collect();
         // Maps each reached bundle to its predecessor.
         let mut reached: BTreeMap<&BundleId, &BundleId> = BTreeMap::new();
@@ -346,10 +348,11 @@ fn is_green(glance: &Glance) -> bool {
 /// Removes blockers that have landed. The targets are read only if something waits for a landing.
 fn take_out_landed(
     config: &WorkspaceConfig,
-    entries: &mut [Entry],
+    entries: &mut [SnapshotEntry],
     changes: &mut Option<AcceptedChanges>,
 ) {
-    let is_accepted = |blocker: &&Blocker| blocker.standing == Standing::In(State::Complete);
+    let is_accepted =
+        |blocker: &&Blocker| blocker.standing == DependencyStatus::In(State::Complete);
     let accepted: BTreeSet<BundleId> = entries
         .iter()
         .flat_map(|entry| entry.blocked_by.iter().filter(is_accepted))
@@ -377,8 +380,8 @@ fn read_branches(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option
 }
 
 /// Returns the directories of bundles that are not accepted.
-fn open_dirs(entries: &[Entry]) -> BTreeSet<&Utf8Path> {
-    let is_open = |entry: &&Entry| entry.state() != Some(State::Complete);
+fn open_dirs(entries: &[SnapshotEntry]) -> BTreeSet<&Utf8Path> {
+    let is_open = |entry: &&SnapshotEntry| entry.state() != Some(State::Complete);
     entries.iter().filter(is_open).map(|entry| entry.dir.as_path()).collect()
 }
 

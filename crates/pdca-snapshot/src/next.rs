@@ -6,7 +6,7 @@ use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use pdca_state::text::{one_line, shell};
 
-use crate::{BranchSummary, Entry, Standing, WorkspaceSnapshot};
+use crate::{BranchSummary, DependencyStatus, SnapshotEntry, WorkspaceSnapshot};
 
 /// The next command, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -28,7 +28,7 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
             .collect::<Vec<_>>()
     };
     let tell = |command: String, why: String| Next { command, why };
-    let going: Vec<&Entry> = overview
+    let going: Vec<&SnapshotEntry> = overview
         .entries
         .iter()
         .filter(|entry| entry.can_go_on() && entry.failed.is_none())
@@ -41,7 +41,7 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
         [one] => return tell(format!("pdca run {}", one.id), format!("{} can go on", one.id)),
         many => return tell("pdca batch".to_owned(), format!("{} bundles can go on", many.len())),
     }
-    let stale: Vec<&Entry> = overview
+    let stale: Vec<&SnapshotEntry> = overview
         .entries
         .iter()
         .filter(|entry| {
@@ -117,7 +117,7 @@ fn land(overview: &WorkspaceSnapshot) -> Option<Next> {
 /// Returns the next command for one bundle; `None` if there is none, or a process works on it.
 pub fn next_of_bundle(
     overview: &WorkspaceSnapshot,
-    entry: &Entry,
+    entry: &SnapshotEntry,
     cwd: &Utf8Path,
 ) -> Option<String> {
     let id = &entry.id;
@@ -156,7 +156,7 @@ pub fn after_stale(id: &BundleId, stale: &Staleness) -> String {
 }
 
 /// Returns the next command for the first unmet dependency of a bundle, followed transitively.
-pub fn unblocking(overview: &WorkspaceSnapshot, entry: &Entry, cwd: &Utf8Path) -> String {
+pub fn unblocking(overview: &WorkspaceSnapshot, entry: &SnapshotEntry, cwd: &Utf8Path) -> String {
     let mut seen = vec![&entry.id];
     let mut at = entry;
     loop {
@@ -164,33 +164,37 @@ pub fn unblocking(overview: &WorkspaceSnapshot, entry: &Entry, cwd: &Utf8Path) -
         let id = &blocker.id;
         let other = overview.get(id);
         match (blocker.standing, other) {
-            (Standing::Missing, _) => return format!("pdca new {id}"),
-            (Standing::Unreadable, _) => return format!("pdca status {id}"),
-            (Standing::In(State::AwaitingSignoff), _) => return format!("pdca show {id}"),
-            (Standing::In(State::Unplanned), Some(other)) => return plan(other, cwd).command,
+            (DependencyStatus::Missing, _) => return format!("pdca new {id}"),
+            (DependencyStatus::Unreadable, _) => return format!("pdca status {id}"),
+            (DependencyStatus::In(State::AwaitingSignoff), _) => return format!("pdca show {id}"),
+            (DependencyStatus::In(State::Unplanned), Some(other)) => {
+                return plan(other, cwd).command;
+            }
             (
-                Standing::In(State::Planned | State::Built | State::Checked | State::Iterate(_)),
+                DependencyStatus::In(
+                    State::Planned | State::Built | State::Checked | State::Iterate(_),
+                ),
                 Some(other),
             ) if !seen.contains(&id) => {
                 seen.push(&other.id);
                 at = other;
             }
             // Accepted, but it has to land first.
-            (Standing::In(State::Complete), _) => return "pdca integrate".to_owned(),
+            (DependencyStatus::In(State::Complete), _) => return "pdca integrate".to_owned(),
             // Discontinued, or a dependency cycle: only an edit of the brief helps.
-            (Standing::In(_), _) => return edit_brief(at, cwd),
+            (DependencyStatus::In(_), _) => return edit_brief(at, cwd),
         }
     }
 }
 
 /// Returns the command that edits the brief of a bundle.
-pub fn edit_brief(entry: &Entry, cwd: &Utf8Path) -> String {
+pub fn edit_brief(entry: &SnapshotEntry, cwd: &Utf8Path) -> String {
     let path = entry.dir.join(Artifact::Brief.file_name());
     let shown = path.strip_prefix(cwd).unwrap_or(&path);
     format!("$EDITOR {}", shell(shown.as_str()))
 }
 
-fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {
+fn plan(entry: &SnapshotEntry, cwd: &Utf8Path) -> Next {
     let brief = Bundle::at(&*entry.dir)
         .ok()
         .map(|bundle| bundle.path(Artifact::Brief))

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Why};
-use pdca_driver::{AtWork, Batch, Rivals, WorkspaceConfig};
+use pdca_driver::{AtWork, Batch, RivalsPolicy, WorkspaceConfig};
 use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
-use super::{Doing, Entry, activity};
+use super::{Doing, SnapshotEntry, activity};
 
 /// The activity in a workspace.
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct WorkspaceActivity {
     /// The name of the driver, while one is running.
     pub driver: Option<String>,
     /// The name of the integration, while one is running.
@@ -36,10 +36,10 @@ pub struct HeldBy {
     pub until: Option<Awaits>,
 }
 
-impl Work {
+impl WorkspaceActivity {
     /// Tests the locks of these bundles. Errors count as no activity, because this only adds to
     /// what is known without it.
-    pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
+    pub fn load(site: &WorkspaceConfig, entries: &[SnapshotEntry]) -> Self {
         let waiting = results_waited_for(site);
         let integration = site.locks().integration_at_work().ok().flatten();
         let Some(driver) = site.locks().driver_at_work().ok().flatten() else {
@@ -85,7 +85,7 @@ impl Work {
 /// `[schedule] rivals` asks for that.
 fn results_waited_for(site: &WorkspaceConfig) -> BTreeMap<BundleId, Vec<HeldBy>> {
     let mut held: BTreeMap<BundleId, Vec<HeldBy>> = BTreeMap::new();
-    if site.schedule.rivals == Rivals::Built {
+    if site.schedule.rivals == RivalsPolicy::Built {
         return held;
     }
     let Ok(batch) = Batch::of_all(site) else { return held };
@@ -108,12 +108,12 @@ fn results_waited_for(site: &WorkspaceConfig) -> BTreeMap<BundleId, Vec<HeldBy>>
 
 /// The claims of one bundle, parsed for comparison.
 struct Claims<'a> {
-    entry: &'a Entry,
+    entry: &'a SnapshotEntry,
     patterns: Vec<Pattern>,
 }
 
 impl<'a> Claims<'a> {
-    fn of(entry: &'a Entry) -> Self {
+    fn of(entry: &'a SnapshotEntry) -> Self {
         let globs = entry.glance.as_ref().map_or(&[][..], |glance| &glance.touches);
         let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
         Self { entry, patterns: globs.iter().filter_map(parse).collect() }
@@ -142,7 +142,7 @@ impl<'a> Claims<'a> {
         if site.targets.len() < 2 {
             return true;
         }
-        let target = |entry: &Entry| {
+        let target = |entry: &SnapshotEntry| {
             let bytes = Bundle::at(&*entry.dir).ok()?.read(Artifact::Brief).ok()??;
             site.target_of(&Brief::parse(&String::from_utf8_lossy(&bytes))).ok()?
         };

@@ -33,7 +33,7 @@ use crate::brief::Brief;
 use crate::bundle::{self, Bundle, WriteError};
 use crate::carry_forward;
 use crate::contents::{Contents, LoadError};
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 use crate::gates::GateReport;
 use crate::id::BundleId;
 use crate::last_attempt;
@@ -368,7 +368,7 @@ impl ArchiveStep {
         if size > max {
             // A larger file could not be read back. A person has to shorten it.
             let path = self.bundle.path(artifact);
-            return Err(LoadError::File(ReadError::TooLarge { path, size, max }).into());
+            return Err(LoadError::File(FileReadError::TooLarge { path, size, max }).into());
         }
         Ok(self.bundle.publish(artifact, &bytes)?)
     }

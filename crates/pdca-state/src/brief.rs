@@ -29,7 +29,7 @@ pub use target::{OntoBranch, RepoTarget};
 pub use widening::{Widening, WideningError};
 
 use crate::id_list::{IdList, parse_id_list};
-use crate::lines::{Line, indent, lines, without_bom};
+use crate::lines::{TextLine, indent, lines, without_bom};
 
 /// The label of the field in which a person records the result of triage. A brief that has the field is a draft until it
 /// is filled in; one without it is not asked for it.
@@ -81,7 +81,7 @@ pub enum Awaits {
 
 /// One field of a brief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct BriefField<'a> {
     /// The label as written, without bullet, stars and colon.
     pub label: &'a str,
     /// The part of the value on the line of the label, trimmed.
@@ -118,7 +118,7 @@ impl FieldIndex {
     }
 
     /// Records the field on a line, unless there is none or its label was seen before.
-    fn add(&mut self, text: &str, line: Line<'_>, indent: usize) -> Option<usize> {
+    fn add(&mut self, text: &str, line: TextLine<'_>, indent: usize) -> Option<usize> {
         let (label, own_line) = split_field(line.text)?;
         let key = label.to_lowercase();
         // A repeated label is not a field, so its lines stay part of the value above if they are
@@ -138,13 +138,13 @@ impl FieldIndex {
         Some(index)
     }
 
-    fn written(&self, label: &str) -> Option<Field<'_>> {
+    fn written(&self, label: &str) -> Option<BriefField<'_>> {
         let index = self.by_label.get(&label.trim().to_lowercase())?;
         Some(self.view(&self.spans[*index]))
     }
 
-    fn view(&self, span: &Span) -> Field<'_> {
-        Field {
+    fn view(&self, span: &Span) -> BriefField<'_> {
+        BriefField {
             label: &self.text[span.label.clone()],
             own_line: &self.text[span.own_line.clone()],
             line: span.line,
@@ -162,17 +162,17 @@ impl Brief {
 
     /// Returns the field with this label, in any case; `None` if it is absent, empty or still the
     /// placeholder of the template.
-    pub fn field(&self, label: &str) -> Option<Field<'_>> {
-        self.fields.written(label).filter(Field::is_filled)
+    pub fn field(&self, label: &str) -> Option<BriefField<'_>> {
+        self.fields.written(label).filter(BriefField::is_filled)
     }
 
     /// Returns the field of a known label under any of its [spellings](Label::spellings).
-    pub fn known(&self, label: Label) -> Option<Field<'_>> {
+    pub fn known(&self, label: Label) -> Option<BriefField<'_>> {
         label.spellings().iter().find_map(|spelling| self.field(spelling))
     }
 
     /// Iterates over the first field of each label in file order, placeholders included.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+    pub fn fields(&self) -> impl Iterator<Item = BriefField<'_>> {
         self.fields.spans.iter().map(|span| self.fields.view(span))
     }
 
@@ -318,7 +318,7 @@ impl Brief {
     }
 }
 
-impl Field<'_> {
+impl BriefField<'_> {
     /// The complete value: the own line and the lines below it, without their common indentation.
     pub fn whole(&self) -> String {
         let body = || lines(self.body).map(|line| line.text);

@@ -23,7 +23,7 @@ use crate::archive;
 use crate::artifact::Artifact;
 use crate::bundle::{Bundle, WriteError};
 use crate::contents::LoadError;
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 use crate::money::Money;
 
 const LEDGER: &str = "calls.jsonl";
@@ -352,7 +352,9 @@ impl<'b> BundleCalls<'b> {
         let bytes = match files::read_within(self.bundle.dir(), &dir.join(LEDGER), LEDGER_MAX) {
             Ok(bytes) => bytes.unwrap_or_default(),
             // An archived attempt may have had something else of that name.
-            Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+            Err(FileReadError::Io { source, .. })
+                if source.kind() == io::ErrorKind::NotADirectory =>
+            {
                 Vec::new()
             }
             Err(error) => return Err(error.into()),

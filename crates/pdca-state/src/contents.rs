@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
 use crate::archive::{self, Pending};
 use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG, PLAN_ADVISORY};
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 use crate::state::{BriefFact, StateFacts};
 
 /// The error of reading a bundle. In a survey it makes one bad row, never a failed listing.
@@ -37,7 +37,7 @@ pub enum LoadError {
     },
     /// A file of the bundle cannot be read.
     #[error(transparent)]
-    File(#[from] ReadError),
+    File(#[from] FileReadError),
     /// A file that must be text is not UTF-8.
     #[error("{path}:{line}: byte {byte:#04x} is not UTF-8")]
     NotUtf8 {
@@ -164,7 +164,11 @@ impl<'a> Contents<'a> {
 
     /// Reads an artifact into `bytes`, replacing what is there; returns false if it is absent.
     /// The caller reuses one buffer over many bundles.
-    pub(crate) fn read(&self, artifact: Artifact, bytes: &mut Vec<u8>) -> Result<bool, ReadError> {
+    pub(crate) fn read(
+        &self,
+        artifact: Artifact,
+        bytes: &mut Vec<u8>,
+    ) -> Result<bool, FileReadError> {
         bytes.clear();
         if !self.artifacts.contains(artifact) {
             return Ok(false);
@@ -178,7 +182,7 @@ impl<'a> Contents<'a> {
         }
         let path = || self.dir.join(name);
         let failed =
-            |errno: rustix::io::Errno| ReadError::Io { path: path(), source: errno.into() };
+            |errno: rustix::io::Errno| FileReadError::Io { path: path(), source: errno.into() };
         let fd = match rustix::fs::openat(
             self.handle.fd().map_err(failed)?,
             name,
@@ -189,14 +193,15 @@ impl<'a> Contents<'a> {
             Err(rustix::io::Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(errno)),
         };
-        files::drain(&fd, bytes, max).map_err(|source| ReadError::Io { path: path(), source })?;
+        files::drain(&fd, bytes, max)
+            .map_err(|source| FileReadError::Io { path: path(), source })?;
         let size = bytes.len() as u64;
-        if size > max { Err(ReadError::TooLarge { path: path(), size, max }) } else { Ok(true) }
+        if size > max { Err(FileReadError::TooLarge { path: path(), size, max }) } else { Ok(true) }
     }
 
     /// Returns an error if a patch or close disposition is not a readable file: a directory, say, or
     /// a link out of the bundle. Their presence alone decides the state, so nothing else reads them.
-    pub(crate) fn require_change_is_a_file(&self) -> Result<(), ReadError> {
+    pub(crate) fn require_change_is_a_file(&self) -> Result<(), FileReadError> {
         for artifact in [Artifact::Patch, Artifact::CloseDisposition] {
             if self.irregular.contains(artifact) {
                 files::open_within(self.dir, Utf8Path::new(artifact.file_name()))?;

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::artifact::Artifact;
 use crate::bundle::Bundle;
 use crate::contents::LoadError;
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 
 /// A digest of every file of a bundle, keyed by relative path.
 ///
@@ -108,7 +108,7 @@ impl Bundle {
                 } else {
                     let sum = sum_of(&entry, kind).map_err(|source| {
                         let path = entry.path().to_string_lossy().into_owned().into();
-                        LoadError::File(ReadError::Io { path, source })
+                        LoadError::File(FileReadError::Io { path, source })
                     })?;
                     files.insert(path, sum);
                 }
@@ -137,12 +137,16 @@ fn sum_of(entry: &std::fs::DirEntry, kind: std::fs::FileType) -> io::Result<[u8;
 }
 
 /// The sha256 of a file below `root` in hexadecimal, without a size limit; `None` if it is absent.
-pub(crate) fn sha256_within(root: &Utf8Path, relative: &str) -> Result<Option<String>, ReadError> {
+pub(crate) fn sha256_within(
+    root: &Utf8Path,
+    relative: &str,
+) -> Result<Option<String>, FileReadError> {
     let Some((fd, _)) = files::open_within(root, Utf8Path::new(relative))? else {
         return Ok(None);
     };
     let mut hasher = Sha256::new();
-    feed(fd, &mut hasher).map_err(|source| ReadError::Io { path: root.join(relative), source })?;
+    feed(fd, &mut hasher)
+        .map_err(|source| FileReadError::Io { path: root.join(relative), source })?;
     Ok(Some(hex(&hasher.finalize())))
 }
 

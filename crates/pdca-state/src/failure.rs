@@ -21,12 +21,12 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::files::ReadError;
+    use crate::files::FileReadError;
 
     #[test]
     fn an_error_and_its_causes_are_one_line() {
         let source = io::Error::other("the disk said:\n\tno");
-        let error = ReadError::Io { path: "a.md".into(), source };
+        let error = FileReadError::Io { path: "a.md".into(), source };
         assert_eq!(chain(&error), "cannot read a.md: the disk said: no");
         assert_eq!(chain(&io::Error::other("alone")), "alone");
     }

@@ -49,7 +49,7 @@ pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<bool> {
 
 /// The error of reading a file.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum FileReadError {
     /// The path is not a regular file.
     #[error("{path} is {kind}, not a file")]
     NotAFile {
@@ -88,7 +88,7 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
+impl FileReadError {
     /// The path that was to be read.
     pub fn path(&self) -> &Utf8Path {
         match self {
@@ -104,12 +104,15 @@ impl ReadError {
 ///
 /// Never blocks: named pipes and devices are refused. A symbolic link is followed if it stays in the
 /// file's directory.
-pub fn read_bounded(path: impl AsRef<Utf8Path>, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
+pub fn read_bounded(
+    path: impl AsRef<Utf8Path>,
+    max: u64,
+) -> Result<Option<Vec<u8>>, FileReadError> {
     let path = path.as_ref();
     let root =
         path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     let Some(name) = path.file_name() else {
-        return Err(ReadError::NotAFile { path: path.into(), kind: "a directory" });
+        return Err(FileReadError::NotAFile { path: path.into(), kind: "a directory" });
     };
     read_within(root, Utf8Path::new(name), max)
 }
@@ -119,13 +122,13 @@ pub fn read_within(
     root: &Utf8Path,
     relative: &Utf8Path,
     max: u64,
-) -> Result<Option<Vec<u8>>, ReadError> {
+) -> Result<Option<Vec<u8>>, FileReadError> {
     let path = root.join(relative);
     let Some((fd, size)) = open_within(root, relative)? else {
         return Ok(None);
     };
     if size > max {
-        return Err(ReadError::TooLarge { path, size, max });
+        return Err(FileReadError::TooLarge { path, size, max });
     }
     // One more byte than the size, so that the read that finds the end of the file needs no second
     // allocation.
@@ -133,14 +136,14 @@ pub fn read_within(
     drain(fd, &mut bytes, max).map_err(|source| io_error(&path, source))?;
     let size = bytes.len() as u64;
     // The file may have grown since it was opened.
-    if size > max { Err(ReadError::TooLarge { path, size, max }) } else { Ok(Some(bytes)) }
+    if size > max { Err(FileReadError::TooLarge { path, size, max }) } else { Ok(Some(bytes)) }
 }
 
 /// Opens a regular file below `root` and returns its size.
 pub(crate) fn open_within(
     root: &Utf8Path,
     relative: &Utf8Path,
-) -> Result<Option<(OwnedFd, u64)>, ReadError> {
+) -> Result<Option<(OwnedFd, u64)>, FileReadError> {
     let path = root.join(relative);
     let single =
         matches!(relative.components().collect::<Vec<_>>()[..], [Utf8Component::Normal(_)]);
@@ -160,13 +163,13 @@ pub(crate) fn open_within(
         },
         // The error of opening a socket.
         Err(rustix::io::Errno::NXIO) => {
-            return Err(ReadError::NotAFile { path, kind: "a socket" });
+            return Err(FileReadError::NotAFile { path, kind: "a socket" });
         }
         Err(errno) => return Err(io_error(&path, errno.into())),
     };
     let stat = rustix::fs::fstat(&fd).map_err(|errno| io_error(&path, errno.into()))?;
     if let Some(kind) = not_a_file(FileType::from_raw_mode(stat.st_mode)) {
-        return Err(ReadError::NotAFile { path, kind });
+        return Err(FileReadError::NotAFile { path, kind });
     }
     Ok(Some((fd, u64::try_from(stat.st_size).unwrap_or(0))))
 }
@@ -211,7 +214,7 @@ pub(crate) fn not_a_file(kind: FileType) -> Option<&'static str> {
 }
 
 /// Resolves all links of `path`; an error if the result is outside `root`, `None` if there is nothing.
-pub(crate) fn resolve(root: &Utf8Path, path: &Utf8Path) -> Result<Option<PathBuf>, ReadError> {
+pub(crate) fn resolve(root: &Utf8Path, path: &Utf8Path) -> Result<Option<PathBuf>, FileReadError> {
     let target = match path.as_std_path().canonicalize() {
         Ok(target) => target,
         // A dangling link is an error and not an absent file: the name is taken.
@@ -225,12 +228,12 @@ pub(crate) fn resolve(root: &Utf8Path, path: &Utf8Path) -> Result<Option<PathBuf
         Ok(Some(target))
     } else {
         let target = target.to_string_lossy().into_owned();
-        Err(ReadError::LeadsOut { path: path.into(), root: root.into(), target })
+        Err(FileReadError::LeadsOut { path: path.into(), root: root.into(), target })
     }
 }
 
-fn io_error(path: &Utf8Path, source: io::Error) -> ReadError {
-    ReadError::Io { path: path.into(), source }
+fn io_error(path: &Utf8Path, source: io::Error) -> FileReadError {
+    FileReadError::Io { path: path.into(), source }
 }
 
 const TEMP_INFIX: &str = ".pdca-tmp-";

@@ -8,7 +8,7 @@ use crate::archive;
 use crate::artifact::Artifact;
 use crate::attempts::Attempts;
 use crate::contents::LoadError;
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 use crate::gates::{GateReport, GateResult};
 use crate::returned;
 use crate::state::Reentry;
@@ -82,7 +82,7 @@ impl Attempts<'_> {
             let path = dir.join(log);
             match files::read_within(self.bundle.dir(), &path, LOG_MAX) {
                 Ok(bytes) => found.extend(bytes.map(|bytes| (path, bytes))),
-                Err(ReadError::TooLarge { .. }) => {}
+                Err(FileReadError::TooLarge { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

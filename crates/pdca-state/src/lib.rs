@@ -80,9 +80,9 @@ pub use archive::{
 pub use artifact::{Artifact, Artifacts};
 pub use attempts::Attempts;
 pub use brief::{
-    Awaits, Brief, Field, Label, OntoBranch, Part, PartsError, RepoTarget, SPLIT_FROM, SPLIT_INTO,
-    SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Widening, WideningError, note_split, parts,
-    repoint, size_limit,
+    Awaits, Brief, BriefField, Label, OntoBranch, Part, PartsError, RepoTarget, SPLIT_FROM,
+    SPLIT_INTO, SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Widening, WideningError,
+    note_split, parts, repoint, size_limit,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{

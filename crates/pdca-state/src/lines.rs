@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// One line of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// The line without its line end.
     pub(crate) text: &'a str,
     /// Byte offset of the line.
@@ -21,8 +21,8 @@ pub(crate) struct Line<'a> {
     pub(crate) number: usize,
 }
 
-impl Line<'_> {
-    /// The byte range of [`Line::text`].
+impl TextLine<'_> {
+    /// The byte range of [`TextLine::text`].
     pub(crate) fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
@@ -37,8 +37,8 @@ impl Line<'_> {
 }
 
 /// Iterates over the lines of a text. A final line end does not make an empty last line.
-pub(crate) fn lines(text: &str) -> Lines<'_> {
-    Lines { text, at: 0, number: 0 }
+pub(crate) fn lines(text: &str) -> TextLines<'_> {
+    TextLines { text, at: 0, number: 0 }
 }
 
 /// Strips the byte order mark that some editors write.
@@ -83,16 +83,16 @@ pub(crate) fn folded(text: &str) -> String {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     text: &'a str,
     at: usize,
     number: usize,
 }
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = Line<'a>;
+impl<'a> Iterator for TextLines<'a> {
+    type Item = TextLine<'a>;
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<TextLine<'a>> {
         if self.at >= self.text.len() {
             return None;
         }
@@ -100,7 +100,7 @@ impl<'a> Iterator for Lines<'a> {
         let (length, ending) = first_break(&self.text.as_bytes()[start..]);
         self.at = start + length + ending;
         self.number += 1;
-        Some(Line {
+        Some(TextLine {
             text: &self.text[start..start + length],
             start,
             next: self.at,

@@ -11,7 +11,7 @@ use crate::bundle::Bundle;
 use crate::contents::{self, Contents, LoadError};
 use crate::digest::sha256_within;
 use crate::failure::chain;
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 use crate::gates::GateReport;
 use crate::id::BundleId;
 use crate::notes;
@@ -302,7 +302,7 @@ impl ArtifactReader<'_> {
     }
 }
 
-fn unreadable(error: &ReadError) -> String {
+fn unreadable(error: &FileReadError) -> String {
     format!("counts as absent: {}", chain(error))
 }
 

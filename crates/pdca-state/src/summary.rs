@@ -16,7 +16,7 @@ pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble, given_up, prot
 
 pub use tracker::tracker_comment;
 
-use crate::lines::{Line, lines};
+use crate::lines::{TextLine, lines};
 use crate::review::is_standing_text;
 use crate::signoff::SignoffOutcome;
 
@@ -419,7 +419,7 @@ fn sections(text: &str) -> Vec<Section> {
 }
 
 /// The field on a line of §9, with the byte range of its value in the text.
-fn signoff_line(line: Line<'_>, offset: usize) -> Option<(SignoffField, Range<usize>)> {
+fn signoff_line(line: TextLine<'_>, offset: usize) -> Option<(SignoffField, Range<usize>)> {
     let field =
         SignoffField::ALL.into_iter().find(|field| line.text.starts_with(field.prefix()))?;
     let start = offset + line.start + field.prefix().len();

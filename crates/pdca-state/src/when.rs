@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::brief::{Brief, Field, Label};
+use crate::brief::{Brief, BriefField, Label};
 
 /// The two forms of `when` in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -109,7 +109,7 @@ impl When {
         })
     }
 
-    fn field_of<'b>(&self, brief: &'b Brief) -> Option<Field<'b>> {
+    fn field_of<'b>(&self, brief: &'b Brief) -> Option<BriefField<'b>> {
         match self.known_label() {
             Some(known) => brief.known(known),
             None => brief.field(&self.field.to_lowercase()),

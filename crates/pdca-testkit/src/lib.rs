@@ -1,17 +1,17 @@
 //! Repositories, workspaces and a scripted leaf for the tests of the other crates.
 //!
-//! Nothing here is mocked: a [`Repo`] is made by the real `git`, a [`Workspace`] is a real
+//! Nothing here is mocked: a [`Repo`] is made by the real `git`, a [`TestWorkspace`] is a real
 //! directory, and [`fake_leaf`] is a real program that does what its script says.
 //!
 //! ```
-//! use pdca_testkit::{Repo, Workspace};
+//! use pdca_testkit::{Repo, TestWorkspace};
 //!
 //! let repo = Repo::new();
 //! repo.write("src/a.txt", "one\n");
 //! let first = repo.commit("a file");
 //! assert_eq!(repo.git(&["rev-parse", "HEAD"]).trim(), first);
 //!
-//! let workspace = Workspace::new();
+//! let workspace = TestWorkspace::new();
 //! workspace.brief("7", &[("Touches", "src/a.txt")]);
 //! assert!(workspace.bundle("7").join("brief.md").exists());
 //! ```
@@ -43,4 +43,4 @@ pub use pty::{Pty, Reply};
 pub use repo::Repo;
 pub use schema::assert_follows_schema;
 pub use ssh::SshHosts;
-pub use workspace::Workspace;
+pub use workspace::TestWorkspace;

@@ -13,7 +13,7 @@ use crate::repo::{Repo, utf8};
 /// It stands alone in a temporary directory, so that siblings (the lanes, a target) are
 /// private to the test as well.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct TestWorkspace {
     path: Utf8PathBuf,
     home: TempDir,
 }
@@ -29,7 +29,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("Disposition hint", "fix"),
 ];
 
-impl Workspace {
+impl TestWorkspace {
     /// A workspace whose `pdca.toml` is empty.
     pub fn new() -> Self {
         let home = TempDir::new().expect("a temporary directory can be made");
@@ -114,7 +114,7 @@ impl Workspace {
     }
 }
 
-impl Default for Workspace {
+impl Default for TestWorkspace {
     fn default() -> Self {
         Self::new()
     }
@@ -122,11 +122,11 @@ impl Default for Workspace {
 
 #[cfg(test)]
 mod tests {
-    use super::Workspace;
+    use super::TestWorkspace;
 
     #[test]
     fn a_given_field_takes_the_place_of_the_usual_one() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         workspace.brief("7", &[("slug", "other"), ("Touches", "a\nb")]);
         let text = workspace.read("results/issue_7/brief.md");
         assert!(text.contains("- **slug:** other\n- **Touches:** a\n  b\n"), "{text}");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn siblings_of_the_workspace_are_private_to_it() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let target = workspace.target("repo");
         assert_eq!(target.path().parent(), workspace.path().parent());
     }

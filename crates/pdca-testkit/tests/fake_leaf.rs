@@ -7,9 +7,9 @@
 
 use std::process::{Command, Output, Stdio};
 
-use pdca_testkit::{Repo, Workspace, fake_leaf};
+use pdca_testkit::{Repo, TestWorkspace, fake_leaf};
 
-fn run(workspace: &Workspace, script: &str) -> Output {
+fn run(workspace: &TestWorkspace, script: &str) -> Output {
     let script = workspace.script("script", script);
     Command::new(fake_leaf())
         .arg(script)
@@ -28,7 +28,7 @@ fn stdout(output: &Output) -> String {
 
 #[test]
 fn writes_go_to_the_place_that_was_named() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let output = run(
         &workspace,
         "# three places\nwrite here.txt \"a\\tb\\n\"\nappend here.txt ${1}\nwrite bundle:x/y.md <<END\n two\n  lines\nEND\nwrite worktree:z z\n",
@@ -41,7 +41,7 @@ fn writes_go_to_the_place_that_was_named() {
 
 #[test]
 fn the_first_calls_fail_and_the_next_one_succeeds() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let codes: Vec<_> = (0..3)
         .map(|_| run(&workspace, "fail-first 2 calls 75\nlog log went-on\n").status.code())
         .collect();
@@ -51,7 +51,7 @@ fn the_first_calls_fail_and_the_next_one_succeeds() {
 
 #[test]
 fn a_line_can_be_meant_for_one_call_only() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let script = "count calls\n[1] print one\n[2+] print later\n[-2] print early\n";
     let said: Vec<_> = (0..3).map(|_| stdout(&run(&workspace, script))).collect();
     assert_eq!(said, ["one\nearly\n", "later\nearly\n", "later\n"]);
@@ -59,7 +59,7 @@ fn a_line_can_be_meant_for_one_call_only() {
 
 #[test]
 fn what_cannot_be_read_is_reported_and_not_an_error() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let output =
         run(&workspace, "read pdca.toml\nread absent\ntry-write results report\nask really?\n");
     assert!(output.status.success(), "{output:?}");
@@ -72,7 +72,7 @@ fn what_cannot_be_read_is_reported_and_not_an_error() {
 
 #[test]
 fn a_script_without_sense_names_its_line() {
-    let output = run(&Workspace::new(), "print a\nfly away\n");
+    let output = run(&TestWorkspace::new(), "print a\nfly away\n");
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 2"), "{output:?}");
 }
@@ -92,7 +92,7 @@ fn a_commit_is_made_in_the_current_directory() {
 
 #[test]
 fn a_daemon_outlives_the_leaf_in_a_session_of_its_own() {
-    let workspace = Workspace::new();
+    let workspace = TestWorkspace::new();
     let output = run(&workspace, "daemon 60000 pid\nprint left\n");
     assert_eq!(stdout(&output), "left\n");
     let pid = workspace.read("pid");

@@ -5,7 +5,7 @@ mod follow;
 
 use std::io::{Read as _, Write};
 
-use pdca_leaves::{Entry, EntryKind, Protocol, Renderer};
+use pdca_leaves::{EntryKind, Protocol, Renderer, TranscriptEntry};
 use pdca_state::{Artifact, Bundle, CallRecord, CostTotal, KeptCall, State};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::progress::span;
 use crate::report::{Format, Report, Response};
 use crate::style::printable;
 
-use find::{Found, Live};
+use find::{FoundLog, Live};
 
 /// A request for a log.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +43,12 @@ pub fn show(
     let bundle = cx.require_bundle(args.id)?;
     let found = find::find(cx, &bundle, args.what, args.attempt)?;
     let report = match found {
-        Found::Live(live) if args.follow => follow::follow(&live, &bundle, args.raw, cx, out, err)?,
-        Found::Live(live) => LogReport::live(&bundle, &live, args.raw)?,
-        Found::Kept(call) => LogReport::kept(&bundle, *call, args.raw)?,
-        Found::Gates(gates) => LogReport::gates(&bundle, &gates)?,
+        FoundLog::Live(live) if args.follow => {
+            follow::follow(&live, &bundle, args.raw, cx, out, err)?
+        }
+        FoundLog::Live(live) => LogReport::live(&bundle, &live, args.raw)?,
+        FoundLog::Kept(call) => LogReport::kept(&bundle, *call, args.raw)?,
+        FoundLog::Gates(gates) => LogReport::gates(&bundle, &gates)?,
     };
     if !args.follow
         && cx.globals.format() != Format::Json
@@ -97,7 +99,7 @@ struct EntryRow {
 }
 
 impl EntryRow {
-    fn of(entry: Entry) -> Self {
+    fn of(entry: TranscriptEntry) -> Self {
         let kind = match entry.kind {
             EntryKind::Message => "message",
             EntryKind::Tool => "tool",

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{WorkspaceConfig, integrations, run_statuses};
-use pdca_events::{Event, Line, Reader};
+use pdca_events::{Event, LogLine, LogReader};
 use pdca_journal::{Liveness, RunId, Runs};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flow_record::flows;
-use crate::progress::Progress;
+use crate::progress::ProgressRenderer;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 use crate::workspace::Workspace;
@@ -64,10 +64,10 @@ pub fn replay(
     let Some((runs, id)) = find(wanted, &config)? else {
         return Nothing::to_do("no run is recorded", err);
     };
-    let Some(mut reader) = Reader::open(&runs.dir(&id))? else {
+    let Some(mut reader) = LogReader::open(&runs.dir(&id))? else {
         return Nothing::to_do(&format!("no events of {id} are recorded"), err);
     };
-    let progress = Progress::new(cx.out, session::detail(cx), false, cx.width());
+    let progress = ProgressRenderer::new(cx.out, session::detail(cx), false, cx.width());
     let mut report = ReplayReport {
         run: id.to_string(),
         events: Vec::new(),
@@ -100,19 +100,19 @@ pub fn replay(
 impl ReplayReport {
     fn take(
         &mut self,
-        line: Line,
+        line: LogLine,
         raw: bool,
-        progress: &Progress,
+        progress: &ProgressRenderer,
         cx: &Context<'_>,
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
         match line {
-            Line::Event(event, text) => {
+            LogLine::Event(event, text) => {
                 self.shown.extend(if raw { Some(text) } else { progress.line(&event) });
                 self.events.push(*event);
                 Ok(())
             }
-            Line::Unreadable { number, why } => {
+            LogLine::Unreadable { number, why } => {
                 self.unreadable.push(number);
                 let text = format!("line {number} of the events cannot be read: {why}");
                 cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{RunStatus, Salvage, WorkspaceConfig, run_statuses};
-use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase, RunState};
+use pdca_journal::{Inbox, InboxRequest, Liveness, RunId, RunPhase, RunState};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::process_env;
 use crate::recover::{take_up, unexpected, unfinished};
 use crate::report::{Nothing, Report, Response};
@@ -72,7 +72,7 @@ pub fn abort(
         return Ok(Response::done(told));
     }
     if alive {
-        let request = Request::Abort { why: why.to_owned() };
+        let request = InboxRequest::Abort { why: why.to_owned() };
         let asked = ask(&site, sighting, &request)?;
         cx.note(err, "asked its driver, and waiting for it")?;
         let phase = wait(&site, &sighting.id, patience, |state| {
@@ -114,7 +114,7 @@ pub(crate) fn require_known<'s>(
     sighting: &'s RunStatus,
     site: &WorkspaceConfig,
 ) -> Result<&'s RunState, Failure> {
-    let dir = Place::file(site.dirs.runs().dir(&sighting.id));
+    let dir = FilePosition::file(site.dirs.runs().dir(&sighting.id));
     let state = sighting.state.as_ref().map_err(|error| {
         Failure::from_error(Exit::RecoveryBlocked, error).at(dir.clone()).hint(
             "nothing was cut or changed; restore the journal, or move the run's directory away",
@@ -133,7 +133,7 @@ pub(crate) fn require_known<'s>(
 pub(crate) fn ask(
     site: &WorkspaceConfig,
     sighting: &RunStatus,
-    request: &Request,
+    request: &InboxRequest,
 ) -> Result<RunId, Failure> {
     let name = RunId::generate(process_env::moment().wall)?;
     let inbox = Inbox::new(&site.dirs.runs(), &sighting.id);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::{
-    Effects, LaneOwner, LaneOwners, Point, Prune, RecordOf, RunStatus, When, WorkspaceConfig,
+    EffectSide, Effects, LaneOwner, LaneOwners, Point, Prune, RecordOf, RunStatus, WorkspaceConfig,
     has_work, prune, run_statuses, to_prune,
 };
 use pdca_journal::Liveness;
@@ -176,7 +176,7 @@ fn removed(
             RemovalStep::Cleared => "lane-cleared",
             RemovalStep::Left => "lane-left",
         };
-        effects.announce(Point { name, when: When::After });
+        effects.announce(Point { name, when: EffectSide::After });
     };
     let go = || place.lanes.remove_told(lane.slot, target, &tell);
     let row = remove::row(lane, effects.perform("checkout", go), target.path());

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_config::{HostEngine, HostEntry};
-use pdca_remote::{HostRefusal, Offer, ReapRequest};
+use pdca_remote::{HostOffer, HostRefusal, ReapRequest};
 use pdca_state::chain;
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ struct HostRow {
     fit: Option<bool>,
     /// Its facts, where it answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<Offer>,
+    facts: Option<HostOffer>,
     refusals: Vec<RefusalRow>,
     /// The jobs that were removed, with `gc`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -191,7 +191,7 @@ impl HostRow {
         }
     }
 
-    fn answered(self, answer: Result<Offer, Vec<HostRefusal>>) -> Self {
+    fn answered(self, answer: Result<HostOffer, Vec<HostRefusal>>) -> Self {
         match answer {
             Ok(offer) => Self { fit: Some(true), facts: Some(offer), ..self },
             Err(refusals) => {

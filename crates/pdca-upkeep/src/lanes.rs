@@ -8,7 +8,7 @@ pub mod provision;
 pub mod remove;
 pub mod reset;
 
-use pdca_driver::Held;
+use pdca_driver::LockGuard;
 use pdca_lanes::{Lanes, PrivateNames, Target, WorkspaceId};
 
 use crate::context::Context;
@@ -55,7 +55,7 @@ impl<'a> WorkspaceLanes<'a> {
                     let known =
                         "mend `path` of its [[targets]] in pdca.toml; `pdca doctor` looks at all";
                     let hint = error.feature().map_or(known, |feature| feature.remedy());
-                    let place = failure::Place::file(&*target.path);
+                    let place = failure::FilePosition::file(&*target.path);
                     let what = pdca_state::chain(&error);
                     problems.push(Problem::new(what).at(place).hint(hint));
                 }
@@ -84,14 +84,14 @@ impl<'a> WorkspaceLanes<'a> {
         let branch = branch.or(self.workspace.config.project.default_branch.as_deref());
         target.resolve(branch).map_err(|error| {
             Failure::from_error(Exit::Usage, &error)
-                .at(failure::Place::file(target.path()))
+                .at(failure::FilePosition::file(target.path()))
                 .hint("name a branch that exists as `branch` of its [[targets]]")
         })
     }
 }
 
 /// Locks drivers out while lanes are changed, or reports the running one.
-pub(crate) fn without_driver(cx: &Context<'_>) -> Result<(Held, Held), Failure> {
+pub(crate) fn without_driver(cx: &Context<'_>) -> Result<(LockGuard, LockGuard), Failure> {
     session::driver_config(cx)?.locks().admit_alone().map_err(|error| session::refused(&error))
 }
 

@@ -178,7 +178,7 @@ impl Recovery {
 pub(crate) fn take_up(
     sighting: &RunStatus,
     site: &WorkspaceConfig,
-) -> Result<(Begun, pdca_driver::Held), Failure> {
+) -> Result<(Begun, pdca_driver::LockGuard), Failure> {
     // Before any lock is taken: supervisors of the dead driver may still be killing their trees in
     // the lanes.
     site.locks().wait_for_children().map_err(|error| session::refused(&error))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pdca_driver::{RunStatus, WorkspaceConfig, run_statuses};
 use pdca_integrate::{blocked_conflicts, unblock_conflicts};
-use pdca_journal::{Liveness, Reason, Request, RunId, RunState, WorkstreamStatus};
+use pdca_journal::{InboxRequest, Liveness, Reason, RunId, RunState, WorkstreamStatus};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -140,7 +140,7 @@ fn tell_driver(
 ) -> Result<(), Failure> {
     for one in chosen {
         let note = note.map(str::to_owned);
-        let request = Request::Unblock { bundle: one.clone(), note };
+        let request = InboxRequest::Unblock { bundle: one.clone(), note };
         let name = ask(site, sighting, &request)?;
         let taken = |state: &RunState| state.answered.contains(name.as_str());
         if wait(site, &sighting.id, PATIENCE, taken).is_none() {

@@ -132,13 +132,13 @@ fn what_others_pushed_on_top_is_never_merged() {
 /// Everything around a workspace, to be put back as it was.
 struct Copy {
     around: camino::Utf8PathBuf,
-    kept: pdca_testkit::Workspace,
+    kept: pdca_testkit::TestWorkspace,
 }
 
 impl Copy {
     fn of(stall: &Stall) -> Self {
         let around = stall.meeting.scene.workspace.around().clone();
-        let kept = pdca_testkit::Workspace::new();
+        let kept = pdca_testkit::TestWorkspace::new();
         fs_err::create_dir_all(kept.path().join("copy")).expect("the scene has it");
         copy(&format!("{around}/."), &format!("{}/copy/", kept.path()));
         Self { around, kept }

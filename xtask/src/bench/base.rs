@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{Drivers, Engine, Entry, Plan, Recorded, Store, Strategy, fold};
+use pdca_integrate::{Drivers, FoldPlan, MergeEngine, PlanEntry, Recorded, Store, Strategy, fold};
 
 use super::integrate::target::BenchTarget;
 use super::measure::median;
@@ -115,12 +115,12 @@ fn fold_once(
     count: usize,
 ) -> Result<Duration, Stopped> {
     let entries = target.sealed.iter().take(count).cloned();
-    let entries = entries.map(|sealed| Entry::new(sealed, []));
-    let plan = Plan::new(target.base, Strategy::RebaseFf, entries)?;
+    let entries = entries.map(|sealed| PlanEntry::new(sealed, []));
+    let plan = FoldPlan::new(target.base, Strategy::RebaseFf, entries)?;
     // Opening the repository is part of the measurement.
     let start = Instant::now();
     let store = Store::open(path, &home.join("room"))?;
-    let mut engine = Engine::new(&store, Drivers::default());
+    let mut engine = MergeEngine::new(&store, Drivers::default());
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     let took = start.elapsed();
     if folded.candidate().bundles().count() != count {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_board::{Board, BoardData, Effect, Input, Key, Theme, draw};
+use pdca_board::{Board, BoardData, BoardEffect, BoardInput, BoardKey, Theme, draw};
 use pdca_review::{Card, CardSource};
-use pdca_snapshot::{Source, WorkspaceSnapshot};
+use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleRoot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -37,7 +37,7 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
         lay_out(root, number)?;
     }
     let bundles = BundleRoot::new(root);
-    let source = Source { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+    let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
     let begun = Instant::now();
     let snapshot = WorkspaceSnapshot::load(source)?;
     let now = jiff::Timestamp::UNIX_EPOCH;
@@ -46,27 +46,29 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
 
     let mut board = Board::new(pdca_review::UNDO_WINDOW);
     let mut terminal = Terminal::new(TestBackend::new(200, 60))?;
-    let mut inputs = vec![Input::Data(Arc::clone(&data))];
+    let mut inputs = vec![BoardInput::Data(Arc::clone(&data))];
     let (mut frames, mut cards) = (Vec::new(), Vec::new());
     for number in 0..args.frames {
-        let key = if (number / args.bundles).is_multiple_of(2) { Key::Down } else { Key::Up };
-        inputs.push(Input::Key(key));
+        let key =
+            if (number / args.bundles).is_multiple_of(2) { BoardKey::Down } else { BoardKey::Up };
+        inputs.push(BoardInput::Key(key));
         let begun = Instant::now();
-        let effects: Vec<Effect> = inputs.drain(..).flat_map(|input| board.update(input)).collect();
+        let effects: Vec<BoardEffect> =
+            inputs.drain(..).flat_map(|input| board.update(input)).collect();
         terminal.draw(|frame| draw(frame, &mut board, Theme { colours: true }))?;
         frames.push(begun.elapsed());
         // The worker reads the card meanwhile; a new reading of everything comes once a second.
         for effect in effects {
-            if let Effect::LoadCard(id) = effect {
+            if let BoardEffect::LoadCard(id) = effect {
                 let begun = Instant::now();
                 let bundle = Bundle::at(root.join(id.dir_name()))?;
                 let card = Card::load(CardSource { snapshot: &snapshot, config: None }, &bundle)?;
                 cards.push(begun.elapsed());
-                inputs.push(Input::Card(id, Ok(Arc::new(card))));
+                inputs.push(BoardInput::Card(id, Ok(Arc::new(card))));
             }
         }
         if number % 30 == 0 {
-            inputs.push(Input::Data(Arc::clone(&data)));
+            inputs.push(BoardInput::Data(Arc::clone(&data)));
         }
     }
     println!("{} bundles, {} frames at 200 by 60", args.bundles, args.frames);

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Drivers, Engine, Entry, FlakeRules, Forecast, Plan, Recorded, Sealed, Strategy, fold,
+    Drivers, FlakeRules, FoldPlan, Forecast, MergeEngine, PlanEntry, Recorded, Sealed, Strategy,
+    fold,
 };
 
 use super::measure::median;
@@ -273,7 +274,7 @@ fn times(args: &Args) -> Result<Vec<BenchLine>, Stopped> {
     let pairs = args.patches * args.patches.saturating_sub(1) / 2;
     let patches: Vec<&Sealed> = target.sealed.iter().take(args.patches).collect();
     let forecast = repeated(args, || {
-        let mut engine = Engine::new(&target.store, Drivers::default());
+        let mut engine = MergeEngine::new(&target.store, Drivers::default());
         let forecast = Forecast::of_seals(&mut engine, target.base, &patches)?;
         if forecast.pairs.len() == pairs { Ok(()) } else { Err("a pair is missing".into()) }
     })?;
@@ -286,9 +287,10 @@ fn times(args: &Args) -> Result<Vec<BenchLine>, Stopped> {
         [("rebase-ff", Strategy::RebaseFf), ("merge-commit", Strategy::MergeCommit)]
     {
         let entries = target.sealed.iter().take(args.commits).cloned();
-        let plan = Plan::new(target.base, strategy, entries.map(|sealed| Entry::new(sealed, [])))?;
+        let plan =
+            FoldPlan::new(target.base, strategy, entries.map(|sealed| PlanEntry::new(sealed, [])))?;
         let took = repeated(args, || {
-            let mut engine = Engine::new(&target.store, Drivers::default());
+            let mut engine = MergeEngine::new(&target.store, Drivers::default());
             let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
             let all = folded.candidate().bundles().count() == args.commits;
             if all { Ok(()) } else { Err("a change did not fold".into()) }

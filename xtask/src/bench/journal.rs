@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
     Activity, Admission, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Epoch, GateVerdict,
-    HostScope, Journal, Moment, ObjectId, Process, Record, RunId, Runs, Target,
+    HostScope, Journal, Moment, ObjectId, ProcessIdentity, Record, RunId, RunTarget, Runs,
 };
 use pdca_state::BundleId;
 
@@ -134,8 +134,9 @@ fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
         .map(|number| number.to_string().parse())
         .collect::<Result<_, _>>()?;
     let admitted = Admitted {
-        driver: Process::of(&HostScope::here()?, std::process::id()).ok_or("no such process")?,
-        targets: vec![Target { name: "app".to_owned(), common_dir: dir.to_owned() }],
+        driver: ProcessIdentity::of(&HostScope::here()?, std::process::id())
+            .ok_or("no such process")?,
+        targets: vec![RunTarget { name: "app".to_owned(), common_dir: dir.to_owned() }],
         batch: bundles.clone(),
         config_digest: "0".repeat(64),
         lanes: 4,

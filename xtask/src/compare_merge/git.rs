@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Engine, Entry, Fence, FoldFate, Log, ObjectId, Plan, Recorded, RefNamespace,
-    SealError, Store, StoreError, Strategy, fold, seal,
+    Acceptance, Fence, FoldFate, FoldPlan, MergeEngine, ObjectId, PlanEntry, Recorded,
+    RefNamespace, ReflogEntry, SealError, Store, StoreError, Strategy, fold, seal,
 };
 
 use super::{MergeCase, Verdict};
@@ -64,7 +64,7 @@ pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<MergeCase>, St
 /// Compares our fold with git's own command, and describes a difference.
 pub(super) fn differs(
     store: &Store,
-    engine: &mut Engine<'_>,
+    engine: &mut MergeEngine<'_>,
     case: MergeCase,
     merged: Verdict,
     checkout: &Utf8Path,
@@ -151,7 +151,7 @@ fn in_a_checkout(
 }
 
 /// Seals and folds the same change.
-fn folded(store: &Store, engine: &mut Engine<'_>, case: MergeCase) -> Result<Folded, Stopped> {
+fn folded(store: &Store, engine: &mut MergeEngine<'_>, case: MergeCase) -> Result<Folded, Stopped> {
     let repo = store.path();
     let (onto, head, strategy) = match case {
         MergeCase::Pick { commit, onto } => (onto, commit, Strategy::RebaseFf),
@@ -160,7 +160,7 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: MergeCase) -> Result<Fol
     let base = git(repo, &["rev-parse", &format!("{head}^")])?;
     // Each needs a run of its own, because an existing seal is not made again.
     let run: RefNamespace = format!("c{}", &head.to_string()[..20]).parse()?;
-    let log = Log { message: "compare", seconds: 0 };
+    let log = ReflogEntry { message: "compare", seconds: 0 };
     let fence = Fence::take(store, &run, 0)?;
     let digest = pdca_state::sha256_hex(b"");
     let accepted = Acceptance {
@@ -189,7 +189,7 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: MergeCase) -> Result<Fol
         ) => return Ok(Folded::Unfit),
         Err(error) => return Err(error.into()),
     };
-    let plan = Plan::new(onto, strategy, [Entry::new(sealed, [])])?;
+    let plan = FoldPlan::new(onto, strategy, [PlanEntry::new(sealed, [])])?;
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     match folded.bundles.first().map(|bundle| &bundle.fate) {
         Some(FoldFate::Applied { .. }) => {

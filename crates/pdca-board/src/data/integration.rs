@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
-use pdca_events::{Combination, EventKind, IntegrationStep, Line, Reader, combinations, set};
+use pdca_events::{
+    EventKind, GatedCombination, IntegrationStep, LogLine, LogReader, combinations, set,
+};
 use pdca_integrate::{IntegrationTally, Stats};
 use pdca_journal::{ObjectId, Record, RunId};
 use pdca_state::BundleId;
@@ -24,12 +26,12 @@ pub(super) fn load(config: &WorkspaceConfig) -> (Vec<Combined>, Option<Duration>
     };
     let dir = runs.dir(&newest);
     let mut rows = bases(&dir, &newest);
-    let lines = Reader::open(&dir).ok().flatten();
+    let lines = LogReader::open(&dir).ok().flatten();
     let lines = lines.and_then(|mut reader| reader.read().ok()).unwrap_or_default();
     let steps: Vec<(String, IntegrationStep)> = lines
         .into_iter()
         .filter_map(|line| {
-            let Line::Event(event, _) = line else { return None };
+            let LogLine::Event(event, _) = line else { return None };
             let EventKind::Integration { text, step: Some(step) } = event.kind else { return None };
             Some((text, step))
         })
@@ -84,7 +86,7 @@ fn combined(steps: &[(String, IntegrationStep)]) -> Vec<Combined> {
     rows
 }
 
-fn add(rows: &mut Vec<Combined>, one: &Combination, depth: usize) {
+fn add(rows: &mut Vec<Combined>, one: &GatedCombination, depth: usize) {
     use pdca_events::CombinationVerdict as Verdict;
     let rows_of = match &one.verdict {
         Verdict::Red { rows, .. } | Verdict::Undecided { rows } => format!(": {}", rows.join(", ")),

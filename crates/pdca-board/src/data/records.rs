@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pdca_driver::WorkspaceConfig;
-use pdca_events::{EventKind, Line, Reader, Scope};
+use pdca_events::{EventKind, LogLine, LogReader, Scope};
 use pdca_state::BundleId;
 
 /// The runs whose events are read: the running one is the newest, and those before it tell what is usual.
@@ -13,7 +13,7 @@ const RUNS: usize = 3;
 
 /// The events of the newest runs, as far as the board shows them.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RunRecords {
     /// The last event of each bundle.
     signs: BTreeMap<BundleId, (Timestamp, String)>,
     /// The leaf or gate that each bundle began last.
@@ -22,7 +22,7 @@ pub(super) struct Records {
     took: BTreeMap<String, Vec<Duration>>,
 }
 
-impl Records {
+impl RunRecords {
     /// Reads the newest runs. What cannot be read is left out: it only adds to what the locks say.
     pub(super) fn load(config: &WorkspaceConfig) -> Self {
         let mut records = Self::default();
@@ -30,13 +30,13 @@ impl Records {
         let mut ids = runs.list().unwrap_or_default();
         ids.sort_unstable();
         for id in &ids[ids.len().saturating_sub(RUNS)..] {
-            let Ok(Some(mut reader)) = Reader::open(&runs.dir(id)) else { continue };
+            let Ok(Some(mut reader)) = LogReader::open(&runs.dir(id)) else { continue };
             // The events of a long run are many, and this is read once a second.
             if reader.skip_to_tail().is_err() {
                 continue;
             }
             for line in reader.read().unwrap_or_default() {
-                if let Line::Event(event, _) = line
+                if let LogLine::Event(event, _) = line
                     && let Scope::Bundle(id) = event.scope
                 {
                     records.take(id, event.at, &event.kind);
@@ -138,7 +138,7 @@ mod tests {
             rule_id: "T3-tests".into(),
             result: "pass".into(),
             evidence: "12 tests".into(),
-            proof: pdca_events::Proof::default(),
+            proof: pdca_events::RedEvidence::default(),
             gating: true,
             reused: false,
             duration_ms: millis,
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_usual_time_is_the_median_of_the_same_gate() {
-        let mut records = Records::default();
+        let mut records = RunRecords::default();
         let id = |text: &str| text.parse::<BundleId>().unwrap();
         let mut take = |name: &str, kind: &EventKind| {
             records.take(id(name), Timestamp::UNIX_EPOCH, kind);

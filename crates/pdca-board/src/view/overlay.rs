@@ -1,7 +1,7 @@
 //! What lies over a view: help, a line to type, the question before leaving.
 
 use pdca_front::columns::{cut, wrap};
-use pdca_review::{KEYS, Mode, Prompt};
+use pdca_review::{KEYS, KeyMode, Prompt};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -52,7 +52,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rec
 
 /// Asks about the next open item of an acceptance, with its whole text.
 fn tick(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
-    let Mode::Ticking { left, ticked } = board.deciding().session().mode() else { return };
+    let KeyMode::Ticking { left, ticked } = board.deciding().session().mode() else { return };
     let Some(Ok(card)) = board.card() else { return };
     let number = left.first().copied().unwrap_or_default();
     let item = card.items.iter().find(|item| item.number == number);

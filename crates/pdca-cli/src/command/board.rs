@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{signoff, status};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::{Format, Page, Response};
+use crate::report::{Format, Response, TextPage};
 
 /// Decide, watch lanes and the integration, on one screen
 ///
@@ -52,5 +52,5 @@ pub(crate) fn run(
     // The board draws on standard output itself. What is buffered here would appear in the middle of it.
     out.flush()?;
     pdca_board::show_board(cx, signoff::signer(args.by.as_deref(), cx)?)?;
-    Ok(Response::done(Page { text: String::new() }))
+    Ok(Response::done(TextPage { text: String::new() }))
 }

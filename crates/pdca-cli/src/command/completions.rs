@@ -17,7 +17,7 @@ use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::report::{Page, Response};
+use crate::report::{Response, TextPage};
 use crate::workspace::Workspace;
 
 /// The variable that the script sets.
@@ -41,7 +41,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Response, Failure> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).ok_or_else(|| unknown(&args.shell))?;
-    let script = Page::of(|out| shell.write_registration(ASKED_BY, "pdca", "pdca", "pdca", out));
+    let script =
+        TextPage::of(|out| shell.write_registration(ASKED_BY, "pdca", "pdca", "pdca", out));
     Ok(Response::done(script?))
 }
 

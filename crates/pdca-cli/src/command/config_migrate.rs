@@ -4,7 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_config::workspace::{FoundFile, find, sibling_targets};
-use pdca_config::{Document, Migrated, MigratedKind, migrate};
+use pdca_config::{ConfigDocument, Migrated, MigratedKind, migrate};
 use pdca_state::{BundleRoot, files};
 use serde::Serialize;
 
@@ -59,9 +59,9 @@ pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Fai
         return Err(Failure::usage(format!("no {FILE} in {start} or in a directory above it"))
             .hint("`-C DIR` names the workspace"));
     };
-    let document = Document::load(&file)
+    let document = ConfigDocument::load(&file)
         .map_err(|problem| Failure::from(pdca_config::ConfigError::from(*problem)))?;
-    let document = document.unwrap_or_else(|| Document::new(file.clone(), ""));
+    let document = document.unwrap_or_else(|| ConfigDocument::new(file.clone(), ""));
     let migration = migrate(&document, &sibling_targets(&root, &bundles(&root, &document)))?;
     let is_ours = migration.text == document.text;
     let mut report = MigrateReport {
@@ -101,7 +101,7 @@ pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Fai
 }
 
 /// Returns the bundles that the old file names.
-fn bundles(root: &Utf8Path, document: &Document) -> BundleRoot {
+fn bundles(root: &Utf8Path, document: &ConfigDocument) -> BundleRoot {
     let table: Option<toml::Table> = document.text.parse().ok();
     let named = table.as_ref().and_then(|table| table.get("paths")?.get("bundle_root")?.as_str());
     BundleRoot::new(root.join(named.unwrap_or("results")))

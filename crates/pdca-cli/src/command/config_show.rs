@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::config::{Layer, Origin, Trust};
+use crate::config::{FileTrust, Layer, Origin};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -89,8 +89,9 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         .filter(|(key, _)| is_below(key, prefix))
         .map(|(key, value)| {
             let Origin { layer, place } = workspace.sources.of(&key);
-            let place = place
-                .map(|place| crate::failure::Place { column: None, ..place }.show(&cx.env.cwd));
+            let place = place.map(|place| {
+                crate::failure::FilePosition { column: None, ..place }.show(&cx.env.cwd)
+            });
             Entry { key, value, source: layer, place }
         })
         .collect();
@@ -140,7 +141,7 @@ fn trust(cx: &Context<'_>) -> Result<Response, Failure> {
     };
     let text = fs_err::read_to_string(file)?;
     if !cx.globals.dry_run {
-        Trust::record(&workspace.root, &text)?;
+        FileTrust::record(&workspace.root, &text)?;
     }
     Ok(Response::done(Trusted {
         file: file.to_string(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::ProcessEnv;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Report, Response};
 
 /// Watch issues go from brief to landed, without a model, a key or a network
@@ -110,7 +110,7 @@ impl Report for DemoReport {
 fn fresh(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     if dir.symlink_metadata().is_ok() {
         return Err(Failure::usage(format!("{dir} exists already"))
-            .at(Place::file(dir))
+            .at(FilePosition::file(dir))
             .hint("name a directory that does not exist yet"));
     }
     fs_err::create_dir_all(dir)?;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use pdca_events::FlowTask;
-use pdca_flow::{FlowEnd, FlowReport, NoticeKind, Standing, next};
+use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 use pdca_front::flow_record::FlowRecord;
 use pdca_leaves::Role;
 use pdca_state::BundleId;
@@ -79,11 +79,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         return Err(failure);
     }
     let config = &cx.workspace()?.config;
-    let standing = Standing {
+    let standing = FlowStatus {
         has_terminal: cx.may_ask(),
         can_plan: can_plan(cx)?,
         act: args.act,
-        ..Standing::default()
+        ..FlowStatus::default()
     };
     if cx.globals.dry_run {
         use pdca_flow::FlowHost as _;

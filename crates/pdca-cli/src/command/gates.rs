@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::session;
 use crate::style::{one_line, printable};
-use crate::workspace::{Target, Workspace};
+use crate::workspace::{ConfiguredTarget, Workspace};
 
 /// Run the configured checks over a bundle's patch or the working tree
 ///
@@ -64,7 +64,7 @@ pub(crate) struct Args {
 /// The report, with the tree it is about if it is not a bundle's.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Gated {
+pub(super) struct GatesReport {
     #[serde(flatten)]
     report: GateReport,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,15 +87,15 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         let path = cx.env.cwd.join(file);
         pdca_state::files::replace(&path, junit_report(&report).as_bytes()).map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)
-                .at(Place::file(path))
+                .at(FilePosition::file(path))
                 .hint("name a file in a directory that is there and can be written")
         })?;
     }
     let exit = if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done };
-    Ok(Response::new(Gated { report, tree, with_output: args.row.is_some() }, exit))
+    Ok(Response::new(GatesReport { report, tree, with_output: args.row.is_some() }, exit))
 }
 
-impl Report for Gated {
+impl Report for GatesReport {
     const KIND: &'static str = "gates";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -167,7 +167,7 @@ fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Fa
     let workspace = cx.workspace()?;
     let here = Toplevel::around(&cx.globals.start_dir(cx.env)?);
     let targets = &workspace.targets;
-    let wanted = |target: &&Target| named.is_none_or(|name| name == target.name);
+    let wanted = |target: &&ConfiguredTarget| named.is_none_or(|name| name == target.name);
     if let Some(name) = named
         && !targets.iter().any(|target| target.name == name)
     {
@@ -197,7 +197,12 @@ fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Fa
 }
 
 /// Returns whether a working tree is a checkout, a linked worktree or a lane of a target.
-fn is_checkout_of(top: &Toplevel, root: &Utf8Path, target: &Target, workspace: &Workspace) -> bool {
+fn is_checkout_of(
+    top: &Toplevel,
+    root: &Utf8Path,
+    target: &ConfiguredTarget,
+    workspace: &Workspace,
+) -> bool {
     let own = Toplevel::at(&target.path);
     let lanes = workspace.lanes_root.canonicalize_utf8();
     let is_lane = || {
@@ -210,10 +215,10 @@ fn is_checkout_of(top: &Toplevel, root: &Utf8Path, target: &Target, workspace: &
 }
 
 /// Returns the top of a target's own checkout.
-fn tree_of(target: &Target) -> Result<Utf8PathBuf, Failure> {
+fn tree_of(target: &ConfiguredTarget) -> Result<Utf8PathBuf, Failure> {
     let Some(own) = Toplevel::at(&target.path) else {
         return Err(Failure::usage(format!("target `{}` is no git repository", target.name))
-            .at(Place::file(&*target.path))
+            .at(FilePosition::file(&*target.path))
             .hint("mend `path` of [[targets]] in pdca.toml"));
     };
     own.root().map(Utf8Path::to_owned).ok_or_else(|| {
@@ -222,14 +227,14 @@ fn tree_of(target: &Target) -> Result<Utf8PathBuf, Failure> {
             "target `{}` is a bare repository: it has no working tree",
             target.name
         ))
-        .at(Place::file(&**path))
+        .at(FilePosition::file(&**path))
         .hint(format!(
             "`git clone {path} DIR` makes one; name DIR as the target's `path` in pdca.toml"
         ))
     })
 }
 
-fn name_one(targets: &[Target]) -> String {
+fn name_one(targets: &[ConfiguredTarget]) -> String {
     let names: Vec<String> = targets.iter().map(|t| format!("`--target {}`", t.name)).collect();
     format!("name one: {}", names.join(" or "))
 }

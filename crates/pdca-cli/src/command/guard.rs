@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pdca_guard::{Agent, Answer, GuardScope, Refusal, ToolCall, decision, judge_shell, reason};
+use pdca_guard::{
+    Agent, GuardAnswer, GuardRefusal, GuardScope, ToolCall, decision, judge_shell, reason,
+};
 
 use serde::Serialize;
 
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let mut input = Vec::new();
     // One byte more than is allowed tells a call that is too long from one that just fits.
     let read = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
-    let refused = |part: &str, why: String| Refusal {
+    let refused = |part: &str, why: String| GuardRefusal {
         part: part.to_owned(),
         why,
         instead: "have the hook call `pdca guard builder` with the agent's JSON on standard input"
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             Ok(call) => {
                 let answer =
                     judged(|| call.judge(&scope, &|name| aliases::find(name, &scope, cx.env)));
-                let said = |refusal: &Refusal| decision(call.agent, refusal);
+                let said = |refusal: &GuardRefusal| decision(call.agent, refusal);
                 judgement.decision = answer.refusal.as_ref().and_then(said);
                 answer.refusal
             }
@@ -149,8 +151,8 @@ struct RefusalRow {
     instead: String,
 }
 
-impl From<Refusal> for RefusalRow {
-    fn from(Refusal { part, why, instead }: Refusal) -> Self {
+impl From<GuardRefusal> for RefusalRow {
+    fn from(GuardRefusal { part, why, instead }: GuardRefusal) -> Self {
         Self { part, why, instead }
     }
 }
@@ -188,9 +190,9 @@ impl Report for Judgement {
 }
 
 /// Runs the judgement; a panic of the guard itself is a refusal.
-fn judged(judge: impl FnOnce() -> Answer) -> Answer {
-    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| Answer {
-        refusal: Some(Refusal {
+fn judged(judge: impl FnOnce() -> GuardAnswer) -> GuardAnswer {
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| GuardAnswer {
+        refusal: Some(GuardRefusal {
             part: "the tool call".to_owned(),
             why: "the guard failed to judge it, which is a defect of pdca".to_owned(),
             instead: "write it in a simpler way, or in several calls".to_owned(),

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::report::{Page, Response};
+use crate::report::{Response, TextPage};
 
 /// Print help for a command or a topic
 ///
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             if cx.out.has_colours() { text.ansi().to_string() } else { text.to_string() }
         }
     };
-    Ok(Response::done(Page { text }))
+    Ok(Response::done(TextPage { text }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use pdca_driver::far::{HostMachine, run_job};
 use pdca_exec::JobName;
 use pdca_process::Cancel;
 use pdca_remote::{
-    HostAgent, HostRoot, RunJobError, RunningJob, Surroundings, VerbRefusal, VerbRequest,
+    HostAgent, HostRoot, OfferContext, RunJobError, RunningJob, VerbRefusal, VerbRequest,
     VerbResponse as Answer, WireMessage, decode, encode,
 };
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env;
-use crate::report::{Page, Response};
+use crate::report::{Response, TextPage};
 use crate::session::Interrupts;
 
 /// The largest request: a pack of a whole history.
@@ -41,14 +41,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         Some(name) => work(root, name, cx)?,
         None => answer(&root, cx, out)?,
     }
-    Ok(Response::done(Page::of(|_| Ok(()))?))
+    Ok(Response::done(TextPage::of(|_| Ok(()))?))
 }
 
 fn answer(root: &HostRoot, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     // A longer request is cut, and what is cut does not decode: it is refused, not obeyed in part.
     std::io::stdin().take(LARGEST).read_to_end(&mut bytes)?;
-    let about = Surroundings { search_path: cx.env.var("PATH"), clock: cx.env.now() };
+    let about = OfferContext { search_path: cx.env.var("PATH"), clock: cx.env.now() };
     let program = cx.env.program.as_ref().map_or("pdca", |program| program.as_str());
     let runner = [program, "host-agent", "--root", root.path().as_str(), "--run"];
     let agent = HostAgent::new(root.clone(), about, runner.map(str::to_owned).to_vec());

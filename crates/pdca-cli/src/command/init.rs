@@ -5,7 +5,7 @@ use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_config::scaffold::{
-    self, AgentPair, AgentsFiles, Chosen, Found, NewFile, PdcaSource, parse_builder,
+    self, AgentPair, AgentsFiles, Chosen, DetectedTools, NewFile, PdcaSource, parse_builder,
     parse_reviewer, settings,
 };
 use pdca_state::text::shell;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::workspace::FILE;
 
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         Some(target) => {
             let path = scaffold::target_path(&dir, target, &cx.env.cwd)?;
             let of_target = scaffold::detect(&dir.join(&path), cx.env.environment());
-            Found { repository: Some(path), ..of_target }
+            DetectedTools { repository: Some(path), ..of_target }
         }
         None => scaffold::detect(&dir, cx.env.environment()),
     };
@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     for item in &items {
         item.write().map_err(|error| {
             Failure::from_error(Exit::Unexpected, &error)
-                .at(Place::file(&*item.path))
+                .at(FilePosition::file(&*item.path))
                 .hint("make the directory writable")
         })?;
     }

@@ -4,8 +4,8 @@ use camino::Utf8PathBuf;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
-use crate::report::{Page, Response};
+use crate::failure::{Failure, FilePosition};
+use crate::report::{Response, TextPage};
 
 /// Print the manual page, or write all of them into a directory
 #[derive(Debug, clap::Args)]
@@ -22,13 +22,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let tree = super::tree(cx.env);
     let Some(dir) = &args.dir else {
-        let page = Page::of(|out| clap_mangen::Man::new(tree).render(out));
+        let page = TextPage::of(|out| clap_mangen::Man::new(tree).render(out));
         return Ok(Response::done(page?));
     };
     let dir = cx.env.cwd.join(dir);
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
-            .at(Place::file(&*dir))
+            .at(FilePosition::file(&*dir))
             .hint("name a directory that can be written")
     };
     let shown = cx.show(&dir);
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         clap_mangen::generate_to(tree, &dir).map_err(failed)?;
         format!("pages written to {shown}\n")
     };
-    Ok(Response::done(Page { text }))
+    Ok(Response::done(TextPage { text }))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod tests;
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_draft::NewBundle;
+use pdca_draft::NewBundleRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let asked = NewBundle {
+    let asked = NewBundleRequest {
         id: &args.id,
         title: args.title.as_deref(),
         from_brief: args.from_brief.as_deref(),

@@ -1,6 +1,6 @@
 //! Bare `pdca`: the status, and the next command.
 
-use pdca_snapshot::{Entry, Next, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
+use pdca_snapshot::{Next, SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
 pub(crate) fn of_bundle(
     cx: &Context<'_>,
     overview: &WorkspaceSnapshot,
-    entry: &Entry,
+    entry: &SnapshotEntry,
 ) -> Option<String> {
     Some(cx.typed(&next_of_bundle(overview, entry, &cx.env.cwd)?))
 }

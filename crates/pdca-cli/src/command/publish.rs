@@ -6,7 +6,9 @@ pub(super) mod output;
 use std::io::Write;
 
 use camino::Utf8Path;
-use pdca_driver::publish::{MergeOutcome, PublishDryRun, PublishError, PublishRequest, Published};
+use pdca_driver::publish::{
+    MergeOutcome, PublishDryRun, PublishError, PublishRequest, PublishedBundle,
+};
 use pdca_state::{Bundle, BundleId};
 
 use crate::context::{Context, IdArg};
@@ -61,7 +63,7 @@ struct Ended {
 }
 
 enum Came {
-    Out(Published),
+    Out(PublishedBundle),
     Would(PublishDryRun),
     Failed(Failure),
 }

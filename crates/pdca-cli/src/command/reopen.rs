@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_review::{Choice, Decision, Outcome};
+use pdca_review::{Choice, Decision, DecisionOutcome};
 
 use super::signoff;
 use crate::context::{Context, IdArg};
@@ -39,12 +39,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
-    let signature = signoff::Signature::of(args.by.as_deref(), cx)?;
+    let signature = signoff::SignoffSignature::of(args.by.as_deref(), cx)?;
     let choice = Choice::IterateDo;
     let decision = Decision { id: bundle.id().clone(), choice, note: args.note.clone() };
     let decided = signoff::with_signing(cx, &signature, |signing| {
         let taken = signing.take(&bundle).map_err(|error| session::refused(&error))?;
         taken.take_back(signing, &decision).map_err(|error| signoff::explain(error, &bundle))
     })?;
-    signoff::respond(cx, &bundle, Outcome::Decided(Box::new(decided)), err)
+    signoff::respond(cx, &bundle, DecisionOutcome::Decided(Box::new(decided)), err)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_sitting::ReviewRequest;
+use pdca_sitting::SittingRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -45,6 +45,6 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let request = ReviewRequest { ids: &args.ids, by: args.by.as_deref() };
+    let request = SittingRequest { ids: &args.ids, by: args.by.as_deref() };
     pdca_sitting::review(request, cx, out, err)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use pdca_dag::{Frontier, Plan, Why};
-use pdca_driver::integrate::Base;
+use pdca_driver::integrate::GatedBase;
 use pdca_driver::pool::{Batched, Stop};
 use pdca_driver::{Batch, BeatError, Halt, LaneCount, WorkspaceConfig};
 use pdca_process::InstalledGit;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::globals::{EventsArg, HostArgs};
 use crate::report::{Report, Response};
 use crate::session;
-use crate::session::fleet::{Places, places, planned_slots};
+use crate::session::fleet::{RunPlaces, places, planned_slots};
 use crate::style::printable;
 use crate::words;
 use pdca_planning::Kept;
@@ -102,9 +102,9 @@ pub(super) fn drive_all(
     let choice = args.hosts.choice();
     if cx.globals.dry_run {
         let slots = planned_slots(cx, site, args.lanes, choice, err)?;
-        return Ok(Response::done(DryRun::of(&batch, &plan, slots, cx)));
+        return Ok(Response::done(RunDryRun::of(&batch, &plan, slots, cx)));
     }
-    let Places { lanes, fleet } = places(cx, site, args.lanes, choice, err)?;
+    let RunPlaces { lanes, fleet } = places(cx, site, args.lanes, choice, err)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
     // Loaded again under the lock: the driver before this one may have changed what there is to do.
@@ -149,7 +149,7 @@ pub(super) fn drive_unasked(
     };
     let (batch, plan, groups) = planned(batch, site, cx)?;
     tell_oddities(&batch, &plan, cx, err)?;
-    let Places { lanes, fleet } = places(cx, site, args.lanes, args.hosts.choice(), err)?;
+    let RunPlaces { lanes, fleet } = places(cx, site, args.lanes, args.hosts.choice(), err)?;
     let fleet = fleet.as_ref();
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
     session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
@@ -200,7 +200,7 @@ type Loaded = (Batch, Plan, Vec<Vec<BundleId>>);
 /// The bundles that would be started, in order, and the others.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct DryRun {
+pub(super) struct RunDryRun {
     lanes: u32,
     order: Vec<BundleId>,
     blocked: Vec<Blocked>,
@@ -267,7 +267,7 @@ impl LeftAlone {
     }
 }
 
-impl DryRun {
+impl RunDryRun {
     fn of(batch: &Batch, plan: &Plan, lanes: NonZeroU32, cx: &Context<'_>) -> Self {
         let frontier = Frontier::new(plan);
         let (mut order, mut blocked) = (Vec::new(), Vec::new());
@@ -297,7 +297,7 @@ impl DryRun {
     }
 }
 
-impl Report for DryRun {
+impl Report for RunDryRun {
     const KIND: &'static str = "run-plan";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -326,7 +326,7 @@ fn waiting(ids: &[BundleId]) -> String {
 pub(super) struct RunReport {
     bundles: Vec<Line>,
     /// The verdicts over the branches alone.
-    bases: Vec<Base>,
+    bases: Vec<GatedBase>,
     /// What the calls of leaves cost in this run so far; null if nothing is known of it.
     cost: Option<pdca_state::CostTotal>,
 }

@@ -7,14 +7,14 @@ use super::{
     split, status, why,
 };
 use crate::json::{Empty, schema_of};
-use crate::report::{Nothing, Page, Report};
+use crate::report::{Nothing, Report, TextPage};
 
 /// Returns the schema of each kind of document, by kind.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("error", schema_of::<Empty>("error")),
         one::<Nothing>(),
-        one::<Page>(),
+        one::<TextPage>(),
         one::<pdca_upkeep::AbortReport>(),
         one::<pdca_act_log::BaselineDiff>(),
         one::<pdca_act_log::ActIndex>(),
@@ -29,14 +29,14 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
         one::<flow::output::FlowDryRun>(),
-        one::<pdca_landing::Forecast>(),
-        one::<gates::Gated>(),
+        one::<pdca_landing::ForecastReport>(),
+        one::<gates::GatesReport>(),
         one::<guard::Judgement>(),
         one::<pdca_upkeep::hosts::HostsReport>(),
         one::<init::InitReport>(),
         either::<pdca_landing::IntegrateReport, pdca_landing::StatsReport>(),
         one::<pdca_upkeep::lanes::doctor::Findings>(),
-        one::<pdca_upkeep::lanes::env::LaneNames>(),
+        one::<pdca_upkeep::lanes::env::LaneEnvReport>(),
         one::<pdca_upkeep::lanes::list::LaneList>(),
         one::<pdca_upkeep::lanes::provision::ProvisionReport>(),
         one::<pdca_upkeep::lanes::remove::Removal>(),
@@ -50,12 +50,12 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_transcript::ReplayReport>(),
         one::<pdca_report::Written>(),
         one::<pdca_landing::ResolveReport>(),
-        one::<run::DryRun>(),
+        one::<run::RunDryRun>(),
         one::<run::RunReport>(),
         one::<pdca_draft::SelectReport>(),
         one::<pdca_sitting::CardReport>(),
         one::<pdca_sitting::DiffReport>(),
-        one::<pdca_sitting::Reviewed>(),
+        one::<pdca_sitting::SittingReport>(),
         one::<signoff::accept::AcceptReport>(),
         one::<signoff::DecidedReport>(),
         one::<signoff::Decisions>(),
@@ -67,7 +67,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::SweepReport>(),
         one::<pdca_upkeep::UnblockReport>(),
         one::<pdca_landing::Verification>(),
-        one::<why::Explanation>(),
+        one::<why::WhyReport>(),
         one::<pdca_planning::Widened>(),
     ]
 }

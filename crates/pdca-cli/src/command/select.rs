@@ -6,7 +6,7 @@ mod tests;
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_draft::{Export, Selection};
+use pdca_draft::{Export, SelectRequest};
 use pdca_select::Character;
 
 use crate::context::{Context, IdArg};
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         (None, Some(repo)) => Export::Gh(repo),
         (None, None) => Export::Configured,
     };
-    let asked = Selection {
+    let asked = SelectRequest {
         from,
         expect: &args.expect,
         character: args.character.map(CharacterArg::character),

@@ -10,14 +10,16 @@ use std::io::Write;
 
 use pdca_events::WarningCode;
 use pdca_leaves::{Proposal, Role};
-use pdca_review::{Batch, Choice, Decided, Decision, Outcome, Overridden, Remark, Ticks};
-use pdca_sitting::ReviewRequest;
+use pdca_review::{
+    Choice, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark, Overridden, Ticks,
+};
+use pdca_sitting::SittingRequest;
 use pdca_state::{Bundle, BundleId, SignoffAction, State};
 use serde::Serialize;
 
 pub(super) use line::ACTIONS;
 use line::{Verb, Words};
-pub(super) use pdca_sitting::{Signature, explain, signer, with_signing};
+pub(super) use pdca_sitting::{SignoffSignature, explain, signer, with_signing};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -122,7 +124,7 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     if args.is_bare() {
-        let request = ReviewRequest { ids: &[], by: args.by.as_deref() };
+        let request = SittingRequest { ids: &[], by: args.by.as_deref() };
         return pdca_sitting::review(request, cx, out, err);
     }
     let words = Words::parse(args)?;
@@ -154,18 +156,18 @@ fn decision(id: &BundleId, choice: Choice, note: Option<&str>) -> Decision {
 }
 
 /// Returns the signature as typed. Ticking items needs no name.
-fn signed(args: &Args, cx: &Context<'_>, decision: &Decision) -> Result<Signature, Failure> {
+fn signed(args: &Args, cx: &Context<'_>, decision: &Decision) -> Result<SignoffSignature, Failure> {
     let by = match decision.choice.action() {
         Some(_) => signer(args.by.as_deref(), cx)?,
         None => String::new(),
     };
-    Ok(Signature { by, date: date(args, cx)? })
+    Ok(SignoffSignature { by, date: date(args, cx)? })
 }
 
 /// Records one decision and reports it.
 fn decided(
     cx: &Context<'_>,
-    signature: &Signature,
+    signature: &SignoffSignature,
     bundle: &Bundle,
     decision: &Decision,
     err: &mut dyn Write,
@@ -180,12 +182,12 @@ fn decided(
 pub(super) fn respond(
     cx: &Context<'_>,
     bundle: &Bundle,
-    outcome: Outcome,
+    outcome: DecisionOutcome,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     match outcome {
-        Outcome::Cleared(cleared) => Ok(Response::done(checklist::ClearReport(cleared))),
-        Outcome::Decided(decided) => {
+        DecisionOutcome::Cleared(cleared) => Ok(Response::done(checklist::ClearReport(cleared))),
+        DecisionOutcome::Decided(decided) => {
             let decided = to_be_typed(cx, *decided);
             remark(cx, bundle, &decided, err)?;
             Ok(Response::done(DecidedReport(decided)))
@@ -218,14 +220,14 @@ fn remark(
     }
     for remark in &decided.remarks {
         let (code, text) = match remark {
-            Remark::Unsealed { what } => (
+            DecisionRemark::Unsealed { what } => (
                 WarningCode::Unsealed,
                 format!(
                     "{} is accepted without a seal: its report does not say {what}; it cannot be integrated",
                     bundle.id()
                 ),
             ),
-            Remark::DependencyGivenUp { waiting } => {
+            DecisionRemark::DependencyGivenUp { waiting } => {
                 let ids: Vec<&str> = waiting.iter().map(AsRef::as_ref).collect();
                 let text = format!(
                     "{} waits for it in vain: change `Depends on` there, or give it up too",
@@ -233,7 +235,7 @@ fn remark(
                 );
                 (WarningCode::DependencyGivenUp, text)
             }
-            Remark::StillStaged { branch } => (
+            DecisionRemark::StillStaged { branch } => (
                 WarningCode::StillStaged,
                 format!("{branch} still has it; the next `pdca integrate` leaves it out"),
             ),
@@ -284,7 +286,7 @@ fn decided_line(cx: &Context<'_>, decided: &Decided, out: &mut dyn Write) -> Res
 pub(super) struct Decisions {
     dry_run: bool,
     /// Those that were recorded, or would be, in the order in which they were.
-    done: Vec<Outcome>,
+    done: Vec<DecisionOutcome>,
     /// Those that were not, each with the reason.
     refused: Vec<Refused>,
 }
@@ -303,8 +305,8 @@ impl Report for Decisions {
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         for outcome in &self.done {
             match outcome {
-                Outcome::Decided(decided) => decided_line(cx, decided, out)?,
-                Outcome::Cleared(cleared) => {
+                DecisionOutcome::Decided(decided) => decided_line(cx, decided, out)?,
+                DecisionOutcome::Cleared(cleared) => {
                     let verb = if cleared.dry_run { "would clear" } else { "cleared" };
                     let (count, id) = (cleared.cleared.len(), cx.out.strong(&cleared.id));
                     writeln!(out, "{id}: {verb} {count}, {} still open in §6", cleared.left)?;
@@ -325,22 +327,22 @@ fn all_decided(
     let Some((_, first)) = decisions.first() else {
         return Err(Failure::usage("no bundle was named"));
     };
-    let Batch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
+    let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
         Ok(pdca_review::decide_all(signing, decisions))
     })?;
     let mut report =
         Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
     for outcome in done {
         report.done.push(match outcome {
-            Outcome::Decided(decided) => {
+            DecisionOutcome::Decided(decided) => {
                 let decided = to_be_typed(cx, *decided);
                 if let Some((bundle, _)) = decisions.iter().find(|(one, _)| *one.id() == decided.id)
                 {
                     remark(cx, bundle, &decided, err)?;
                 }
-                Outcome::Decided(Box::new(decided))
+                DecisionOutcome::Decided(Box::new(decided))
             }
-            Outcome::Cleared(cleared) => Outcome::Cleared(cleared),
+            DecisionOutcome::Cleared(cleared) => DecisionOutcome::Cleared(cleared),
         });
     }
     let mut worst: Option<Failure> = None;
@@ -375,7 +377,7 @@ fn ask(
     bundle: &Bundle,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let signature = Signature { by: signer(args.by.as_deref(), cx)?, date: date(args, cx)? };
+    let signature = SignoffSignature { by: signer(args.by.as_deref(), cx)?, date: date(args, cx)? };
     let outcome = with_signing(cx, &signature, |signing| {
         // A driver that holds the bundle must not see it change.
         let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::signoff;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::session;
 
@@ -119,7 +119,7 @@ struct UnchangedItem {
 
 impl SplitReport {
     fn of(dry_run: bool, bundle: &Bundle, split: Split) -> Self {
-        let new = |one: pdca_driver::NewBundle| NewItem {
+        let new = |one: pdca_driver::SplitBundle| NewItem {
             id: one.id,
             parts: one.parts,
             draft: one.is_draft,
@@ -170,28 +170,28 @@ fn refused(error: SplitError, bundle: &Bundle) -> Failure {
     let told = |exit| Failure::of(exit, plain.problems.clone());
     match error {
         SplitError::State { .. } => {
-            told(Exit::Usage).at(Place::file(bundle.dir())).hint(format!("`pdca why {id}` shows where it stands"))
+            told(Exit::Usage).at(FilePosition::file(bundle.dir())).hint(format!("`pdca why {id}` shows where it stands"))
         }
         SplitError::NoBrief { .. } => told(Exit::Usage).hint(format!("`pdca new {id}`")),
-        SplitError::NoParts { .. } => told(Exit::Usage).at(Place::file(brief)).hint(format!(
+        SplitError::NoParts { .. } => told(Exit::Usage).at(FilePosition::file(brief)).hint(format!(
             "add `- **Part api:** …` lines to the brief, or `pdca split {id} --into api,docs` makes drafts"
         )),
         SplitError::One { .. } => {
-            told(Exit::Usage).at(Place::file(brief)).hint("name two parts at least")
+            told(Exit::Usage).at(FilePosition::file(brief)).hint("name two parts at least")
         }
         SplitError::NothingReady { waits, .. } => waits
             .into_iter()
             .fold(told(Exit::Waiting), Failure::detail)
-            .at(Place::file(brief))
+            .at(FilePosition::file(brief))
             .hint("take `Waits for` out of a part once it can be started"),
         SplitError::Parts(error) => told(Exit::Usage)
-            .at(Place::line(brief, error.line()))
+            .at(FilePosition::line(brief, error.line()))
             .hint("a part is `- **Part api:** what`, with `After:` the ids of other parts"),
         SplitError::Id { .. } => told(Exit::Usage).hint("use shorter names"),
         SplitError::Exists { .. } => told(Exit::Usage)
             .hint(format!("nothing was changed; name the part otherwise in the brief of {id}")),
         SplitError::Signoff(_) => {
-            told(Exit::Usage).at(Place::file(bundle.path(Artifact::Summary))).hint("mend its headings")
+            told(Exit::Usage).at(FilePosition::file(bundle.path(Artifact::Summary))).hint("mend its headings")
         }
         SplitError::Root(error) => error.into(),
         SplitError::Load(error) => error.into(),

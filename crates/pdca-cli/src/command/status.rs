@@ -12,7 +12,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
 use pdca_snapshot::{
-    BranchSummary, DoingRow, Entry, Next, RunRow, UNREADABLE, WorkspaceSnapshot, timestamp,
+    BranchSummary, DoingRow, Next, RunRow, SnapshotEntry, UNREADABLE, WorkspaceSnapshot, timestamp,
 };
 use pdca_state::{
     Artifact, Bundle, BundleId, CostTotal, Coverage, Glance, LoadError, Overall, State, chain,
@@ -100,7 +100,7 @@ fn look(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
 /// The JSON of one bundle.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Row {
+pub(super) struct StatusRow {
     id: BundleId,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     dir: Utf8PathBuf,
@@ -152,12 +152,16 @@ struct BadRow {
     line: Option<usize>,
 }
 
-impl Row {
-    pub(super) fn of(cx: &Context<'_>, entry: &Entry, overview: &WorkspaceSnapshot) -> Self {
+impl StatusRow {
+    pub(super) fn of(
+        cx: &Context<'_>,
+        entry: &SnapshotEntry,
+        overview: &WorkspaceSnapshot,
+    ) -> Self {
         let (work, landing) = (&overview.work, &overview.landing);
         let at_work = work.on(&entry.id);
         let mark = landing.mark(&entry.id);
-        let empty = Row {
+        let empty = StatusRow {
             id: entry.id.clone(),
             dir: entry.dir.clone(),
             state: UNREADABLE,
@@ -187,8 +191,8 @@ impl Row {
             error: None,
         };
         match &entry.glance {
-            Err(error) => Row { error: Some(BadRow::of(error)), ..empty },
-            Ok(glance) => Row {
+            Err(error) => StatusRow { error: Some(BadRow::of(error)), ..empty },
+            Ok(glance) => StatusRow {
                 state: glance.state.as_str(),
                 conflicts_with: entry.conflicts_with.clone(),
                 touches: glance.touches.clone(),
@@ -205,7 +209,7 @@ impl Row {
     }
 }
 
-impl Row {
+impl StatusRow {
     pub(super) fn next(&self) -> Option<&str> {
         self.next.as_deref()
     }
@@ -231,12 +235,12 @@ pub(super) struct StatusReport {
     unread: Vec<String>,
     /// The branches with accepted changes that have not landed.
     targets: Vec<BranchRow>,
-    bundles: Vec<Row>,
+    bundles: Vec<StatusRow>,
     strangers: Vec<Odd>,
     /// What the calls of leaves cost, over all bundles.
     cost: CostTotal,
     /// How much waits for sign-off, and how much may before `pdca flow` holds builds back.
-    pace: pdca_flow::Pace,
+    pace: pdca_flow::UnsignedWork,
     next: Next,
     #[serde(skip)]
     overview: WorkspaceSnapshot,
@@ -286,7 +290,7 @@ impl StatusReport {
             why: stranger.why.to_string(),
         };
         let branches = overview.landing.branches.iter();
-        let row = |entry: &Entry| Row::of(cx, entry, &overview);
+        let row = |entry: &SnapshotEntry| StatusRow::of(cx, entry, &overview);
         // The next command of a bundle is searched over all its dependencies, which is slow, so only JSON has it.
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
@@ -318,7 +322,7 @@ impl Report for StatusReport {
             writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
         }
         list::show_all(cx, &self.overview, &self.runs, &self.bill, out)?;
-        let is_held = self.overview.entries.iter().any(Entry::can_go_on);
+        let is_held = self.overview.entries.iter().any(SnapshotEntry::can_go_on);
         if let Some(reason) = self.pace.reason().filter(|_| is_held) {
             let by = cx.out.faint("# by `pdca flow`; `pdca batch` builds all the same");
             let text = format!("builds are held back: {reason}");
@@ -351,7 +355,7 @@ impl Report for StatusReport {
 }
 
 /// Returns the cost of a bundle; `None` if it has no record of calls.
-fn overview_cost(entry: &Entry) -> Option<CostTotal> {
+fn overview_cost(entry: &SnapshotEntry) -> Option<CostTotal> {
     // Most bundles have none.
     let has_calls =
         |glance: &Glance| glance.iterations > 0 || glance.artifacts.contains(Artifact::Logs);

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use pdca_driver::BeatFailure;
 use pdca_integrate::blocked_conflicts;
-use pdca_snapshot::{Entry, Standing, WorkspaceSnapshot, blocked_bundles};
+use pdca_snapshot::{DependencyStatus, SnapshotEntry, WorkspaceSnapshot, blocked_bundles};
 use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::printable;
 
-use schedule::Schedule;
+use schedule::ScheduleView;
 
 /// The most lines of a builder's notes that are shown.
 const NOTES: usize = 8;
@@ -35,14 +35,14 @@ pub(crate) struct Args {
 /// The reasons in sentences, and the next command.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Explanation {
+pub(super) struct WhyReport {
     id: String,
     state: &'static str,
     blocked_by: Vec<String>,
     reasons: Vec<String>,
     next: Option<String>,
     /// The scheduler's view; null if there is nothing to schedule.
-    schedule: Option<Schedule>,
+    schedule: Option<ScheduleView>,
     #[serde(skip)]
     painted_as: State,
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         | State::Discontinued => crate::session::snapshot(cx)?,
     };
     let entry = overview.get(bundle.id());
-    let mut reasons = Explanation {
+    let mut reasons = WhyReport {
         id: snapshot.id.to_string(),
         state: snapshot.state.as_str(),
         blocked_by: entry.map_or_else(Vec::new, |entry| {
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::done(reasons))
 }
 
-impl Report for Explanation {
+impl Report for WhyReport {
     const KIND: &'static str = "why";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -102,8 +102,8 @@ fn explain(
     bundle: &Bundle,
     snapshot: &Snapshot,
     overview: &WorkspaceSnapshot,
-    entry: Option<&Entry>,
-    to: &mut Explanation,
+    entry: Option<&SnapshotEntry>,
+    to: &mut WhyReport,
 ) -> Result<(), Failure> {
     let id = &snapshot.id;
     let mut say = |text: String| to.reasons.push(text);
@@ -129,7 +129,7 @@ fn explain(
                     say(sentence);
                 }
             }
-            let scheduled = Schedule::load(cx, id, overview)?;
+            let scheduled = ScheduleView::load(cx, id, overview)?;
             if let Some(entry) = entry {
                 blockers(overview, entry, &scheduled, &mut say);
             }
@@ -219,7 +219,7 @@ fn history(
     cx: &Context<'_>,
     bundle: &Bundle,
     snapshot: &Snapshot,
-    to: &mut Explanation,
+    to: &mut WhyReport,
 ) -> Result<(), Failure> {
     if let Ok(site) = crate::session::driver_config(cx)
         && let Some(on) = pdca_driver::stands_on(&site, bundle, snapshot.iterations)
@@ -265,7 +265,7 @@ fn accepted(
             crate::session::driver_config(cx).ok().filter(|site| !site.targets.is_empty())?;
         let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
-        let is_open = overview.get(id).and_then(Entry::state) == Some(State::Complete);
+        let is_open = overview.get(id).and_then(SnapshotEntry::state) == Some(State::Complete);
         return (has_change && is_open).then(|| pdca_snapshot::after_unsealed(&bundle));
     };
     let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
@@ -325,23 +325,23 @@ fn work_left(snapshot: &Snapshot) -> String {
 
 fn blockers(
     overview: &WorkspaceSnapshot,
-    entry: &Entry,
-    scheduled: &Schedule,
+    entry: &SnapshotEntry,
+    scheduled: &ScheduleView,
     say: &mut dyn FnMut(String),
 ) {
     for blocker in &entry.blocked_by {
         let id = &blocker.id;
         let at = scheduled.place(id);
         say(match blocker.standing {
-            Standing::In(State::Discontinued) => {
+            DependencyStatus::In(State::Discontinued) => {
                 format!("it depends on {id}{at}, which was discontinued: change `Depends on`")
             }
-            Standing::In(State::Complete) => {
+            DependencyStatus::In(State::Complete) => {
                 format!(
                     "it depends on {id}{at}, which is accepted and has not landed: `pdca integrate`"
                 )
             }
-            Standing::In(state) => {
+            DependencyStatus::In(state) => {
                 let now = scheduled.working(id);
                 let must = match blocker.awaits {
                     Awaits::Landed => ", and must have landed",
@@ -349,10 +349,10 @@ fn blockers(
                 };
                 format!("it depends on {id}{at}, which is {state}{now}{must}: `pdca why {id}`")
             }
-            Standing::Unreadable => {
+            DependencyStatus::Unreadable => {
                 format!("it depends on {id}{at}, which cannot be read: `pdca status {id}`")
             }
-            Standing::Missing => {
+            DependencyStatus::Missing => {
                 format!("it depends on {id}{at}, and there is no such bundle: `pdca new {id}`")
             }
         });
@@ -363,7 +363,7 @@ fn blockers(
     }
     for id in &entry.conflicts_with {
         if let Some(state) =
-            overview.get(id).and_then(Entry::state).filter(|state| !state.is_terminal())
+            overview.get(id).and_then(SnapshotEntry::state).filter(|state| !state.is_terminal())
         {
             say(format!("it is never in work beside {id}, which is {state}"));
         }

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::edit::{Edit, KeyPath, Step, path_of};
+use super::edit::{Edit, KeyPath, PathStep, path_of};
 
 /// Keys without a counterpart, with the reason. A key that names a table stands for all of it.
 const DROPPED: &[(&str, &str)] = &[
@@ -76,13 +76,13 @@ pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
 }
 
 /// Returns the value at a place of keys and items.
-pub(super) fn value_at<'a>(file: &'a Table, path: &[Step]) -> Option<&'a Value> {
+pub(super) fn value_at<'a>(file: &'a Table, path: &[PathStep]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
-    let Step::Key(key) = first else { return None };
+    let PathStep::Key(key) = first else { return None };
     rest.iter().try_fold(file.get(key)?, |value, step| match step {
-        Step::Key(key) => value.get(key.as_str()),
-        Step::Item(index) => value.get(*index),
-        Step::Push => None,
+        PathStep::Key(key) => value.get(key.as_str()),
+        PathStep::Item(index) => value.get(*index),
+        PathStep::Push => None,
     })
 }
 
@@ -232,7 +232,7 @@ fn doctor(file: &Table, edits: &mut Vec<Edit>) {
 }
 
 fn doctor_row(row: &Table, path: &KeyPath, edits: &mut Vec<Edit>) {
-    let key = |key: &str| [path.as_slice(), &[Step::Key(key.to_owned())]].concat();
+    let key = |key: &str| [path.as_slice(), &[PathStep::Key(key.to_owned())]].concat();
     if !row.keys().any(|key| matches!(key.as_str(), "group" | "level" | "per_lane")) {
         return;
     }

@@ -9,7 +9,7 @@ use toml::{Spanned, Value};
 
 /// One step into a table or a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     Key(String),
     Item(usize),
     /// Behind the last item of a list.
@@ -17,33 +17,33 @@ pub(crate) enum Step {
 }
 
 /// The place of a value.
-pub(crate) type KeyPath = Vec<Step>;
+pub(crate) type KeyPath = Vec<PathStep>;
 
 /// Parses `gates.checks[2].confirm` and `gates.checks[+]`. Keys with a dot in them are pushed by hand.
 pub(crate) fn path_of(text: &str) -> KeyPath {
     let mut path = Vec::new();
     for part in text.split('.').filter(|part| !part.is_empty()) {
         let (key, items) = part.split_once('[').unwrap_or((part, ""));
-        path.push(Step::Key(key.to_owned()));
+        path.push(PathStep::Key(key.to_owned()));
         for item in items.split(['[', ']']).filter(|item| !item.is_empty()) {
-            path.push(item.parse().map_or(Step::Push, Step::Item));
+            path.push(item.parse().map_or(PathStep::Push, PathStep::Item));
         }
     }
     path
 }
 
 /// Writes a place as people read it.
-pub(crate) fn text_of(path: &[Step]) -> String {
+pub(crate) fn text_of(path: &[PathStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Key(key) => text = crate::layer::join(&text, key),
-            Step::Item(index) => {
+            PathStep::Key(key) => text = crate::layer::join(&text, key),
+            PathStep::Item(index) => {
                 text.push('[');
                 text.push_str(&index.to_string());
                 text.push(']');
             }
-            Step::Push => text.push_str("[+]"),
+            PathStep::Push => text.push_str("[+]"),
         }
     }
     text
@@ -51,7 +51,7 @@ pub(crate) fn text_of(path: &[Step]) -> String {
 
 /// What becomes of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum KeyFate {
     /// Part of another change, which tells of it.
     Silent,
     /// It has a counterpart; says which.
@@ -73,7 +73,7 @@ pub(crate) struct Edit {
     pub(crate) remove: bool,
     /// The values that are there instead.
     pub(crate) set: Vec<(KeyPath, Value)>,
-    pub(crate) fate: Fate,
+    pub(crate) fate: KeyFate,
 }
 
 impl Edit {
@@ -83,26 +83,26 @@ impl Edit {
         set: Vec<(KeyPath, Value)>,
         what: impl Into<String>,
     ) -> Self {
-        Self { at, remove: true, set, fate: Fate::Becomes(what.into()) }
+        Self { at, remove: true, set, fate: KeyFate::Becomes(what.into()) }
     }
 
     /// A key that is left out.
     pub(crate) fn dropped(at: KeyPath, why: impl Into<String>) -> Self {
-        Self { at, remove: true, set: Vec::new(), fate: Fate::Dropped(why.into()) }
+        Self { at, remove: true, set: Vec::new(), fate: KeyFate::Dropped(why.into()) }
     }
 
     /// A key that stays.
     pub(crate) fn noted(at: KeyPath, what: impl Into<String>) -> Self {
-        Self { at, remove: false, set: Vec::new(), fate: Fate::Noted(what.into()) }
+        Self { at, remove: false, set: Vec::new(), fate: KeyFate::Noted(what.into()) }
     }
 
     /// A value that is added, of which another change tells or nothing has to be told.
     pub(crate) fn silent(at: KeyPath, remove: bool, set: Vec<(KeyPath, Value)>) -> Self {
-        Self { at, remove, set, fate: Fate::Silent }
+        Self { at, remove, set, fate: KeyFate::Silent }
     }
 
     pub(crate) fn refused(at: KeyPath, what: impl Into<String>, hint: impl Into<String>) -> Self {
-        let fate = Fate::Refused { what: what.into(), hint: hint.into() };
+        let fate = KeyFate::Refused { what: what.into(), hint: hint.into() };
         Self { at, remove: true, set: Vec::new(), fate }
     }
 
@@ -113,7 +113,7 @@ impl Edit {
 }
 
 /// Returns the position of a key, or of the nearest one above it that is there.
-pub(crate) fn span_at(root: &DeTable<'_>, path: &[Step]) -> Range<usize> {
+pub(crate) fn span_at(root: &DeTable<'_>, path: &[PathStep]) -> Range<usize> {
     let mut span = 0..0;
     let mut rest = path;
     let mut table = Some(root);
@@ -121,18 +121,18 @@ pub(crate) fn span_at(root: &DeTable<'_>, path: &[Step]) -> Range<usize> {
     while let Some((step, after)) = rest.split_first() {
         rest = after;
         let (here, value) = match step {
-            Step::Key(key) => {
+            PathStep::Key(key) => {
                 let Some((key, value)) = table.and_then(|table| table.get_key_value(key.as_str()))
                 else {
                     return span;
                 };
                 (key.span(), value)
             }
-            Step::Item(index) => {
+            PathStep::Item(index) => {
                 let Some(value) = list.and_then(|list| list.get(*index)) else { return span };
                 (value.span(), value)
             }
-            Step::Push => return span,
+            PathStep::Push => return span,
         };
         span = here;
         table = value.get_ref().as_table();
@@ -186,24 +186,24 @@ pub(crate) fn apply<'a>(root: &mut DeTable<'a>, edits: &[Edit], numbers: &'a Num
     }
 }
 
-fn remove(table: &mut DeTable<'_>, path: &[Step]) {
+fn remove(table: &mut DeTable<'_>, path: &[PathStep]) {
     match path {
-        [Step::Key(key)] => {
+        [PathStep::Key(key)] => {
             table.remove(key.as_str());
         }
-        [Step::Key(key), rest @ ..] => {
+        [PathStep::Key(key), rest @ ..] => {
             if let Some(value) = table.get_mut(key.as_str()) {
                 remove_in(value.get_mut(), rest);
             }
         }
-        [] | [Step::Item(_) | Step::Push, ..] => {}
+        [] | [PathStep::Item(_) | PathStep::Push, ..] => {}
     }
 }
 
-fn remove_in(value: &mut DeValue<'_>, path: &[Step]) {
+fn remove_in(value: &mut DeValue<'_>, path: &[PathStep]) {
     match (value, path) {
         (DeValue::Table(table), path) => remove(table, path),
-        (DeValue::Array(items), [Step::Item(index), rest @ ..]) => {
+        (DeValue::Array(items), [PathStep::Item(index), rest @ ..]) => {
             if let Some(item) = items.get_mut(*index) {
                 remove_in(item.get_mut(), rest);
             }
@@ -222,11 +222,11 @@ fn remove_in(value: &mut DeValue<'_>, path: &[Step]) {
 
 fn set<'a>(
     table: &mut DeTable<'a>,
-    path: &[Step],
+    path: &[PathStep],
     value: Spanned<DeValue<'a>>,
     span: &Range<usize>,
 ) {
-    let Some((Step::Key(key), rest)) = path.split_first() else { return };
+    let Some((PathStep::Key(key), rest)) = path.split_first() else { return };
     let entry = || Spanned::new(span.clone(), Cow::Owned(key.clone()));
     if rest.is_empty() {
         table.remove(key.as_str());
@@ -235,8 +235,8 @@ fn set<'a>(
     }
     if !table.contains_key(key.as_str()) {
         let empty = match rest.first() {
-            Some(Step::Item(_) | Step::Push) => DeValue::Array(DeArray::new()),
-            Some(Step::Key(_)) | None => DeValue::Table(DeTable::new()),
+            Some(PathStep::Item(_) | PathStep::Push) => DeValue::Array(DeArray::new()),
+            Some(PathStep::Key(_)) | None => DeValue::Table(DeTable::new()),
         };
         table.insert(entry(), Spanned::new(span.clone(), empty));
     }
@@ -247,14 +247,14 @@ fn set<'a>(
 
 fn set_in<'a>(
     inner: &mut DeValue<'a>,
-    path: &[Step],
+    path: &[PathStep],
     value: Spanned<DeValue<'a>>,
     span: &Range<usize>,
 ) {
     match (inner, path) {
         (DeValue::Table(table), path) => set(table, path, value, span),
-        (DeValue::Array(items), [Step::Push]) => items.push(value),
-        (DeValue::Array(items), [Step::Item(index), rest @ ..]) if !rest.is_empty() => {
+        (DeValue::Array(items), [PathStep::Push]) => items.push(value),
+        (DeValue::Array(items), [PathStep::Item(index), rest @ ..]) if !rest.is_empty() => {
             if let Some(item) = items.get_mut(*index) {
                 set_in(item.get_mut(), rest, value, span);
             }

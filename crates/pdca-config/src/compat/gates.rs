@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::driver::value_at;
-use super::edit::{Edit, KeyPath, Step, path_of};
+use super::edit::{Edit, KeyPath, PathStep, path_of};
 
 /// Keys of a row that decide nothing, with the reason.
 const DROPPED_OF_A_ROW: &[(&str, &str)] =
@@ -56,7 +56,7 @@ fn is_older(file: &Table) -> bool {
 }
 
 fn below(path: &KeyPath, key: &str) -> KeyPath {
-    [path.as_slice(), &[Step::Key(key.to_owned())]].concat()
+    [path.as_slice(), &[PathStep::Key(key.to_owned())]].concat()
 }
 
 fn list_row(

@@ -7,7 +7,7 @@
 use toml::{Table, Value};
 
 use super::driver::value_at;
-use super::edit::{Edit, KeyPath, Step, path_of};
+use super::edit::{Edit, KeyPath, PathStep, path_of};
 
 /// The roles that are the same here.
 const ROLES: [&str; 6] = ["builder", "reviewer", "planner", "signoff", "publisher", "act"];
@@ -116,7 +116,7 @@ fn has_names(variants: &Value) -> bool {
 }
 
 fn below(path: &KeyPath, key: &str) -> KeyPath {
-    [path.as_slice(), &[Step::Key(key.to_owned())]].concat()
+    [path.as_slice(), &[PathStep::Key(key.to_owned())]].concat()
 }
 
 /// A leaf that is there: how its program is told the model and the effort.

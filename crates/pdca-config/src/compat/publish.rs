@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::driver::value_at;
-use super::edit::{Edit, Step, path_of};
+use super::edit::{Edit, PathStep, path_of};
 
 pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
     let Some(publisher) = file.get("publisher").and_then(Value::as_table) else {
@@ -60,7 +60,8 @@ fn checkouts(publisher: &Table, edits: &mut Vec<Edit>) {
         let alias = |(_, spec): &(&String, &Value)| spec.as_str() == Some(repo);
         aliases.and_then(|aliases| aliases.iter().find(alias)).map(|(name, _)| name.clone())
     };
-    let key = |key: &str| vec![Step::Key("publisher".to_owned()), Step::Key(key.to_owned())];
+    let key =
+        |key: &str| vec![PathStep::Key("publisher".to_owned()), PathStep::Key(key.to_owned())];
     if aliases.is_some_and(|aliases| !aliases.is_empty()) {
         let why = "a brief names a target by its `name`, or by the last part of its `repo`";
         edits.push(Edit::dropped(key("repo_aliases"), why));
@@ -77,7 +78,7 @@ fn checkouts(publisher: &Table, edits: &mut Vec<Edit>) {
         if let Some(name) = name_of(repo) {
             target.insert("name".to_owned(), Value::String(name));
         }
-        let at = [key("checkouts"), vec![Step::Key(repo.clone())]].concat();
+        let at = [key("checkouts"), vec![PathStep::Key(repo.clone())]].concat();
         let set = vec![(path_of("targets[+]"), Value::Table(target))];
         edits.push(Edit::silent(at, false, set));
     }

@@ -3,13 +3,13 @@
 use toml::{Table, Value};
 
 use crate::layer::load_document;
-use crate::{Config, Document, MigratedKind, migrate};
+use crate::{Config, ConfigDocument, MigratedKind, migrate};
 
 /// A file with every key of an older instance.
 const OLDER: &str = include_str!("older.toml");
 
-fn document(text: &str) -> Document {
-    Document::new("pdca.toml", text)
+fn document(text: &str) -> ConfigDocument {
+    ConfigDocument::new("pdca.toml", text)
 }
 
 fn compat(text: &str) -> Config {

@@ -6,7 +6,7 @@ use crate::Environment;
 
 /// A proposed `[[gates.checks]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GateRow {
+pub struct ProposedCheck {
     pub id: &'static str,
     pub tier: &'static str,
     pub label: &'static str,
@@ -16,9 +16,9 @@ pub struct GateRow {
 
 /// The detected tools, with the rows they propose.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct DetectedTools {
     pub tools: Vec<&'static str>,
-    pub gates: Vec<GateRow>,
+    pub gates: Vec<ProposedCheck>,
     /// The agents on `PATH`, the preferred one first.
     pub agents: Vec<&'static str>,
     /// Directories of the tools that are worth keeping from one change to the next.
@@ -28,8 +28,8 @@ pub struct Found {
 }
 
 /// Inspects a directory and `PATH`.
-pub fn detect(dir: &Utf8Path, environment: Environment<'_>) -> Found {
-    let mut found = Found { repository: repository(dir), ..Found::default() };
+pub fn detect(dir: &Utf8Path, environment: Environment<'_>) -> DetectedTools {
+    let mut found = DetectedTools { repository: repository(dir), ..DetectedTools::default() };
     let has = |name: &str| dir.join(name).is_file();
     if has("Cargo.toml") {
         found.tools.push("cargo");
@@ -101,8 +101,8 @@ fn row(
     label: &'static str,
     cmd: &'static str,
     gating: bool,
-) -> GateRow {
-    GateRow { id, tier, label, cmd, gating }
+) -> ProposedCheck {
+    ProposedCheck { id, tier, label, cmd, gating }
 }
 
 fn repository(dir: &Utf8Path) -> Option<Utf8PathBuf> {

@@ -3,7 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use pdca_state::BundleId;
 use proptest::prelude::*;
 
-use super::{BundleResult, Changed, Finished, Lacks, LacksWhy, Results, Speculation, Whereabouts};
+use super::{
+    BundleResult, Finished, FoundationChange, Lacks, LacksWhy, Results, Speculation, Whereabouts,
+};
 
 fn id(name: &str) -> BundleId {
     name.parse().unwrap()
@@ -101,10 +103,10 @@ fn a_result_is_stale_when_anything_below_it_changed() {
         (change("a", &[], 1, true), None),
         (change("a", &[], 1, false), None),
         (at(change("a", &[], 1, true), Whereabouts::Landed), None),
-        (change("other", &[], 1, true), Some(Changed::Superseded)),
-        (BundleResult::None, Some(Changed::Gone)),
-        (at(change("a", &[], 1, true), Whereabouts::Held), Some(Changed::Held)),
-        (at(change("a", &[], 1, true), Whereabouts::Reverted), Some(Changed::Reverted)),
+        (change("other", &[], 1, true), Some(FoundationChange::Superseded)),
+        (BundleResult::None, Some(FoundationChange::Gone)),
+        (at(change("a", &[], 1, true), Whereabouts::Held), Some(FoundationChange::Held)),
+        (at(change("a", &[], 1, true), Whereabouts::Reverted), Some(FoundationChange::Reverted)),
     ] {
         let known = results(&[
             ("1", below.clone()),
@@ -114,7 +116,7 @@ fn a_result_is_stale_when_anything_below_it_changed() {
         let two = known.stale(&id("2")).map(|stale| stale.how);
         assert_eq!(two, expected, "{below:?}");
         let three = known.stale(&id("3")).map(|stale| stale.how);
-        assert_eq!(three, expected.map(|_| Changed::Stale), "{below:?}");
+        assert_eq!(three, expected.map(|_| FoundationChange::Stale), "{below:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::item::Item;
 ///
 /// For each bundle, `unmet` is the number of prerequisites whose progress is below what it awaits.
 #[derive(Debug, Clone)]
-pub(super) struct Progress<'p> {
+pub(super) struct FrontierProgress<'p> {
     graph: &'p Graph,
     /// An edge, prerequisite first, that a simulation ignores.
     waived: Option<(usize, usize)>,
@@ -17,7 +17,7 @@ pub(super) struct Progress<'p> {
     unmet: Vec<usize>,
 }
 
-impl<'p> Progress<'p> {
+impl<'p> FrontierProgress<'p> {
     pub(super) fn new(items: &[Item], graph: &'p Graph, waived: Option<(usize, usize)>) -> Self {
         let reached: Vec<_> = items.iter().map(|item| item.standing.reached()).collect();
         let mut progress = Self { graph, waived, reached, unmet: Vec::new() };

@@ -19,7 +19,7 @@ pub struct LanesFile {
     /// The [`Plan::digest`](crate::Plan::digest) of the plan that the file was made from.
     pub digest: String,
     /// The groups, in the order of their ids.
-    pub groups: Vec<Group>,
+    pub groups: Vec<BundleGroup>,
     /// The reasons bundles share a group, one entry per join of two bundles.
     pub collapse_report: Vec<Join>,
     /// Pairs of groups that should be one and are not, because work has begun in both.
@@ -38,7 +38,7 @@ pub struct LanesFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Group {
+pub struct BundleGroup {
     /// The name of the group, which never changes.
     pub id: GroupId,
     /// The bundles of the group, prerequisites first.
@@ -49,7 +49,7 @@ pub struct Group {
     pub depth: usize,
 }
 
-impl Group {
+impl BundleGroup {
     pub(super) fn new(name: usize) -> Self {
         let id = GroupId::nth(name);
         Self { id, bundles: Vec::new(), depends_on: Vec::new(), depth: 0 }
@@ -260,14 +260,14 @@ impl LanesFile {
     }
 
     /// Returns the group that contains a bundle.
-    pub fn group_of(&self, id: &BundleId) -> Option<&Group> {
+    pub fn group_of(&self, id: &BundleId) -> Option<&BundleGroup> {
         self.groups.iter().find(|group| group.bundles.contains(id))
     }
 
     fn check(&self) -> Result<(), LanesFileError> {
         let mut ids = BTreeSet::new();
         let mut homes: BTreeMap<&BundleId, &GroupId> = BTreeMap::new();
-        for Group { id, bundles, .. } in &self.groups {
+        for BundleGroup { id, bundles, .. } in &self.groups {
             let id = id.clone();
             if bundles.is_empty() {
                 return Err(LanesFileError::EmptyGroup { id });

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::charset::fold;
 use super::flaw::{PatternError, PatternFlaw};
 use super::name::{Atom, Name};
-use super::scan::{Kind, MAX_ALTERNATIVES, Token};
+use super::scan::{GlobToken, MAX_ALTERNATIVES, TokenKind};
 
 /// The set of paths that a sequence of steps leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl Route {
     }
 
     /// Parses one list of tokens. Gives several routes if a `**` is only part of a component.
-    pub(super) fn read(tokens: &[Token], folds: bool) -> Result<Vec<Self>, PatternError> {
+    pub(super) fn read(tokens: &[GlobToken], folds: bool) -> Result<Vec<Self>, PatternError> {
         let mut todo = vec![with_stars_joined(tokens)];
         let mut routes = Vec::new();
         while let Some(tokens) = todo.pop() {
@@ -43,9 +43,15 @@ impl Route {
             if todo.len() + routes.len() + 2 > MAX_ALTERNATIVES {
                 return Err(PatternError { column, flaw: PatternFlaw::TooManyAlternatives });
             }
-            let through = [Kind::Star, Kind::Slash, Kind::Stars, Kind::Slash, Kind::Star];
-            for kinds in [&through[..], &[Kind::Star]] {
-                let middle = kinds.iter().map(|kind| Token { kind: kind.clone(), column });
+            let through = [
+                TokenKind::Star,
+                TokenKind::Slash,
+                TokenKind::Stars,
+                TokenKind::Slash,
+                TokenKind::Star,
+            ];
+            for kinds in [&through[..], &[TokenKind::Star]] {
+                let middle = kinds.iter().map(|kind| GlobToken { kind: kind.clone(), column });
                 let (before, after) = (&tokens[..at], &tokens[at + 1..]);
                 todo.push(before.iter().cloned().chain(middle).chain(after.to_vec()).collect());
             }
@@ -53,13 +59,13 @@ impl Route {
         Ok(routes)
     }
 
-    fn of(tokens: &[Token], folds: bool) -> Result<Self, PatternError> {
+    fn of(tokens: &[GlobToken], folds: bool) -> Result<Self, PatternError> {
         let mut steps: Vec<Step> = Vec::new();
         let mut ends_in_directory = false;
-        for (n, part) in tokens.split(|token| token.kind == Kind::Slash).enumerate() {
+        for (n, part) in tokens.split(|token| token.kind == TokenKind::Slash).enumerate() {
             let is = |text: &str| {
                 part.len() == text.len()
-                    && part.iter().zip(text.chars()).all(|(t, c)| t.kind == Kind::Char(c))
+                    && part.iter().zip(text.chars()).all(|(t, c)| t.kind == TokenKind::Char(c))
             };
             let is_root = n == 0 && part.is_empty() && !tokens.is_empty();
             if is_root || is("..") {
@@ -71,7 +77,7 @@ impl Route {
                 continue;
             }
             match part {
-                [Token { kind: Kind::Stars, .. }] => {
+                [GlobToken { kind: TokenKind::Stars, .. }] => {
                     if steps.last() != Some(&Step::Deep) {
                         steps.push(Step::Deep);
                     }
@@ -247,12 +253,14 @@ fn names<'a>(steps: impl Iterator<Item = &'a Step>) -> impl Iterator<Item = &'a 
 }
 
 /// Joins adjacent stars to one `**`; expanding braces can produce them.
-fn with_stars_joined(tokens: &[Token]) -> Vec<Token> {
-    let is_star = |kind: &Kind| matches!(kind, Kind::Star | Kind::Stars);
-    let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
+fn with_stars_joined(tokens: &[GlobToken]) -> Vec<GlobToken> {
+    let is_star = |kind: &TokenKind| matches!(kind, TokenKind::Star | TokenKind::Stars);
+    let mut joined: Vec<GlobToken> = Vec::with_capacity(tokens.len());
     for token in tokens {
         match joined.last_mut() {
-            Some(last) if is_star(&last.kind) && is_star(&token.kind) => last.kind = Kind::Stars,
+            Some(last) if is_star(&last.kind) && is_star(&token.kind) => {
+                last.kind = TokenKind::Stars
+            }
             _ => joined.push(token.clone()),
         }
     }
@@ -260,22 +268,23 @@ fn with_stars_joined(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// The index of the first `**` that is only a part of its component.
-fn partial_stars(tokens: &[Token]) -> Option<usize> {
-    let is_edge = |token: Option<&Token>| token.is_none_or(|token| token.kind == Kind::Slash);
+fn partial_stars(tokens: &[GlobToken]) -> Option<usize> {
+    let is_edge =
+        |token: Option<&GlobToken>| token.is_none_or(|token| token.kind == TokenKind::Slash);
     (0..tokens.len()).find(|&i| {
         let before = i.checked_sub(1).and_then(|before| tokens.get(before));
-        tokens[i].kind == Kind::Stars && !(is_edge(before) && is_edge(tokens.get(i + 1)))
+        tokens[i].kind == TokenKind::Stars && !(is_edge(before) && is_edge(tokens.get(i + 1)))
     })
 }
 
-fn atoms(part: &[Token], folds: bool) -> Vec<Atom> {
+fn atoms(part: &[GlobToken], folds: bool) -> Vec<Atom> {
     let mut atoms = Vec::with_capacity(part.len());
     for token in part {
         let atom = match &token.kind {
-            Kind::Char(c) => Atom::One(if folds { fold(*c) } else { *c }),
-            Kind::Class(set) if folds => Atom::Set(set.clone().folded()),
-            Kind::Class(set) => Atom::Set(set.clone()),
-            Kind::Star | Kind::Stars | Kind::Slash => Atom::Star,
+            TokenKind::Char(c) => Atom::One(if folds { fold(*c) } else { *c }),
+            TokenKind::Class(set) if folds => Atom::Set(set.clone().folded()),
+            TokenKind::Class(set) => Atom::Set(set.clone()),
+            TokenKind::Star | TokenKind::Stars | TokenKind::Slash => Atom::Star,
         };
         if atom != Atom::Star || atoms.last() != Some(&Atom::Star) {
             atoms.push(atom);

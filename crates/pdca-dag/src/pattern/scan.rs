@@ -15,13 +15,13 @@ pub(super) const MAX_SIZE: usize = 4096;
 
 /// A token and its column in the glob.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
+pub(super) struct GlobToken {
+    pub(super) kind: TokenKind,
     pub(super) column: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Char(char),
     Class(CharSet),
     /// `*`
@@ -34,12 +34,12 @@ pub(super) enum Kind {
 /// A part of a glob: one token, or braces with their alternatives and column.
 #[derive(Debug)]
 enum Part {
-    One(Token),
+    One(GlobToken),
     OneOf(Vec<Vec<Part>>, usize),
 }
 
 /// Tokenizes a glob and expands its braces.
-pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Token>>, PatternError> {
+pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<GlobToken>>, PatternError> {
     let at = |column, flaw| Err(PatternError { column, flaw });
     if text.is_empty() {
         return at(1, PatternFlaw::Empty);
@@ -107,18 +107,18 @@ impl Scanner {
                 '*' => {
                     let stars = self.text[self.next..].iter().take_while(|c| **c == '*').count();
                     self.next += stars;
-                    if stars == 0 { Kind::Star } else { Kind::Stars }
+                    if stars == 0 { TokenKind::Star } else { TokenKind::Stars }
                 }
-                '?' => Kind::Class(CharSet::any()),
-                '[' => Kind::Class(self.class(column)?),
-                '/' => Kind::Slash,
+                '?' => TokenKind::Class(CharSet::any()),
+                '[' => TokenKind::Class(self.class(column)?),
+                '/' => TokenKind::Slash,
                 '\\' => match self.escaped().ok_or_else(|| error(PatternFlaw::LoneEscape))? {
-                    '/' => Kind::Slash,
-                    escaped => Kind::Char(escaped),
+                    '/' => TokenKind::Slash,
+                    escaped => TokenKind::Char(escaped),
                 },
-                c => Kind::Char(c),
+                c => TokenKind::Char(c),
             };
-            parts.push(Part::One(Token { kind, column }));
+            parts.push(Part::One(GlobToken { kind, column }));
         }
         match open.first() {
             Some(open) => Err(PatternError { column: open.column, flaw: PatternFlaw::OpenBrace }),
@@ -200,14 +200,14 @@ impl Scanner {
 }
 
 /// Expands the alternatives. The recursion is bounded by [`MAX_NESTING`].
-fn written_out(parts: &[Part]) -> Result<Vec<Vec<Token>>, PatternError> {
-    let mut lists: Vec<Vec<Token>> = vec![Vec::new()];
+fn written_out(parts: &[Part]) -> Result<Vec<Vec<GlobToken>>, PatternError> {
+    let mut lists: Vec<Vec<GlobToken>> = vec![Vec::new()];
     for part in parts {
         match part {
             Part::One(token) => lists.iter_mut().for_each(|list| list.push(token.clone())),
             Part::OneOf(choices, column) => {
                 let error = |flaw| PatternError { column: *column, flaw };
-                let mut tails: Vec<Vec<Token>> = Vec::new();
+                let mut tails: Vec<Vec<GlobToken>> = Vec::new();
                 for choice in choices {
                     for tail in written_out(choice)? {
                         if !tails.contains(&tail) {
@@ -218,7 +218,8 @@ fn written_out(parts: &[Part]) -> Result<Vec<Vec<Token>>, PatternError> {
                 if lists.len() * tails.len() > MAX_ALTERNATIVES {
                     return Err(error(PatternFlaw::TooManyAlternatives));
                 }
-                let joined = |head: &Vec<Token>, tail: &Vec<Token>| [&head[..], tail].concat();
+                let joined =
+                    |head: &Vec<GlobToken>, tail: &Vec<GlobToken>| [&head[..], tail].concat();
                 lists =
                     lists.iter().flat_map(|h| tails.iter().map(move |t| joined(h, t))).collect();
                 if lists.iter().map(Vec::len).sum::<usize>() > MAX_SIZE {

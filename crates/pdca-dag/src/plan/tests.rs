@@ -4,16 +4,16 @@ use insta::assert_snapshot;
 
 use crate::testing::{id, items, plan, plan_with, words};
 use crate::{
-    Awaits, ItemState, Notice, Options, Outside, Pattern, Plan, Problem, Rivalry, Untouched,
+    Awaits, ItemState, Options, Outside, Pattern, Plan, PlanNotice, PlanProblem, Rivalry, Untouched,
 };
 
-fn problems(batch: &str, outside: &Outside) -> Vec<Problem> {
+fn problems(batch: &str, outside: &Outside) -> Vec<PlanProblem> {
     Plan::new(items(batch), outside, Options::default()).expect_err("a rejection").problems
 }
 
 /// Each problem on a line, with its place.
 fn report(batch: &str) -> String {
-    let line = |problem: &Problem| format!("{}: {problem}\n", problem.place());
+    let line = |problem: &PlanProblem| format!("{}: {problem}\n", problem.place());
     problems(batch, &Outside::default()).iter().map(line).collect()
 }
 
@@ -44,7 +44,7 @@ fn all_problems_are_told_at_once() {
 fn two_knots_are_two_problems_and_a_shorter_way_round_is_shown() {
     let problems = problems("1: 2 4\n2: 3\n3: 1\n4: 1\n8: 9\n9: 8", &Outside::default());
     let sizes = problems.iter().map(|problem| {
-        let Problem::Cycle { edges, tangled } = problem else { panic!("{problem}") };
+        let PlanProblem::Cycle { edges, tangled } = problem else { panic!("{problem}") };
         (edges.len(), *tangled)
     });
     assert_eq!(sizes.collect::<Vec<_>>(), [(2, 4), (2, 2)]);
@@ -77,7 +77,7 @@ fn a_prerequisite_that_does_not_exist_comes_with_near_names() {
     let outside: Outside = [(id("PROJ-123"), ItemState::Complete)].into_iter().collect();
     let near = |batch: &str| {
         let problem = &problems(batch, &outside)[0];
-        let Problem::NoSuchPrerequisite { near, .. } = problem else { panic!("{problem}") };
+        let PlanProblem::NoSuchPrerequisite { near, .. } = problem else { panic!("{problem}") };
         words(near)
     };
     assert_eq!(near("PROJ-12\nPROJ-99: PROJ-132"), "PROJ-12 PROJ-123");
@@ -93,7 +93,7 @@ fn what_a_finished_bundle_waited_for_no_longer_matters() {
 fn an_item_without_a_declaration_is_named() {
     let plan = plan("1 @ src/a\n2: 1\n3+");
     let named = plan.notices().iter().map(|notice| {
-        let Notice::NothingDeclared { id, .. } = notice else { panic!("{notice}") };
+        let PlanNotice::NothingDeclared { id, .. } = notice else { panic!("{notice}") };
         id.as_str()
     });
     assert_eq!(named.collect::<Vec<_>>(), ["2"]);
@@ -217,7 +217,7 @@ fn a_very_long_chain_is_planned_and_a_very_long_cycle_refused() {
     assert_eq!(plan.groups(None).depth, 20_000);
     let cycle = chain.replacen("000000\n", "000000: 019999\n", 1);
     match &problems(&cycle, &Outside::default())[..] {
-        [Problem::Cycle { edges, tangled: 20_000 }] => assert_eq!(edges.len(), 20_000),
+        [PlanProblem::Cycle { edges, tangled: 20_000 }] => assert_eq!(edges.len(), 20_000),
         other => panic!("{} problems", other.len()),
     }
 }

@@ -8,14 +8,14 @@ use pdca_state::files;
 use super::output::age_of;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::workspace::Workspace;
 
 /// The largest index, in bytes.
 const MAX_INDEX: u64 = 16 << 20;
 
 /// The index of a batch and its file, which need not exist.
-pub(super) struct Batch {
+pub(super) struct DraftBatch {
     pub(super) name: String,
     pub(super) file: Utf8PathBuf,
     pub(super) index: BatchIndex,
@@ -48,7 +48,7 @@ pub(super) fn lock(file: &Utf8Path) -> Result<fs_err::File, Failure> {
     match handle.file().try_lock() {
         Err(std::fs::TryLockError::WouldBlock) => {
             Err(Failure::usage("another `pdca select` is at work")
-                .at(Place::file(dir))
+                .at(FilePosition::file(dir))
                 .hint("repeat the command when that is done"))
         }
         // On a filesystem without locks it continues unlocked.
@@ -58,17 +58,17 @@ pub(super) fn lock(file: &Utf8Path) -> Result<fs_err::File, Failure> {
 
 fn unwritable(path: &Utf8Path, error: &std::io::Error) -> Failure {
     Failure::from_error(Exit::Unexpected, error)
-        .at(Place::file(path))
+        .at(FilePosition::file(path))
         .hint("make room and make the directory writable, then repeat the command")
 }
 
-impl Batch {
+impl DraftBatch {
     pub(super) fn load(file: Utf8PathBuf, name: &str) -> Result<Self, Failure> {
         let index = match files::read_bounded(&file, MAX_INDEX)? {
             None => BatchIndex::new(name),
             Some(bytes) => BatchIndex::parse(&String::from_utf8(bytes).map_err(|_| {
                 Failure::usage("the index of the batch is not UTF-8")
-                    .at(Place::file(&*file))
+                    .at(FilePosition::file(&*file))
                     .hint("save it as UTF-8, or name another batch with `--batch`")
             })?),
         };

@@ -10,10 +10,10 @@ use pdca_select::{IssueRecord, Triage};
 use pdca_state::{Artifact, Brief, BundleId, Label};
 use serde_json::{Map, Value, json};
 
-use super::source::{self, Source};
+use super::source::{self, IssueSource};
 use super::{SelectionRun, explain};
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::{session, template};
 
 /// Writes the drafts of one batch.
@@ -43,7 +43,7 @@ impl<'w> Drafter<'w> {
         new: &[&IssueRecord],
     ) -> Result<Self, Failure> {
         let by_program = work.workspace.config.tracker.notes_cmd.is_some()
-            || matches!(work.source, Source::Gh { .. });
+            || matches!(work.source, IssueSource::Gh { .. });
         let descriptions = if notes && !by_program && !new.is_empty() {
             let ids = new.iter().map(|record| record.id.clone()).collect();
             work.source.descriptions(&work.selector, &ids)?
@@ -85,7 +85,7 @@ impl<'w> Drafter<'w> {
 
     fn would_have_notes(&self, record: &IssueRecord) -> bool {
         let by_program = self.work.workspace.config.tracker.notes_cmd.is_some()
-            || matches!(self.work.source, Source::Gh { .. });
+            || matches!(self.work.source, IssueSource::Gh { .. });
         self.notes && (by_program || self.descriptions.contains_key(&record.id))
     }
 
@@ -160,7 +160,7 @@ impl<'w> Drafter<'w> {
         let work = self.work;
         let notes = if let Some(command) = &work.workspace.config.tracker.notes_cmd {
             Some(self.by_command(command, record)?)
-        } else if let Source::Gh { repo } = &work.source {
+        } else if let IssueSource::Gh { repo } = &work.source {
             let number = record.id.as_str().parse().map_err(|_| {
                 Failure::unexpected(format!("`{}` is no number of an issue", record.id))
             })?;
@@ -209,7 +209,7 @@ impl<'w> Drafter<'w> {
                 .cause(&error)
                 .hint("print one object, such as {\"title\": …, \"body\": …, \"comments\": […]}");
             match workspace.sources.place("tracker.notes_cmd") {
-                Some(place) => failure.at(Place { column: None, ..place }),
+                Some(place) => failure.at(FilePosition { column: None, ..place }),
                 None => failure,
             }
         })

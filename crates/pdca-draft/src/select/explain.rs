@@ -5,9 +5,9 @@ use pdca_select::{FlawKind, PoolError};
 
 use super::source;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place, Problem};
+use crate::failure::{Failure, FilePosition, Problem};
 
-pub(super) fn pool(error: &PoolError, place: &Place) -> Failure {
+pub(super) fn pool(error: &PoolError, place: &FilePosition) -> Failure {
     let plain = |error: &PoolError| Failure::from_error(Exit::Usage, error).at(place.clone());
     let list = |there: &[String]| {
         let shown: Vec<&str> = there.iter().take(30).map(String::as_str).collect();
@@ -50,7 +50,7 @@ pub(super) fn pool(error: &PoolError, place: &Place) -> Failure {
             for (index, flaw) in flaws.iter().enumerate() {
                 let line = usize::try_from(flaw.line).ok();
                 let problem =
-                    Problem::new(flaw.kind.to_string()).at(Place { line, ..place.clone() });
+                    Problem::new(flaw.kind.to_string()).at(FilePosition { line, ..place.clone() });
                 // Of several flaws with one remedy the last has it.
                 let is_last = hints.get(index + 1) != Some(&hints[index]);
                 problems.push(if is_last { problem.hint(hints[index]) } else { problem });

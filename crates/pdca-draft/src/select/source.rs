@@ -14,14 +14,14 @@ use pdca_state::BundleId;
 use super::{Export, explain};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 
 /// The most issues that are read from a forge.
 const MOST_ISSUES: u32 = 5000;
 /// The longest output of a command, in bytes.
 const MOST_OUTPUT: usize = 256 << 20;
 
-pub(super) enum Source {
+pub(super) enum IssueSource {
     Csv {
         /// The path as typed, or `standard input`.
         name: String,
@@ -38,7 +38,7 @@ pub(super) enum Source {
     },
 }
 
-impl Source {
+impl IssueSource {
     pub(super) fn open(from: Export<'_>, cx: &Context<'_>) -> Result<Self, Failure> {
         match from {
             Export::Csv { path, separator } => Self::open_csv(path, separator, cx),
@@ -62,7 +62,7 @@ impl Source {
         let place = cx.env.cwd.join(path);
         let failed = |error: &io::Error| {
             Failure::from_error(Exit::Usage, error)
-                .at(Place::file(&*place))
+                .at(FilePosition::file(&*place))
                 .hint("name a CSV file that can be read; `-` is standard input")
         };
         let mut file = File::open(&place).map_err(|error| {
@@ -107,10 +107,10 @@ impl Source {
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FilePosition {
         match self {
-            Self::Csv { place, .. } => Place::file(&**place),
-            Self::Gh { .. } | Self::Command { .. } => Place::file(self.name()),
+            Self::Csv { place, .. } => FilePosition::file(&**place),
+            Self::Gh { .. } | Self::Command { .. } => FilePosition::file(self.name()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pdca_process::Cancel;
-use pdca_remote::{Host, Offer};
+use pdca_remote::{Host, HostOffer};
 
 use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver};
@@ -48,7 +48,7 @@ impl Drop for Reserved<'_> {
 #[derive(Debug)]
 pub struct FleetHost {
     pub host: Host,
-    pub offer: Offer,
+    pub offer: HostOffer,
     /// Set once it gave no sign of life. It gets no further job in this run.
     lost: AtomicBool,
     /// The repositories with a checkout on the host.
@@ -56,7 +56,7 @@ pub struct FleetHost {
 }
 
 impl FleetHost {
-    pub fn new(host: Host, offer: Offer) -> Self {
+    pub fn new(host: Host, offer: HostOffer) -> Self {
         let warm = offer.have.iter().filter(|(_, have)| !have.is_empty());
         let warm = warm.map(|(name, _)| name.clone()).collect();
         Self { host, offer, lost: AtomicBool::new(false), warm: Mutex::new(warm) }
@@ -82,7 +82,7 @@ impl FleetHost {
 
 /// A slot of the pool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'f> {
+pub(crate) enum PoolSlot<'f> {
     Local,
     Far(&'f FleetHost, u32),
 }
@@ -141,15 +141,15 @@ impl Fleet {
     }
 
     /// Returns what a slot of the pool is.
-    pub(crate) fn place(&self, slot: u32) -> Place<'_> {
-        let Some(mut rest) = slot.checked_sub(self.local) else { return Place::Local };
+    pub(crate) fn place(&self, slot: u32) -> PoolSlot<'_> {
+        let Some(mut rest) = slot.checked_sub(self.local) else { return PoolSlot::Local };
         for one in &self.hosts {
             if rest < one.host.spec.slots {
-                return Place::Far(one, rest);
+                return PoolSlot::Far(one, rest);
             }
             rest -= one.host.spec.slots;
         }
-        Place::Local
+        PoolSlot::Local
     }
 
     /// Returns the slot of the pool for a slot of a host.
@@ -168,7 +168,7 @@ impl Fleet {
     /// Returns the slots of hosts that were lost.
     pub(crate) fn lost_slots(&self) -> BTreeSet<u32> {
         let is_lost =
-            |slot: &u32| matches!(self.place(*slot), Place::Far(host, _) if host.is_lost());
+            |slot: &u32| matches!(self.place(*slot), PoolSlot::Far(host, _) if host.is_lost());
         (self.local..self.slots()).filter(is_lost).collect()
     }
 
@@ -176,8 +176,8 @@ impl Fleet {
     /// free slots, then the order of the configuration.
     pub(crate) fn rank(&self, slot: u32, is_free: &dyn Fn(u32) -> bool) -> (bool, u32, u32) {
         let (is_cold, range) = match self.place(slot) {
-            Place::Local => (false, 0..self.local),
-            Place::Far(host, at) => {
+            PoolSlot::Local => (false, 0..self.local),
+            PoolSlot::Far(host, at) => {
                 let first = slot - at;
                 (!host.is_warm(), first..first + host.host.spec.slots)
             }
@@ -205,7 +205,10 @@ pub(super) mod testing {
         };
         let transport = LocalProcess::new("/nowhere".into(), "/nowhere".into());
         let have = have.iter().map(|one| ((*one).to_owned(), vec!["c".to_owned()])).collect();
-        FleetHost::new(Host::new(spec, Box::new(transport)), Offer { have, ..Offer::default() })
+        FleetHost::new(
+            Host::new(spec, Box::new(transport)),
+            HostOffer { have, ..HostOffer::default() },
+        )
     }
 }
 
@@ -222,8 +225,8 @@ mod tests {
     fn slots_are_local_lanes_first_and_then_those_of_each_host() {
         let fleet = fleet();
         let name = |slot| match fleet.place(slot) {
-            Place::Local => format!("local {slot}"),
-            Place::Far(host, slot) => format!("{} {slot}", host.host.name()),
+            PoolSlot::Local => format!("local {slot}"),
+            PoolSlot::Far(host, slot) => format!("{} {slot}", host.host.name()),
         };
         let names: Vec<String> = (0..fleet.slots()).map(name).collect();
         assert_eq!(names, ["local 0", "a 0", "a 1", "b 0", "b 1", "b 2"]);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::{Event, Step, Stream};
+use pdca_events::{Event, EventStream, Step};
 use pdca_exec::{Executor as _, JobContext, JobOutcome, Work};
 use pdca_process::Cancel;
 use pdca_remote::{RunningJob, files_below};
@@ -48,7 +48,7 @@ pub fn run_job(job: RunningJob, machine: &HostMachine, cancel: &Cancel) -> io::R
             drop(log.log(&line));
         }
     };
-    let events = Stream::new(machine.timestamp, listener);
+    let events = EventStream::new(machine.timestamp, listener);
     let grant = CallGrant::open(settings.called, settings.calls, job.dir().calls())?;
     let driver = Driver { grant: Some(&grant), ..Driver::new(&config, &events, cancel) };
     let outcome = job.alive_while(|| cancel.cancel(), || carry_out(&driver, &job, &grant));

@@ -17,8 +17,8 @@ use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Engine, FIRST_SLOT, GateJob, GateRunError, IntegrateError, Light, Lookup, Plan, Recorded,
-    RedRow, TargetBranch, Verdict, VerdictOrigin, counts, excuse, fold, pardon,
+    FIRST_SLOT, FoldPlan, GateJob, GateRunError, IntegrateError, Light, Lookup, MergeEngine,
+    Recorded, RedRow, TargetBranch, Verdict, VerdictOrigin, counts, excuse, fold, pardon,
 };
 use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub enum GateBase {
 /// The verdict over a branch alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Base {
+pub struct GatedBase {
     pub target: String,
     pub branch: String,
     pub commit: String,
@@ -82,7 +82,7 @@ pub enum BaseVerdict {
     Undecided,
 }
 
-impl Base {
+impl GatedBase {
     fn of(front: &TargetBranch, verdict: BaseVerdict) -> Self {
         Self {
             target: front.target.name.clone(),
@@ -111,7 +111,7 @@ pub(crate) fn gate_bases(
     cx: &Driver<'_>,
     batch: &Batch,
     schedule: &Schedule,
-) -> Result<Vec<Base>, BeatError> {
+) -> Result<Vec<GatedBase>, BeatError> {
     if cx.config.rows.combined().next().is_none() {
         return Ok(Vec::new());
     }
@@ -169,7 +169,7 @@ fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBr
 }
 
 /// Returns the verdict over one branch, from the cache or from its gates, and emits it.
-fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, BeatError> {
+fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<GatedBase, BeatError> {
     let (target, branch) = (front.target.name.clone(), front.branch.clone());
     let scope = Scope::Base { target, branch };
     let driver = Driver { scope: Some(&scope), ..*cx };
@@ -179,7 +179,7 @@ fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, B
         // A checkout that cannot be claimed, or the like, says nothing about the branch.
         Err(error) => {
             let evidence = vec![chain(&error)];
-            Base { evidence, ..Base::of(front, BaseVerdict::Undecided) }
+            GatedBase { evidence, ..GatedBase::of(front, BaseVerdict::Undecided) }
         }
     };
     let at = format!("{} {} at {:.12}", base.target, base.branch, base.commit);
@@ -207,10 +207,10 @@ fn ask_about_base(
     cx: &Driver<'_>,
     front: &TargetBranch,
     slot: u32,
-) -> Result<Base, IntegrateError> {
+) -> Result<GatedBase, IntegrateError> {
     let settings = &cx.config.integrate;
-    let plan = Plan::new(front.tip, settings.strategy, [])?;
-    let mut engine = Engine::new(&front.store, settings.drivers()?);
+    let plan = FoldPlan::new(front.tip, settings.strategy, [])?;
+    let mut engine = MergeEngine::new(&front.store, settings.drivers()?);
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
     let candidate = folded.candidate();
     let cache = settings.verdicts(&cx.config.queue(), cx.config.now());
@@ -220,7 +220,7 @@ fn ask_about_base(
         Lookup::Found(verdict) => counts(&verdict, &rules).then_some(verdict.light),
         Lookup::Unknown | Lookup::Dropped { .. } => None,
     };
-    let mut base = Base::of(front, BaseVerdict::Green);
+    let mut base = GatedBase::of(front, BaseVerdict::Green);
     if known == Some(Light::Green) {
         return Ok(base);
     }
@@ -294,12 +294,12 @@ fn base_jobs(cx: &Driver<'_>, front: &TargetBranch) -> Result<Utf8PathBuf, Integ
 pub(crate) fn leave_red_bases(
     cx: &Driver<'_>,
     batch: &Batch,
-    bases: &[Base],
+    bases: &[GatedBase],
 ) -> std::io::Result<()> {
     let attempts = cx.config.attempts();
     for bundle in &batch.bundles {
         let Some(attempt) = attempts.load(bundle.id())? else { continue };
-        let stands_on = |base: &Base| {
+        let stands_on = |base: &GatedBase| {
             base.stops() && base.target == attempt.target && base.commit == attempt.base
         };
         let is_unbuilt =

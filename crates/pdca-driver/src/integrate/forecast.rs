@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
-    ChangeState, Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, PairOutlook,
-    QueueSettings, Store, Support, TargetBranchError, TargetBranches, place,
+    ChangeState, Conflict, Forecast, Grouping, Ingredients, Level, MergeEngine, ObjectId,
+    PairOutlook, QueueSettings, Store, Support, TargetBranchError, TargetBranches, place,
 };
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -437,7 +437,7 @@ fn merged(
     // One engine process answers all questions; none is started if everything is cached.
     let base = news.first().map(|(one, _)| *one);
     if let (Some(base), Ok(drivers)) = (base, settings.drivers()) {
-        let mut engine = Engine::new(store, drivers);
+        let mut engine = MergeEngine::new(store, drivers);
         let said = PairOutlook::of_pairs(&mut engine, base, &news).unwrap_or_default();
         for (pair, outlook) in news.iter().zip(said) {
             match outlook {

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
-    Change, Checks, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Surroundings, Tree,
+    Change, Checks, Flaky, GateContext, GateHost, GatesError, GatesOutcome, Purpose, Tree,
     TreeFault, run_checks,
 };
 use pdca_integrate::{
@@ -21,7 +21,7 @@ use crate::allowed_refs::breaches;
 use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::far::{FarClass, FleetHost, HostGate, Place};
+use crate::far::{FarClass, FleetHost, HostGate, PoolSlot};
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
 use crate::run_bundle::{BeatError, Driver, job_name, unexpected_outcome};
@@ -32,7 +32,7 @@ use super::{FIRST_SLOT, SCOPE, stand_in};
 
 /// A commit to gate, and the checkout and directory for it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Combination<'c> {
+pub(crate) struct CombinationCheckout<'c> {
     pub(crate) target: &'c TargetSpec,
     pub(crate) branch: &'c str,
     pub(crate) commit: &'c str,
@@ -80,8 +80,8 @@ impl QueueGate<'_> {
     /// Returns the host of a slot, unless it was lost. The slots are the local ones first, then those of each host.
     fn host_of(&self, slot: u32) -> Option<(&FleetHost, u32)> {
         match self.driver.fleet?.place(slot.checked_sub(FIRST_SLOT)?) {
-            Place::Far(host, at) => (!host.is_lost()).then_some((host, at)),
-            Place::Local => None,
+            PoolSlot::Far(host, at) => (!host.is_lost()).then_some((host, at)),
+            PoolSlot::Local => None,
         }
     }
 
@@ -148,8 +148,8 @@ impl GateIdentity<'_> {
     }
 
     /// Returns the part of the surroundings that can decide a verdict.
-    pub(crate) fn surroundings(self) -> Surroundings {
-        Surroundings {
+    pub(crate) fn surroundings(self) -> GateHost {
+        GateHost {
             workspace: self.config.dirs.root.clone(),
             search_path: self.config.search_path.clone(),
             trees: self.trees(),
@@ -235,7 +235,10 @@ pub(super) fn gate_combination(
 }
 
 /// Runs the rows of scope `repo` over a combination, in a checkout of this workspace.
-pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateReport, BeatError> {
+pub(crate) fn gate_rows(
+    cx: &Driver<'_>,
+    at: &CombinationCheckout<'_>,
+) -> Result<GateReport, BeatError> {
     let told = &stand_in(&cx.config.dirs.bundles, SCOPE);
     let checkout = cx.claim_for_combination(at.target, at.branch, at.commit, at.slot)?;
     let mut standing = CombinationTree::stand(cx, told, &checkout, at)?;
@@ -260,7 +263,7 @@ pub(crate) fn common_scene<'s>(
     cx: &'s Driver<'_>,
     purpose: Purpose,
     checkout: &'s Checkout,
-    at: &Combination<'s>,
+    at: &CombinationCheckout<'s>,
     children: &'s Utf8Path,
 ) -> GateContext<'s> {
     let mut scene = GateContext::new(purpose, &cx.config.dirs.root, at.dir);
@@ -334,7 +337,7 @@ impl<'g> CombinationTree<'g> {
         driver: &'g Driver<'g>,
         told: &'g Bundle,
         checkout: &'g Checkout,
-        at: &Combination<'_>,
+        at: &CombinationCheckout<'_>,
     ) -> Result<Self, BeatError> {
         // The directory differs for each question, so a confirming run does not find the checkout
         // "as left" by the first and starts from a reset (decision 021).

@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use pdca_integrate::{
-    Destination, Fence, LOCK, Log, ObjectId, RefError, RefNamespace, Sealed, Store, StoreError,
-    contains, drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
+    Destination, Fence, LOCK, ObjectId, RefError, RefNamespace, ReflogEntry, Sealed, Store,
+    StoreError, contains, drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
 
@@ -204,7 +204,7 @@ pub fn drop_gc_ref(
     let _admission = Admission::take(locks)?;
     // The locks are held, so no driver is fenced out by using the present fence.
     let Some(fence) = Fence::current(&store)? else { return Ok(()) };
-    let log = Log { message: "pdca: what was gated is over", seconds };
+    let log = ReflogEntry { message: "pdca: what was gated is over", seconds };
     drop_own_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
     Ok(())
 }

@@ -12,8 +12,8 @@
 //! change.
 
 use pdca_integrate::{
-    Accepted, ChangeState, Held, HeldBack, HeldReason, ObjectId, StoreError, TargetBranchError,
-    TargetBranches, conflict_record, failing, place, present_in,
+    AcceptedChange, ChangeState, HeldBack, HeldChange, HeldReason, ObjectId, StoreError,
+    TargetBranchError, TargetBranches, conflict_record, failing, place, present_in,
 };
 use pdca_journal::Effects;
 use pdca_publish::{PublishRecord, PullState};
@@ -34,7 +34,7 @@ const GOAL: usize = 200;
 #[derive(Debug)]
 pub struct Withdrawal {
     /// The reason the last integration held it, if it did.
-    pub held: Option<Held>,
+    pub held: Option<HeldChange>,
     /// The staging branches that contain it, without `refs/heads/`, each with the commit that brought it.
     pub staged: Vec<(String, ObjectId)>,
     /// The facts for the next attempt, one sentence each.
@@ -122,7 +122,7 @@ pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawa
 }
 
 /// Returns the recorded reason why a change was held, or derives it from its state.
-fn held_of(config: &WorkspaceConfig, change: &Accepted) -> Option<Held> {
+fn held_of(config: &WorkspaceConfig, change: &AcceptedChange) -> Option<HeldChange> {
     let id = change.bundle.id();
     let head = change.sealed().map(|sealed| sealed.record().head.to_string());
     let known = || HeldBack::load(&config.queue()).of(id, head.as_deref()).cloned();
@@ -130,19 +130,19 @@ fn held_of(config: &WorkspaceConfig, change: &Accepted) -> Option<Held> {
         ChangeState::Sealed(_) => known(),
         ChangeState::Drifted { why } => {
             let detail = Some(why.clone());
-            Some(Held { detail, ..Held::blank(id, HeldReason::Drift) })
+            Some(HeldChange { detail, ..HeldChange::blank(id, HeldReason::Drift) })
         }
-        ChangeState::Unsealed => Some(Held::blank(id, HeldReason::Unsealed)),
+        ChangeState::Unsealed => Some(HeldChange::blank(id, HeldReason::Unsealed)),
         ChangeState::Reverted { by, .. } => {
             let detail = Some(by.to_hex_with_len(12).to_string());
-            Some(Held { detail, ..Held::blank(id, HeldReason::Reverted) })
+            Some(HeldChange { detail, ..HeldChange::blank(id, HeldReason::Reverted) })
         }
         ChangeState::Staged { .. } | ChangeState::Landed { .. } => None,
     }
 }
 
 /// Adds the facts for the next attempt, and the changes of the partners.
-fn say(config: &WorkspaceConfig, change: &Accepted, to: &mut Withdrawal) {
+fn say(config: &WorkspaceConfig, change: &AcceptedChange, to: &mut Withdrawal) {
     for (branch, _) in &to.staged {
         to.facts.push(format!("it was gated green with others and waited in {branch}"));
     }
@@ -284,7 +284,7 @@ mod tests {
             assert!(matches!(refused, Err(ReturnError::NoReason { .. })), "{refused:?}");
         }
         assert_eq!(bundle.load().unwrap().state, State::AwaitingSignoff, "nothing was changed");
-        let held = Some(Held::blank(bundle.id(), HeldReason::Red));
+        let held = Some(HeldChange::blank(bundle.id(), HeldReason::Red));
         let known = Withdrawal { held, ..nothing_known() };
         assert_eq!(send_back(&bundle, &known, sent(false, None), &Unwatched).unwrap(), 1);
     }

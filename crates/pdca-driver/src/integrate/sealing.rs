@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
-    Acceptance, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, RefNamespace, SealError,
-    Sealed, Signer, StepEffect, Store, StoreError, Support,
+    Acceptance, Fence, Ingredients, ObjectId, RebuildError, RefError, RefNamespace, ReflogEntry,
+    SealError, Sealed, Signer, StepEffect, Store, StoreError, Support,
 };
 use pdca_journal::Effects;
 use pdca_state::{
@@ -20,7 +20,7 @@ use pdca_state::{
     require_accepted, sha256_hex,
 };
 
-use crate::admission::AdmissionError;
+use crate::admission::BundleLockError;
 use crate::attempt::Attempt;
 use crate::authorship::Author;
 use crate::base::{BaseError, checked_change, landscape_of, stale_sentence};
@@ -109,7 +109,7 @@ pub enum SealingError {
     Store(#[from] StoreError),
     /// Another acceptance is in progress.
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
@@ -224,7 +224,7 @@ pub fn seal(
         brief: brief.map(String::as_str),
         overrides: &accepted.overrides,
     };
-    let log = Log { message: "pdca: accept", seconds: config.dates.now() };
+    let log = ReflogEntry { message: "pdca: accept", seconds: config.dates.now() };
     let (sealed, effect) =
         // The ref first: it decides. Without it, `seal.json` would be a claim that nothing proves.
         effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
@@ -359,7 +359,7 @@ fn names(ids: &[BundleId]) -> String {
 fn seal_under_fence(
     store: &Store,
     accepted: &Acceptance<'_>,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<(Sealed, StepEffect), SealError> {
     let mut tries = 0;
     loop {

@@ -11,7 +11,7 @@
 
 use pdca_gates::CheckScope;
 use pdca_integrate::{
-    Light, Lookup, ObjectId, Trust, Verdict, VerdictCache, VerdictKey, VerdictOrigin,
+    Light, Lookup, ObjectId, Verdict, VerdictCache, VerdictKey, VerdictOrigin, VerdictTrust,
 };
 use pdca_lanes::Reset;
 use pdca_state::{GateReport, GateResult};
@@ -66,7 +66,7 @@ pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option
     // Outside a run a person asked for the gates, and wants them run.
     let is_asked = cx.run.is_none();
     // A verdict of an earlier Check is not reused, so that each attempt has logs of its own.
-    let trust = Trust { of_integrations: true, ..settings.trust(config.now()) };
+    let trust = VerdictTrust { of_integrations: true, ..settings.trust(config.now()) };
     let kept = settings.verdicts(&config.queue(), config.now()).trusting(trust);
     let found = kept.look_up(&key).ok().filter(|_| !is_asked);
     let is_known_green = match found {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
 use pdca_events::WarningCode;
-use pdca_journal::{Generation, Request};
+use pdca_journal::{Generation, InboxRequest};
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, CostTotal, Reentry, State, chain};
 
@@ -16,8 +16,8 @@ use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::calls::{CostCap, CostReached, cost_of_run};
 use crate::drift::Drifted;
-use crate::far::{Fleet, HostExecutor, Place};
-use crate::integrate::{Base, GateBase, gate_bases, leave_red_bases};
+use crate::far::{Fleet, HostExecutor, PoolSlot};
+use crate::integrate::{GateBase, GatedBase, gate_bases, leave_red_bases};
 use crate::landed::landed_of;
 use crate::lane_owner::LaneOwners;
 use crate::preflight::{Short, short};
@@ -38,7 +38,7 @@ pub struct Batched {
     /// The reason that the pool ended early, other than a signal.
     pub stopped: Option<Stop>,
     /// The verdicts over the branches alone.
-    pub bases: Vec<Base>,
+    pub bases: Vec<GatedBase>,
     /// What the calls of the run cost so far; `None` outside a run.
     pub cost: Option<CostTotal>,
 }
@@ -59,7 +59,7 @@ pub enum Stop {
     /// Every host was lost, and there is no local lane.
     NoHost,
     /// A branch that bundles are built on is red by itself.
-    BaseRed { bases: Vec<Base> },
+    BaseRed { bases: Vec<GatedBase> },
     /// The journal of the run cannot be written.
     Record {
         /// The error with its causes.
@@ -178,11 +178,11 @@ impl Driver<'_> {
 fn run_band_at(cx: &Driver<'_>, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
     let at = cx.fleet.map(|fleet| fleet.place(slot.unwrap_or_default()));
     match at {
-        Some(Place::Far(host, host_slot)) => {
+        Some(PoolSlot::Far(host, host_slot)) => {
             let executor = HostExecutor::new(*cx, host, host_slot);
             Driver { executor: Some(&executor), ..*cx }.run_band(id, slot)
         }
-        Some(Place::Local) | None => cx.run_band(id, slot),
+        Some(PoolSlot::Local) | None => cx.run_band(id, slot),
     }
 }
 
@@ -265,9 +265,9 @@ struct BatchHost<'d> {
     /// The bundles whose landing others wait for.
     awaited: BTreeSet<BundleId>,
     /// The verdicts over the branches alone, as far as known.
-    bases: Vec<Base>,
+    bases: Vec<GatedBase>,
     /// Delivers them while bundles are built.
-    bases_heard: Option<Receiver<Result<Vec<Base>, BeatError>>>,
+    bases_heard: Option<Receiver<Result<Vec<GatedBase>, BeatError>>>,
 }
 
 /// Cancels the gates over branches on drop.
@@ -285,7 +285,7 @@ impl BatchHost<'_> {
     fn settle_the_rest(&mut self, plan: &Plan) {
         let driver = self.driver;
         let left: BTreeSet<&BundleId> =
-            plan.left_alone().iter().map(pdca_dag::Problem::id).collect();
+            plan.left_alone().iter().map(pdca_dag::PlanProblem::id).collect();
         let rest = self.batch.items.iter().zip(&self.batch.bundles);
         for (Item { id, standing, .. }, bundle) in rest {
             let is_left = *standing == ItemState::Active || left.contains(id);
@@ -412,7 +412,7 @@ impl BatchHost<'_> {
     }
 
     /// Stores the verdicts over the branches. A red branch stops the pool.
-    fn hear_bases(&mut self, found: Result<Vec<Base>, BeatError>) {
+    fn hear_bases(&mut self, found: Result<Vec<GatedBase>, BeatError>) {
         match found {
             Ok(bases) => self.bases = bases,
             Err(BeatError::Interrupted) => return,
@@ -425,7 +425,7 @@ impl BatchHost<'_> {
                 return;
             }
         }
-        let red: Vec<Base> = self.bases.iter().filter(|base| base.stops()).cloned().collect();
+        let red: Vec<GatedBase> = self.bases.iter().filter(|base| base.stops()).cloned().collect();
         if !red.is_empty() {
             self.stopped.get_or_insert(Stop::BaseRed { bases: red });
         }
@@ -499,7 +499,7 @@ impl BatchHost<'_> {
         match run.requests() {
             Ok(requests) => {
                 for request in requests {
-                    if let Request::Abort { why } = request {
+                    if let InboxRequest::Abort { why } = request {
                         self.stop(Stop::Aborted { why });
                     }
                 }

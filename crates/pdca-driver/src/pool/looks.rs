@@ -21,7 +21,7 @@ pub(super) struct Looks {
 
 /// One look at all bundles that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum WaitingLook {
     /// Loads the bundles with this turn.
     Turn(usize),
     /// Loads all.
@@ -35,20 +35,20 @@ impl Looks {
     }
 
     /// Begins a look if one is due. The last of a pool always is, and leaves nothing out.
-    pub(super) fn begin(&mut self, now: Instant, last: bool) -> Option<Look> {
+    pub(super) fn begin(&mut self, now: Instant, last: bool) -> Option<WaitingLook> {
         if last {
-            return Some(Look::Thorough);
+            return Some(WaitingLook::Thorough);
         }
         if self.latest.is_some_and(|latest| now.saturating_duration_since(latest) < TICK) {
             return None;
         }
         self.latest = Some(now);
         self.count = self.count.wrapping_add(1);
-        Some(Look::Turn(Self::turn(self.count)))
+        Some(WaitingLook::Turn(Self::turn(self.count)))
     }
 }
 
-impl Look {
+impl WaitingLook {
     /// Returns true if it loads the bundles with this turn in any case.
     pub(super) fn loads(self, turn: usize) -> bool {
         match self {

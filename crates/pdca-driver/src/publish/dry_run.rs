@@ -1,6 +1,6 @@
 //! Dry run of publishing.
 
-use pdca_integrate::{ObjectId, Offer};
+use pdca_integrate::{ObjectId, SealedOffer};
 use pdca_publish::{Pull, PullState};
 use pdca_state::{Artifact, Bundle, BundleId};
 
@@ -101,7 +101,8 @@ pub fn dry_run_publishing(
         None => Some(inputs.stand_in(bundle, Artifact::CommitMessage)?),
     };
     let onto = inputs.stack.onto();
-    let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message, onto);
+    let make =
+        |message: &String| SealedOffer::make(&inputs.front.store, &inputs.sealed, message, onto);
     let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
     forge.require_branch_is_ours(&inputs, commit)?;
     let rows = rows_at_publishing(cx.config, &inputs.snapshot);

@@ -9,7 +9,7 @@ use crate::allowed_refs::breaches;
 use crate::check::{run_rows, tell_of_checkout};
 use crate::config::WorkspaceConfig;
 use crate::integrate::FIRST_SLOT;
-use crate::integrate::gate::{Combination, CombinationTree, common_scene};
+use crate::integrate::gate::{CombinationCheckout, CombinationTree, common_scene};
 use crate::run_bundle::{BeatError, Driver};
 use pdca_events::EventKind;
 
@@ -71,7 +71,7 @@ fn ask_gates(
     let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
     let jobs = cx.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
     let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
-    let at = Combination {
+    let at = CombinationCheckout {
         target: &front.target,
         branch: &front.branch,
         commit: &commit,

@@ -9,7 +9,7 @@ use pdca_publish::{
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
-use crate::integrate::{Accepted, ChangeState, TargetBranch, TargetBranches};
+use crate::integrate::{AcceptedChange, ChangeState, TargetBranch, TargetBranches};
 
 use super::PublishError;
 use super::stack::Stack;
@@ -119,7 +119,7 @@ pub(super) fn inputs(
 fn front_of(
     config: &WorkspaceConfig,
     bundle: &Bundle,
-) -> Result<(TargetBranch, Accepted), PublishError> {
+) -> Result<(TargetBranch, AcceptedChange), PublishError> {
     let mut found = TargetBranches::load_some(&config.queue(), |id| id == bundle.id())?;
     if let Some(unplaceable) = found.unplaceable.pop() {
         return Err(unplaceable.error.into());

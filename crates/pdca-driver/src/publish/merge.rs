@@ -3,7 +3,7 @@
 //! The forge decides: it is asked for the state of the checks first, and to merge exactly the pushed commit. A merge that it
 //! refuses is an outcome with its reason, not an error: the branch, the pull request and the comment are out and stay.
 
-use pdca_integrate::Offer;
+use pdca_integrate::SealedOffer;
 use pdca_publish::{ForgeError, Mergeability, Pull, PullState, RetryPolicy, once};
 
 use super::inputs::PublishInputs;
@@ -15,7 +15,7 @@ impl Sender<'_> {
     pub(super) fn merge(
         &self,
         inputs: &PublishInputs,
-        made: &Offer,
+        made: &SealedOffer,
         pull: Pull,
     ) -> Result<(Pull, MergeOutcome), PublishError> {
         if pull.state() == PullState::Merged {
@@ -54,7 +54,7 @@ impl Sender<'_> {
 }
 
 /// Returns the reason not to merge a pull request that is not what was accepted, or stands on another one.
-fn unlike(inputs: &PublishInputs, made: &Offer, pull: &Pull) -> Option<MergeOutcome> {
+fn unlike(inputs: &PublishInputs, made: &SealedOffer, pull: &Pull) -> Option<MergeOutcome> {
     let pushed = made.commit().to_string();
     if pull.head_ref_oid != pushed {
         let why = format!("its head is {}, and {pushed} was accepted", pull.head_ref_oid);

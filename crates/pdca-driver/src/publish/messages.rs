@@ -1,6 +1,6 @@
 //! The texts of a publication: written by a person, by the publisher, or from templates.
 
-use pdca_leaves::{Mode, Output, Role};
+use pdca_leaves::{LeafMode, Output, Role};
 use pdca_state::{Artifact, Bundle, tracker_comment};
 
 use crate::config::WorkspaceConfig;
@@ -111,7 +111,7 @@ pub(super) fn needs_leaf(absent: &[Artifact], has_draft: bool) -> bool {
 /// Returns whether a leaf writes the missing texts.
 pub(super) fn has_publisher(config: &WorkspaceConfig) -> bool {
     let leaf = config.leaves.of(Role::Publisher);
-    !config.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)
+    !config.force_stubs && leaf.is_some_and(|leaf| leaf.mode == LeafMode::Command)
 }
 
 #[cfg(test)]

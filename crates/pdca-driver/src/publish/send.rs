@@ -1,9 +1,9 @@
 //! The calls that bring a change to the forge, each looked up before and after.
 
 use pdca_events::WarningCode;
-use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, offer};
+use pdca_integrate::{Destination, ObjectId, OfferOutcome, SealedOffer, offer};
 use pdca_publish::{
-    Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, Opening, Pull,
+    Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, NewPullRequest, Pull,
     PullRecord, PullState, RetryPolicy, comment_body, once, pull_body, subject,
 };
 use pdca_state::Artifact;
@@ -34,7 +34,7 @@ impl Sender<'_> {
     pub(super) fn send(
         &self,
         inputs: &mut PublishInputs,
-        made: &Offer,
+        made: &SealedOffer,
         messages: &Messages,
         request: &PublishRequest<'_>,
         news: &mut Vec<PublishStep>,
@@ -86,7 +86,7 @@ impl Sender<'_> {
     }
 
     /// Pushes the branch; returns whether that was needed.
-    fn push(&self, inputs: &mut PublishInputs, made: &Offer) -> Result<bool, PublishError> {
+    fn push(&self, inputs: &mut PublishInputs, made: &SealedOffer) -> Result<bool, PublishError> {
         let (remote, branch) = (self.forge.settings.remote.clone(), inputs.branch.to_string());
         let commit = made.commit().to_string();
         let known = inputs.record.branch.as_ref();
@@ -129,7 +129,7 @@ impl Sender<'_> {
     fn offer(
         &self,
         inputs: &PublishInputs,
-        made: &Offer,
+        made: &SealedOffer,
         ours: &[ObjectId],
     ) -> Result<(), PublishError> {
         let (remote, branch) = (self.forge.settings.remote.clone(), inputs.branch.to_string());
@@ -195,7 +195,7 @@ impl Sender<'_> {
     }
 
     fn create(&self, inputs: &PublishInputs, messages: &Messages) -> Result<Pull, PublishError> {
-        let opening = Opening {
+        let opening = NewPullRequest {
             head: &inputs.branch,
             base: &self.forge.base(inputs),
             title: &subject(&messages.message),

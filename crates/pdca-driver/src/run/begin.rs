@@ -7,8 +7,8 @@ use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AdmissionError, AdmissionRefusal, AdmissionRuling, Admitted, AppendError,
     Block, Clock, Epoch, FindError, HostScope, Journal, JournalCreateError, LockHolder, OpenError,
-    Opened, Process, Reason, Record, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn,
-    Workstream, next_epoch, rule,
+    Opened, ProcessIdentity, Reason, Record, RunFact, RunId, RunPhase, RunState, RunTarget, Runs,
+    Torn, Workstream, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -34,7 +34,7 @@ pub struct Begun {
 
 /// The reason no run can begin. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum BeginError {
     /// Another process holds a target, or it cannot be locked.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -66,7 +66,7 @@ pub enum RunError {
 }
 
 /// The contents of the run that is asked for.
-pub(super) struct Request<'a> {
+pub(super) struct RunRequest<'a> {
     pub(super) config: &'a WorkspaceConfig,
     pub(super) bundles: &'a [BundleId],
     pub(super) lanes: u32,
@@ -83,8 +83,8 @@ impl Run {
         bundles: &[BundleId],
         lanes: u32,
         clock: Clock,
-    ) -> Result<Begun, RunError> {
-        let request = Request { config, bundles, lanes, clock };
+    ) -> Result<Begun, BeginError> {
+        let request = RunRequest { config, bundles, lanes, clock };
         let targets = targets(config);
         // The locks come before any journal is read: only their holder may judge whether a run is
         // over.
@@ -130,7 +130,7 @@ impl Run {
         batch.extend(blocks.iter().map(|(id, _)| id.clone()));
         batch.sort();
         batch.dedup();
-        let request = Request { bundles: &batch, ..request };
+        let request = RunRequest { bundles: &batch, ..request };
         let mut journal = create(&request, &admission, &runs, &me, targets)?;
         journal.append(clock(), blocks.into_iter().map(|(_, record)| record).collect())?;
         announce(&admission, config, journal.run())?;
@@ -156,16 +156,16 @@ fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Recor
 }
 
 /// Returns the identity of this process, for later liveness checks.
-pub(super) fn myself() -> io::Result<Process> {
-    Process::of(&HostScope::here()?, std::process::id())
+pub(super) fn myself() -> io::Result<ProcessIdentity> {
+    ProcessIdentity::of(&HostScope::here()?, std::process::id())
         .ok_or_else(|| io::Error::other("this process is not in the process table"))
 }
 
 /// Returns the targets that can be opened. Errors of the others are reported where they are needed.
-pub(super) fn targets(config: &WorkspaceConfig) -> Vec<Target> {
+pub(super) fn targets(config: &WorkspaceConfig) -> Vec<RunTarget> {
     let open = |spec: &crate::config::TargetSpec| {
         let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
-        Some(Target { name: spec.name.clone(), common_dir: target.common_dir().to_owned() })
+        Some(RunTarget { name: spec.name.clone(), common_dir: target.common_dir().to_owned() })
     };
     config.targets.iter().filter_map(open).collect()
 }
@@ -174,7 +174,7 @@ pub(super) fn targets(config: &WorkspaceConfig) -> Vec<Target> {
 fn refuse_blocked_elsewhere(
     config: &WorkspaceConfig,
     admission: &Admission,
-) -> Result<(), RunError> {
+) -> Result<(), BeginError> {
     for words in admission.words_found() {
         let Some(LockHolder { run, workspace, .. }) = LockHolder::from_words(words) else {
             continue;
@@ -191,7 +191,7 @@ fn refuse_blocked_elsewhere(
             && found.state.phase.is_blocked()
         {
             let (phase, block) = (found.state.phase, found.state.block.map(Box::new));
-            return Err(RunError::Blocked { run, workspace, phase, block });
+            return Err(BeginError::Blocked { run, workspace, phase, block });
         }
     }
     Ok(())
@@ -201,13 +201,13 @@ pub(super) fn announce(
     admission: &Admission,
     config: &WorkspaceConfig,
     run: &RunId,
-) -> Result<(), RunError> {
+) -> Result<(), BeginError> {
     let host = HostScope::here()?.host;
     let (workspace, run) = (config.dirs.root.clone(), run.to_string());
     Ok(admission.announce(&LockHolder { pid: std::process::id(), host, workspace, run })?)
 }
 
-pub(super) struct Taken {
+pub(super) struct TakenRun {
     pub(super) journal: Journal,
     pub(super) recovered: Vec<Recovered>,
     pub(super) torn: Option<Torn>,
@@ -215,37 +215,37 @@ pub(super) struct Taken {
 
 /// Opens the journal of a driver that died, and reconciles it.
 pub(super) fn take_up(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     admission: &Admission,
     runs: &Runs,
     run: &RunId,
-    me: &Process,
-) -> Result<Taken, RunError> {
+    me: &ProcessIdentity,
+) -> Result<TakenRun, BeginError> {
     let epoch = epoch(runs)?;
     let at = (request.clock)();
     let opened = Journal::open(runs, admission, run, epoch, at, me.clone(), false)
-        .map_err(|source| RunError::TakeUp { run: run.clone(), source: Box::new(source) })?;
+        .map_err(|source| BeginError::TakeUp { run: run.clone(), source: Box::new(source) })?;
     set_right(request, opened)
 }
 
 /// Reconciles a journal that this driver now owns with the lanes.
-pub(super) fn set_right(request: &Request<'_>, opened: Opened) -> Result<Taken, RunError> {
+pub(super) fn set_right(request: &RunRequest<'_>, opened: Opened) -> Result<TakenRun, BeginError> {
     let mut journal = opened.journal;
     let recovered = reconcile(request, &mut journal)?;
     // The driver died between `create` and its first record.
     if journal.state().phase == RunPhase::Preparing {
         journal.append((request.clock)(), vec![running()])?;
     }
-    Ok(Taken { journal, recovered, torn: opened.torn })
+    Ok(TakenRun { journal, recovered, torn: opened.torn })
 }
 
 fn create(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     admission: &Admission,
     runs: &Runs,
-    me: &Process,
-    targets: Vec<Target>,
-) -> Result<Journal, RunError> {
+    me: &ProcessIdentity,
+    targets: Vec<RunTarget>,
+) -> Result<Journal, BeginError> {
     let at = (request.clock)();
     let run = RunId::generate(at.wall)?;
     // Work of a driver with more lanes may be in a slot beyond the present count.
@@ -268,28 +268,28 @@ fn running() -> Record {
 }
 
 /// Returns the next epoch: above that of the newest run, which was above all before it.
-pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
+pub(super) fn epoch(runs: &Runs) -> Result<Epoch, BeginError> {
     // A run is created only while no other is active, so the highest epoch is the newest run's.
     let newest = runs.list()?.last().map(|run| runs.find(run));
     let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
-    next_epoch(seen).ok_or(RunError::NoEpoch)
+    next_epoch(seen).ok_or(BeginError::NoEpoch)
 }
 
 fn refused(
     refusal: AdmissionRefusal,
     config: &WorkspaceConfig,
     active: Vec<pdca_journal::RunEntry>,
-) -> RunError {
+) -> BeginError {
     let find = |run: &RunId| active.into_iter().find(|one| one.id == *run).map(|one| one.found);
     match refusal {
         AdmissionRefusal::Blocked { run, phase } => {
             let block = find(&run).and_then(Result::ok).and_then(|found| found.state.block);
             let workspace = config.dirs.root.clone();
-            RunError::Blocked { run, workspace, phase, block: block.map(Box::new) }
+            BeginError::Blocked { run, workspace, phase, block: block.map(Box::new) }
         }
         AdmissionRefusal::Unreadable { run } => {
             let source = find(&run).and_then(Result::err).map(Box::new);
-            RunError::Unreadable { dir: config.dirs.runs().dir(&run), run, source }
+            BeginError::Unreadable { dir: config.dirs.runs().dir(&run), run, source }
         }
         // Cannot happen, because the locks are held by now.
         AdmissionRefusal::CannotLock => {

@@ -14,7 +14,7 @@ use pdca_journal::{
 use pdca_lanes::{LaneReport, LaneState};
 use pdca_state::BundleId;
 
-use super::begin::Request;
+use super::begin::RunRequest;
 use crate::config::WorkspaceConfig;
 use crate::lane_owner::LaneOwners;
 
@@ -47,11 +47,11 @@ const LOOKS: u32 = 4;
 
 /// Compares journal and lanes for every bundle, and records the actions.
 pub(super) fn reconcile(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     journal: &mut Journal,
 ) -> Result<Vec<Recovered>, AppendError> {
     // Read once for all bundles: nothing changes in the lanes while the admission is held.
-    let lanes = Lanes::look(request.config);
+    let lanes = LanesOnDisk::look(request.config);
     let mut recovered = Vec::new();
     let ids: Vec<BundleId> = journal.state().bundles.keys().cloned().collect();
     for id in ids {
@@ -77,7 +77,7 @@ pub(super) fn reconcile(
 }
 
 /// Returns the facts about a bundle of a run, with the action from the recovery table. Changes nothing.
-pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Recovered> {
+pub(crate) fn look(lanes: &LanesOnDisk, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
     // What runs on a host goes on without its driver. The next one finds it there by name.
     if work.is_on_host() {
@@ -139,7 +139,7 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
 }
 
 /// The lanes as found on disk.
-pub(crate) struct Lanes {
+pub(crate) struct LanesOnDisk {
     reports: Vec<LaneReport>,
     homes: std::collections::BTreeMap<BundleId, u32>,
     here: Option<HostScope>,
@@ -147,7 +147,7 @@ pub(crate) struct Lanes {
     root: Utf8PathBuf,
 }
 
-impl Lanes {
+impl LanesOnDisk {
     pub(crate) fn look(config: &WorkspaceConfig) -> Self {
         let listed = config.lanes.lent().list();
         Self {
@@ -212,9 +212,9 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    fn lanes(readable: bool, root: &str) -> Lanes {
+    fn lanes(readable: bool, root: &str) -> LanesOnDisk {
         let homes = std::collections::BTreeMap::new();
-        Lanes { reports: Vec::new(), homes, here: None, readable, root: root.into() }
+        LanesOnDisk { reports: Vec::new(), homes, here: None, readable, root: root.into() }
     }
 
     #[test]

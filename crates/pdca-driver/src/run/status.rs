@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pdca_journal::{FindError, HostScope, Liveness, RunId, RunState, Runs, Tail};
+use pdca_journal::{FindError, HostScope, JournalTail, Liveness, RunId, RunState, Runs};
 
-use super::observe::{Lanes, Recovered, look};
+use super::observe::{LanesOnDisk, Recovered, look};
 use crate::config::WorkspaceConfig;
 
 /// A run that is active, or whose journal cannot be read.
@@ -29,7 +29,7 @@ pub fn run_statuses(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
 
 /// Like [`run_statuses`], with the facts from the lanes, which takes longer the larger they are.
 pub fn run_statuses_in_lanes(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
-    see(&config.dirs.runs(), || Some(Lanes::look(config)))
+    see(&config.dirs.runs(), || Some(LanesOnDisk::look(config)))
 }
 
 /// Returns the active integrations of the workspace, the newest first. `pdca integrate` continues them.
@@ -37,7 +37,7 @@ pub fn integrations(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
     see(&config.dirs.integrations(), || None)
 }
 
-fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<RunStatus>> {
+fn see(runs: &Runs, look: impl FnOnce() -> Option<LanesOnDisk>) -> io::Result<Vec<RunStatus>> {
     let active = runs.active()?;
     if active.is_empty() {
         return Ok(Vec::new());
@@ -47,7 +47,7 @@ fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<RunS
 }
 
 impl RunStatus {
-    fn of(run: pdca_journal::RunEntry, here: &HostScope, lanes: Option<&Lanes>) -> Self {
+    fn of(run: pdca_journal::RunEntry, here: &HostScope, lanes: Option<&LanesOnDisk>) -> Self {
         match run.found {
             Err(error) => Self {
                 id: run.id,
@@ -64,8 +64,8 @@ impl RunStatus {
                 let bundles = looked.unwrap_or_default();
                 let driver = state.driver.liveness(here);
                 let torn = match found.tail {
-                    Tail::Torn { bytes, .. } => bytes,
-                    Tail::Whole => 0,
+                    JournalTail::Torn { bytes, .. } => bytes,
+                    JournalTail::Whole => 0,
                 };
                 Self { id: run.id, state: Ok(Box::new(state)), torn, driver, bundles }
             }

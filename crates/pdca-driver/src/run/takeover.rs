@@ -13,16 +13,17 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pdca_journal::{
-    Admission, AdmissionError, Clock, HostScope, Journal, Liveness, OpenError, Process, RunId,
+    Admission, AdmissionError, Clock, HostScope, Journal, Liveness, OpenError, ProcessIdentity,
+    RunId,
 };
 use pdca_process::{LivenessLockError, wait_until_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::begin::{
-    Begun, LOCK, Request, Taken, announce, epoch, myself, set_right, take_up, targets,
+    Begun, LOCK, RunRequest, TakenRun, announce, epoch, myself, set_right, take_up, targets,
 };
-use super::{Run, RunError};
+use super::{BeginError, Run};
 use crate::config::WorkspaceConfig;
 
 /// The time that a killed process gets to exit.
@@ -34,14 +35,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum TakeOverError {
     /// The liveness of the driver cannot be determined from here. Nothing was changed.
     #[error("cannot tell from here whether {driver} is alive")]
-    Unknown { driver: Process },
+    Unknown { driver: ProcessIdentity },
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] BeginError),
     #[error("run {run} cannot be read")]
     Unreadable { run: RunId },
     /// The driver could not be killed. Nothing it writes counts any longer.
     #[error("{driver} lost the run, but could not be killed")]
-    Alive { driver: Process, source: std::io::Error },
+    Alive { driver: ProcessIdentity, source: std::io::Error },
     /// A child of the driver is still running.
     #[error("a child of the old driver is still running")]
     Children(#[from] LivenessLockError),
@@ -50,10 +51,14 @@ pub enum TakeOverError {
 impl Run {
     /// Resumes a run of a driver that died, also a blocked one, and reconciles
     /// it. The locks tell whether the driver is dead.
-    pub fn resume(config: &WorkspaceConfig, run: &RunId, clock: Clock) -> Result<Begun, RunError> {
+    pub fn resume(
+        config: &WorkspaceConfig,
+        run: &RunId,
+        clock: Clock,
+    ) -> Result<Begun, BeginError> {
         let admission = Admission::take(locks(config))?;
         let (runs, me) = (config.dirs.runs(), myself()?);
-        let request = Request { config, bundles: &[], lanes: 1, clock };
+        let request = RunRequest { config, bundles: &[], lanes: 1, clock };
         let taken = take_up(&request, &admission, &runs, run, &me)?;
         begun(config, admission, taken, me, clock)
     }
@@ -69,8 +74,8 @@ impl Run {
             found.map_err(|_| TakeOverError::Unreadable { run: run.clone() })?.state.driver;
         // A dead driver holds no lock, so the ordinary way is open and nothing has to be replaced.
         let Some(handle) = hold(&driver)? else { return Ok(Self::resume(config, run, clock)?) };
-        let (runs, me) = (config.dirs.runs(), myself().map_err(RunError::from)?);
-        let admission = Admission::take_over(locks(config)).map_err(RunError::from)?;
+        let (runs, me) = (config.dirs.runs(), myself().map_err(BeginError::from)?);
+        let admission = Admission::take_over(locks(config)).map_err(BeginError::from)?;
         let epoch = epoch(&runs)?;
         let opened = Journal::open(&runs, &admission, run, epoch, clock(), me.clone(), true)
             .map_err(|source| not_taken(run, source))?;
@@ -78,7 +83,7 @@ impl Run {
         end(&handle).map_err(|source| TakeOverError::Alive { driver, source })?;
         // Only now may lanes be looked at: until here a child of the old driver could change them.
         wait_until_free(&config.locks().children(), PATIENCE)?;
-        let request = Request { config, bundles: &[], lanes: 1, clock };
+        let request = RunRequest { config, bundles: &[], lanes: 1, clock };
         let taken = set_right(&request, opened)?;
         Ok(begun(config, admission, taken, me, clock)?)
     }
@@ -87,10 +92,10 @@ impl Run {
 fn begun(
     config: &WorkspaceConfig,
     admission: Admission,
-    taken: Taken,
-    me: Process,
+    taken: TakenRun,
+    me: ProcessIdentity,
     clock: Clock,
-) -> Result<Begun, RunError> {
+) -> Result<Begun, BeginError> {
     announce(&admission, config, taken.journal.run())?;
     let journal = Mutex::new(taken.journal);
     let (runs, bundles) = (config.dirs.runs(), config.dirs.bundles.clone());
@@ -102,14 +107,14 @@ fn locks(config: &WorkspaceConfig) -> Vec<camino::Utf8PathBuf> {
     targets(config).iter().map(|target| target.common_dir.join(LOCK)).collect()
 }
 
-fn not_taken(run: &RunId, source: OpenError) -> RunError {
-    RunError::TakeUp { run: run.clone(), source: Box::new(source) }
+fn not_taken(run: &RunId, source: OpenError) -> BeginError {
+    BeginError::TakeUp { run: run.clone(), source: Box::new(source) }
 }
 
 /// Opens a handle of the driver; `None` if it is dead.
-fn hold(driver: &Process) -> Result<Option<OwnedFd>, TakeOverError> {
+fn hold(driver: &ProcessIdentity) -> Result<Option<OwnedFd>, TakeOverError> {
     let unknown = || TakeOverError::Unknown { driver: driver.clone() };
-    let here = HostScope::here().map_err(RunError::from)?;
+    let here = HostScope::here().map_err(BeginError::from)?;
     match driver.liveness(&here) {
         Liveness::Unknown => return Err(unknown()),
         Liveness::Dead => return Ok(None),

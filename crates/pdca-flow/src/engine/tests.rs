@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::pace::Pace;
+use crate::pace::UnsignedWork;
 
 /// The state of a bundle in a workspace that is only thought of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl FlowHost for World {
             drafts: self.of(Stage::Draft),
             buildable: if is_building { Vec::new() } else { self.of(Stage::Planned) },
             undelivered: self.of(Stage::Accepted),
-            pace: Pace {
+            pace: UnsignedWork {
                 unsigned: u32::try_from(unsigned.len()).unwrap(),
                 max_unsigned: self.max_unsigned,
                 per_hour: None,
@@ -158,8 +158,8 @@ impl Person<String> for Idle {
     }
 }
 
-fn at_terminal() -> Standing {
-    Standing { has_terminal: true, can_plan: true, act: true, ..Standing::default() }
+fn at_terminal() -> FlowStatus {
+    FlowStatus { has_terminal: true, can_plan: true, act: true, ..FlowStatus::default() }
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn twelve_drafts_are_planned_built_once_signed_delivered_and_looked_back_on() {
 #[test]
 fn without_a_terminal_it_goes_as_far_as_it_can_and_says_who_waits() {
     let world = World::new(3, Stage::Planned);
-    let report = run(&world, &mut Idle, Standing::default());
+    let report = run(&world, &mut Idle, FlowStatus::default());
     let unsigned = world.of(Stage::Unsigned);
     assert_eq!(unsigned.len(), 3);
     let (drafts, stuck) = (Vec::new(), Vec::new());
@@ -203,7 +203,7 @@ fn a_batch_that_cannot_go_on_is_not_begun_again_and_the_rest_goes_on() {
 fn a_decision_between_the_end_of_a_batch_and_the_next_look_is_no_reason_to_stop() {
     let held = World { max_unsigned: Some(2), ..World::new(3, Stage::Planned) };
     let world = World { delivers_elsewhere: true, ..held };
-    let report = run(&world, &mut Idle, Standing::default());
+    let report = run(&world, &mut Idle, FlowStatus::default());
     assert_eq!((report.end, report.failures), (FlowEnd::Done, Vec::new()));
     assert_eq!((world.of(Stage::Delivered).len(), world.count("built ")), (3, 3));
 }

@@ -2,26 +2,27 @@
 
 use pdca_driver::far::FarClass;
 use pdca_driver::{
-    AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
+    BaseError, BeatError, BeginError, BundleLockError, CheckoutError, TakeOverError,
+    TargetChoiceError,
 };
 use pdca_lanes::{HydrateError, WorkbenchError};
 use pdca_state::{Artifact, Bundle, BundleId};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 
 /// Explains a refused lock.
-pub fn refused(error: &AdmissionError) -> Failure {
+pub fn refused(error: &BundleLockError) -> Failure {
     let failure = Failure::from_error(Exit::Usage, error);
     match error {
-        AdmissionError::Taken { path, .. } => failure
-            .at(Place::file(path))
+        BundleLockError::Taken { path, .. } => failure
+            .at(FilePosition::file(path))
             .hint("wait until it is done, or stop it; `pdca status` shows how far the bundles are"),
-        AdmissionError::StillRunning(_) => {
+        BundleLockError::StillRunning(_) => {
             failure.hint("its supervisor ends it; wait a moment and repeat the command")
         }
-        AdmissionError::Unusable { path, .. } => failure
-            .at(Place::file(path))
+        BundleLockError::Unusable { path, .. } => failure
+            .at(FilePosition::file(path))
             .hint("the workspace must be writable and on a filesystem that can lock files"),
     }
 }
@@ -51,27 +52,27 @@ pub fn not_taken_over(error: &TakeOverError) -> Failure {
 }
 
 /// Explains why no run can begin.
-pub fn no_run(error: &RunError) -> Failure {
+pub fn no_run(error: &BeginError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
-        RunError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
-            .at(Place::file(path))
+        BeginError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
+            .at(FilePosition::file(path))
             .hint("another driver works on this repository; wait until it is done, or stop it"),
-        RunError::Admission(pdca_journal::AdmissionError::CannotLock { path, .. }) => told(Exit::Usage)
-            .at(Place::file(path))
+        BeginError::Admission(pdca_journal::AdmissionError::CannotLock { path, .. }) => told(Exit::Usage)
+            .at(FilePosition::file(path))
             .hint("without locks two drivers could work at once; move the repository to a filesystem that has them"),
-        RunError::Admission(_) => told(Exit::Usage)
+        BeginError::Admission(_) => told(Exit::Usage)
             .hint("the git directory of every target must be writable, and its lock a plain file"),
-        RunError::Blocked { workspace, block, .. } => {
-            let failure = told(Exit::RecoveryBlocked).at(Place::file(workspace));
+        BeginError::Blocked { workspace, block, .. } => {
+            let failure = told(Exit::RecoveryBlocked).at(FilePosition::file(workspace));
             let failure = block.iter().fold(failure, |failure, block| failure.detail(&block.evidence));
             failure.hint("`pdca recover` shows it; `pdca unblock` lets it go on, `pdca abort` gives it up")
         }
-        RunError::Unreadable { dir, .. } => told(Exit::RecoveryBlocked)
-            .at(Place::file(dir))
+        BeginError::Unreadable { dir, .. } => told(Exit::RecoveryBlocked)
+            .at(FilePosition::file(dir))
             .hint("nothing was cut or changed; restore the journal, or move the run's directory away"),
-        RunError::TakeUp { .. } => told(Exit::RecoveryBlocked).hint("`pdca recover` shows what is known of it"),
-        RunError::Create(_) | RunError::Append(_) | RunError::Io(_) | RunError::NoEpoch => {
+        BeginError::TakeUp { .. } => told(Exit::RecoveryBlocked).hint("`pdca recover` shows what is known of it"),
+        BeginError::Create(_) | BeginError::Append(_) | BeginError::Io(_) | BeginError::NoEpoch => {
             told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again")
         }
     }
@@ -124,7 +125,7 @@ fn no_checkout(
         CheckoutError::Workbench(WorkbenchError::Hydrate { source, .. }) => {
             let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
             if let HydrateError::Command { log, last_lines, .. } = *source {
-                last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
+                last_lines.into_iter().fold(told, Failure::detail).at(FilePosition::file(log))
             } else {
                 told
             }
@@ -163,48 +164,48 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
         BeatError::Interrupted => told(Exit::Interrupted).hint(again),
         BeatError::Admission(error) => refused(&error),
         BeatError::Target(TargetChoiceError::Unknown { line, configured, .. }) => told(Exit::Usage)
-            .at(Place::line(bundle.path(Artifact::Brief), line))
+            .at(FilePosition::line(bundle.path(Artifact::Brief), line))
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("name a configured target in `Repo + branch target`, or add a [[targets]] to pdca.toml"),
         BeatError::Target(TargetChoiceError::Ambiguous { configured }) => told(Exit::Usage)
-            .at(Place::file(bundle.path(Artifact::Brief)))
+            .at(FilePosition::file(bundle.path(Artifact::Brief)))
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
         BeatError::Checkout(error) => no_checkout(id, error, told, again),
         BeatError::Dependency { unmet } => unmet
             .iter()
             .fold(told(Exit::Waiting), |failure, one| failure.detail(one.to_string()))
-            .at(Place::file(bundle.path(Artifact::Brief)))
+            .at(FilePosition::file(bundle.path(Artifact::Brief)))
             .hint(format!("nothing was paid for; provide it, `pdca doctor` checks it, then `pdca run {id}`")),
         BeatError::Base(error) => {
             let (exit, hint) = baseless(&error, again);
             told(exit).hint(hint)
         }
         BeatError::Leaf { log, .. } => {
-            told(Exit::Unexpected).at(Place::file(log)).hint(format!("mend it, then {again}"))
+            told(Exit::Unexpected).at(FilePosition::file(log)).hint(format!("mend it, then {again}"))
         }
         BeatError::NoChange { log } => told(Exit::Unexpected)
-            .at(Place::file(log))
+            .at(FilePosition::file(log))
             .hint(format!("make the brief say more, or close the issue; `pdca run {id}` asks the builder again")),
         BeatError::Nested { log, .. } => told(Exit::Unexpected)
-            .at(Place::file(log))
+            .at(FilePosition::file(log))
             .hint(format!("have the builder leave plain files; `pdca run {id}` asks it again")),
-        BeatError::Patch { log, .. } => told(Exit::Unexpected).at(Place::file(log)).hint(format!(
+        BeatError::Patch { log, .. } => told(Exit::Unexpected).at(FilePosition::file(log)).hint(format!(
             "make the brief ask for less, or say what went wrong; `pdca run {id}` asks the builder again, `pdca signoff {id} discontinue --note \"…\"` gives it up"
         )),
         BeatError::Breach { log, written, .. } => written
             .iter()
             .fold(told(Exit::Unexpected), |failure, one| failure.detail(format!("written: {one}")))
-            .at(Place::file(log))
+            .at(FilePosition::file(log))
             .hint("nothing was restored: look at what was written, then run it again with `sandbox = \"require\"`"),
         BeatError::EmptyPatch => told(Exit::Usage)
-            .at(Place::file(bundle.path(Artifact::Patch)))
+            .at(FilePosition::file(bundle.path(Artifact::Patch)))
             .hint(format!("remove it and `pdca run {id}` builds the change")),
         BeatError::Stale { .. } => told(Exit::Usage)
-            .at(Place::file(bundle.path(Artifact::Patch)))
+            .at(FilePosition::file(bundle.path(Artifact::Patch)))
             .hint(format!("move patch.diff away, and `pdca run {id}` builds it again on the present base")),
         BeatError::Signed => told(Exit::Usage)
-            .at(Place::file(bundle.path(Artifact::GatesJson)))
+            .at(FilePosition::file(bundle.path(Artifact::GatesJson)))
             .hint("restore the file from a backup or from version control"),
         BeatError::Capped { .. } => {
             told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
@@ -232,7 +233,7 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
                     .hint(format!("sign the agent in on that host; {again}")),
                 FarClass::Bundle | FarClass::NoChange => told(Exit::Unexpected).hint(again),
             };
-            failure.log.iter().fold(failed, |failed, log| failed.at(Place::file(log)))
+            failure.log.iter().fold(failed, |failed, log| failed.at(FilePosition::file(log)))
         }
         BeatError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
         BeatError::Gates(_)

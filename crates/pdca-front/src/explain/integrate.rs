@@ -7,7 +7,7 @@ use pdca_integrate::{LandError, PushError};
 use pdca_state::{Artifact, Bundle, SignoffError};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::style::printable;
 
 /// Explains why the state of accepted changes is unknown.
@@ -125,8 +125,9 @@ pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
         | SealingError::Load(_)
         | SealingError::Write(_) => Exit::Unexpected,
     };
-    let failure = Failure::from_error(exit, error).at(Place::file(bundle.path(Artifact::Patch)));
-    let summary = Place::file(bundle.path(Artifact::Summary));
+    let failure =
+        Failure::from_error(exit, error).at(FilePosition::file(bundle.path(Artifact::Patch)));
+    let summary = FilePosition::file(bundle.path(Artifact::Summary));
     match error {
         SealingError::NotAccepted(SignoffError::NotAcceptable { open, failed }) => {
             let mut failure = Failure::usage(format!("{id} cannot be sealed: {error}")).at(summary);
@@ -159,11 +160,11 @@ pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
             let first = on.iter().map(|on| format!("`pdca signoff {on} accept`"));
             let first = first.collect::<Vec<_>>().join(", then ");
             Failure::usage(format!("{id} cannot be accepted yet: {error}"))
-                .at(Place::file(bundle.path(Artifact::Patch)))
+                .at(FilePosition::file(bundle.path(Artifact::Patch)))
                 .hint(format!("{first}, then `pdca signoff {id} accept`"))
         }
         SealingError::Stale { .. } => Failure::usage(format!("{id} cannot be accepted: {error}"))
-            .at(Place::file(bundle.path(Artifact::Patch)))
+            .at(FilePosition::file(bundle.path(Artifact::Patch)))
             .hint(format!("`pdca run {id}` folds it onto its new base and checks it again")),
         SealingError::Target(_) => failure.hint(format!("`pdca why {id}`")),
         SealingError::Base { .. }

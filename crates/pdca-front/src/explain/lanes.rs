@@ -6,35 +6,35 @@ use pdca_lanes::{
 };
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use pdca_config::hydrate_hint;
 
 pub fn claim(error: &ClaimError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
     match error {
         ClaimError::InsideRepository { root, .. } => usage
-            .at(Place::file(&**root))
+            .at(FilePosition::file(&**root))
             .hint("[lanes] root in pdca.toml names another place, outside every repository"),
         ClaimError::Held { .. } => {
             usage.hint("wait until it is done, or stop it; `pdca lanes list` shows who works where")
         }
         ClaimError::Foreign { path, .. } => usage
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("move it away; `pdca lanes doctor` looks at every lane"),
         ClaimError::Copied { path, .. } => usage
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("move it away: a copied lane works on what it was copied from"),
         ClaimError::OtherPrimary { path, .. } => usage
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("put the repository back where it was, or move the lane away"),
         ClaimError::OtherKind { path, .. } => usage
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("set `kind` in [lanes] to what is there, or `pdca lanes remove` it first"),
-        ClaimError::Newer { path, .. } => {
-            usage.at(Place::file(&**path)).hint("use the newer pdca, or remove the lane with it")
-        }
+        ClaimError::Newer { path, .. } => usage
+            .at(FilePosition::file(&**path))
+            .hint("use the newer pdca, or remove the lane with it"),
         ClaimError::Io { path, .. } => Failure::from_error(Exit::Unexpected, error)
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("make room and make the directory writable, then repeat the command"),
         ClaimError::Lane(error) => lane(error),
     }
@@ -48,7 +48,7 @@ pub fn lane(error: &LaneError) -> Failure {
             failure(Exit::Usage).hint("fetch it into the target's checkout, or name another branch")
         }
         LaneError::Damaged { path, .. } => failure(Exit::Unexpected)
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("`pdca lanes doctor` says what is wrong with each lane"),
         LaneError::BranchTaken { .. } => {
             failure(Exit::Usage).hint("rename or remove that branch, then repeat the command")
@@ -78,7 +78,7 @@ pub fn provision(error: &ProvisionError) -> Failure {
 
 pub fn inspect(error: &InspectError) -> Failure {
     Failure::from_error(Exit::Unexpected, error)
-        .at(Place::file(&*error.path))
+        .at(FilePosition::file(&*error.path))
         .hint("[lanes] root must be a readable directory; see `pdca config show lanes`")
 }
 
@@ -89,7 +89,7 @@ pub fn private(error: &PrivateError) -> Failure {
             failure.hint("stop what listens there, or set `ports` in [lanes] to another range")
         }
         PrivateError::Io { path, .. } => failure
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("make room and make the directory writable, then repeat the command"),
     }
 }
@@ -100,12 +100,12 @@ pub fn remove(error: &RemoveError) -> Failure {
             Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
         }
         RemoveError::Extra { path, .. } => Failure::from_error(Exit::Usage, error)
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("save what is in them and remove them, then repeat the command"),
         RemoveError::Claim(error) => claim(error),
         RemoveError::Lane(error) => lane(error),
         RemoveError::Io { path, .. } => Failure::from_error(Exit::Unexpected, error)
-            .at(Place::file(&**path))
+            .at(FilePosition::file(&**path))
             .hint("make the directory writable, then repeat the command; what was in it is kept"),
     }
 }
@@ -137,7 +137,7 @@ pub fn hydrate(error: &HydrateError) -> Failure {
         HydrateError::Command { log, last_lines, .. } => last_lines
             .iter()
             .fold(unexpected, |failure, line| failure.detail(format!("| {line}")))
-            .at(Place::file(&**log))
+            .at(FilePosition::file(&**log))
             .hint("mend the command in [lanes.hydrate]; the next attempt begins from a clean tree"),
         HydrateError::Cancelled => Failure::from_error(Exit::Interrupted, error)
             .hint("the same command begins it again from a clean tree"),

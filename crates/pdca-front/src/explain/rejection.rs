@@ -1,6 +1,6 @@
 //! Explains why a batch is rejected: every problem with position and remedy.
 
-use pdca_dag::{ItemState, PatternFlaw, Problem, Rejection, SourceLocation};
+use pdca_dag::{ItemState, PatternFlaw, PlanProblem, Rejection, SourceLocation};
 
 use pdca_state::BundleId;
 
@@ -18,10 +18,10 @@ pub fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
 }
 
 /// Adds the remedy to one problem.
-pub fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
+pub fn explained(problem: &PlanProblem, cx: &Context<'_>) -> failure::Problem {
     let told = failure::Problem::new(headline(problem)).at(place(problem.place(), cx));
     let told = match problem {
-        Problem::Cycle { edges, tangled } => {
+        PlanProblem::Cycle { edges, tangled } => {
             let facts = edges.iter().take(SHOWN).map(|edge| {
                 let at = place(&edge.place, cx).show(&cx.env.cwd);
                 format!("{} depends on {}  ({at})", edge.dependant, edge.prerequisite)
@@ -37,33 +37,33 @@ pub fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
             }
             told
         }
-        Problem::DuplicateId { first, .. } => {
+        PlanProblem::DuplicateId { first, .. } => {
             told.detail(format!("and in {}", place(first, cx).show(&cx.env.cwd)))
         }
-        Problem::DependsOnItself { .. }
-        | Problem::NoSuchPrerequisite { .. }
-        | Problem::NoSuchRival { .. }
-        | Problem::PrerequisiteNotComplete { .. }
-        | Problem::Unreadable { .. }
-        | Problem::Behind { .. }
-        | Problem::BadGlob { .. } => told,
+        PlanProblem::DependsOnItself { .. }
+        | PlanProblem::NoSuchPrerequisite { .. }
+        | PlanProblem::NoSuchRival { .. }
+        | PlanProblem::PrerequisiteNotComplete { .. }
+        | PlanProblem::Unreadable { .. }
+        | PlanProblem::Behind { .. }
+        | PlanProblem::BadGlob { .. } => told,
     };
     told.hint(remedy(problem))
 }
 
 /// Converts the position of a declaration.
-pub fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::Place {
+pub fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::FilePosition {
     // Positions are relative to the workspace, which is loaded if there is one.
     let file = match cx.workspace() {
         Ok(workspace) => workspace.root.join(&place.file),
         Err(_) => place.file.clone(),
     };
-    failure::Place::line(file, place.line)
+    failure::FilePosition::line(file, place.line)
 }
 
-fn headline(problem: &Problem) -> String {
+fn headline(problem: &PlanProblem) -> String {
     match problem {
-        Problem::Cycle { edges, .. } => {
+        PlanProblem::Cycle { edges, .. } => {
             let ids = edges.iter().map(|edge| edge.dependant.as_str());
             let mut way: Vec<&str> = ids.take(SHOWN).collect();
             if edges.len() > SHOWN {
@@ -72,34 +72,38 @@ fn headline(problem: &Problem) -> String {
             way.extend(edges.first().map(|edge| edge.dependant.as_str()));
             format!("dependency cycle: {}", way.join(" → "))
         }
-        Problem::BadGlob { source, .. } => format!("{problem}: {source}"),
-        Problem::DuplicateId { id, .. } => format!("{id} is in the batch twice"),
-        Problem::DependsOnItself { .. }
-        | Problem::NoSuchPrerequisite { .. }
-        | Problem::NoSuchRival { .. }
-        | Problem::Unreadable { .. }
-        | Problem::Behind { .. }
-        | Problem::PrerequisiteNotComplete { .. } => problem.to_string(),
+        PlanProblem::BadGlob { source, .. } => format!("{problem}: {source}"),
+        PlanProblem::DuplicateId { id, .. } => format!("{id} is in the batch twice"),
+        PlanProblem::DependsOnItself { .. }
+        | PlanProblem::NoSuchPrerequisite { .. }
+        | PlanProblem::NoSuchRival { .. }
+        | PlanProblem::Unreadable { .. }
+        | PlanProblem::Behind { .. }
+        | PlanProblem::PrerequisiteNotComplete { .. } => problem.to_string(),
     }
 }
 
-fn remedy(problem: &Problem) -> String {
+fn remedy(problem: &PlanProblem) -> String {
     match problem {
-        Problem::DuplicateId { .. } => "rename one of the two directories".to_owned(),
-        Problem::DependsOnItself { id, .. } => format!("take {id} out of its own `Depends on`"),
-        Problem::Cycle { .. } => "remove one of these `Depends on`".to_owned(),
-        Problem::NoSuchPrerequisite { on, near, .. } => did_you_mean(near).unwrap_or_else(|| {
-            format!("`pdca new {on}` makes it; or write `none`, or put the reason behind the ids")
-        }),
-        Problem::NoSuchRival { near, .. } => did_you_mean(near).unwrap_or_else(|| {
+        PlanProblem::DuplicateId { .. } => "rename one of the two directories".to_owned(),
+        PlanProblem::DependsOnItself { id, .. } => format!("take {id} out of its own `Depends on`"),
+        PlanProblem::Cycle { .. } => "remove one of these `Depends on`".to_owned(),
+        PlanProblem::NoSuchPrerequisite { on, near, .. } => {
+            did_you_mean(near).unwrap_or_else(|| {
+                format!(
+                    "`pdca new {on}` makes it; or write `none`, or put the reason behind the ids"
+                )
+            })
+        }
+        PlanProblem::NoSuchRival { near, .. } => did_you_mean(near).unwrap_or_else(|| {
             "take it out of `Conflicts with`; or write `none`, or put the reason behind the ids"
                 .to_owned()
         }),
-        Problem::Unreadable { id, .. } => {
+        PlanProblem::Unreadable { id, .. } => {
             format!("save its files as UTF-8 text; `pdca status {id}` shows what cannot be read")
         }
-        Problem::Behind { on, .. } => format!("`pdca why {on}` says what keeps that one"),
-        Problem::PrerequisiteNotComplete { on, standing, .. } => match standing {
+        PlanProblem::Behind { on, .. } => format!("`pdca why {on}` says what keeps that one"),
+        PlanProblem::PrerequisiteNotComplete { on, standing, .. } => match standing {
             ItemState::Ended => {
                 format!("{on} will never be complete: take it out of `Depends on`")
             }
@@ -113,7 +117,7 @@ fn remedy(problem: &Problem) -> String {
                 format!("name {on} too, or sign it off first: `pdca why {on}`")
             }
         },
-        Problem::BadGlob { source, .. } => bad_glob(source.flaw).to_owned(),
+        PlanProblem::BadGlob { source, .. } => bad_glob(source.flaw).to_owned(),
     }
 }
 

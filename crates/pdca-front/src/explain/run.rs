@@ -1,10 +1,10 @@
 //! Explains why a run stopped, and what kept its bundles from their sign-off.
 
-use pdca_driver::integrate::Base;
+use pdca_driver::integrate::GatedBase;
 use pdca_driver::pool::{Batched, Stop};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place, Problem};
+use crate::failure::{Failure, FilePosition, Problem};
 use crate::session;
 
 /// Explains why the run was stopped, if not by a signal.
@@ -47,9 +47,9 @@ pub fn stopped(stop: &Stop) -> Failure {
 }
 
 /// Explains a red branch, on which nothing is built.
-fn base_red(bases: &[Base]) -> Failure {
+fn base_red(bases: &[GatedBase]) -> Failure {
     let problems = bases.iter().map(|base| {
-        let Base { target, branch, commit, rows, .. } = base;
+        let GatedBase { target, branch, commit, rows, .. } = base;
         let rows = rows.join(", ");
         let what = format!("{target} {branch} is red by itself at {commit:.12}: {rows}");
         let problem = Problem::new(what).detail("no bundle is charged with it");
@@ -61,7 +61,7 @@ fn base_red(bases: &[Base]) -> Failure {
         let problem = match base.logs.as_slice() {
             [] => problem,
             [first, rest @ ..] => {
-                let problem = problem.at(Place::file(first));
+                let problem = problem.at(FilePosition::file(first));
                 rest.iter().fold(problem, |problem, log| problem.detail(format!("log: {log}")))
             }
         };

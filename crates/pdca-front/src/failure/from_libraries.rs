@@ -4,10 +4,10 @@ use pdca_act::RecordsError;
 use pdca_config::ConfigError;
 use pdca_config::scaffold::ScaffoldError;
 use pdca_process::{GitError, OLDEST_GIT};
-use pdca_state::files::ReadError;
+use pdca_state::files::FileReadError;
 use pdca_state::{ArchiveError, CreateError, IdError, LoadError, RootError, WriteError};
 
-use super::{Failure, Place};
+use super::{Failure, FilePosition};
 use crate::exit::Exit;
 
 impl From<ConfigError> for Failure {
@@ -52,10 +52,10 @@ impl From<RootError> for Failure {
     fn from(error: RootError) -> Self {
         match &error {
             RootError::Missing { path } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**path))
+                .at(FilePosition::file(&**path))
                 .hint("`pdca new <id>` makes it; [paths] bundle_root or PDCA_BUNDLE_ROOT names another"),
             RootError::List { path, .. } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**path))
+                .at(FilePosition::file(&**path))
                 .hint("[paths] bundle_root must be a readable directory; see `pdca config show paths`"),
         }
     }
@@ -65,8 +65,8 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let failure = Failure::from_error(Exit::Usage, &error);
         let place = match error.line() {
-            Some(line) => Place::line(error.path(), line),
-            None => Place::file(error.path()),
+            Some(line) => FilePosition::line(error.path(), line),
+            None => FilePosition::file(error.path()),
         };
         failure.at(place).hint(match &error {
             LoadError::Missing { .. } => "`pdca status` lists the bundles there are",
@@ -81,22 +81,22 @@ impl From<LoadError> for Failure {
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
+impl From<FileReadError> for Failure {
+    fn from(error: FileReadError) -> Self {
         Failure::from_error(Exit::Usage, &error)
-            .at(Place::file(error.path()))
+            .at(FilePosition::file(error.path()))
             .hint(read_hint(&error))
     }
 }
 
-fn read_hint(error: &ReadError) -> &'static str {
+fn read_hint(error: &FileReadError) -> &'static str {
     match error {
-        ReadError::NotAFile { .. } => "replace it by a regular file",
-        ReadError::LeadsOut { .. } => "replace the link by a copy of the file",
-        ReadError::TooLarge { .. } => {
+        FileReadError::NotAFile { .. } => "replace it by a regular file",
+        FileReadError::LeadsOut { .. } => "replace the link by a copy of the file",
+        FileReadError::TooLarge { .. } => {
             "an artifact is a text for people; check what was written there"
         }
-        ReadError::Io { .. } => "make the file readable",
+        FileReadError::Io { .. } => "make the file readable",
     }
 }
 
@@ -104,10 +104,10 @@ impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         match &error {
             WriteError::Outside { dir, .. } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**dir))
+                .at(FilePosition::file(&**dir))
                 .hint("a bundle's files stay inside its directory"),
             WriteError::Io { path, .. } => Failure::from_error(Exit::Unexpected, &error)
-                .at(Place::file(&**path))
+                .at(FilePosition::file(&**path))
                 .hint("make room and make the directory writable, then repeat the command"),
         }
     }
@@ -118,7 +118,7 @@ impl From<CreateError> for Failure {
         match error {
             CreateError::Write(error) => error.into(),
             CreateError::Exists { ref dir } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**dir))
+                .at(FilePosition::file(&**dir))
                 .hint("`pdca status <id>` shows what is there"),
         }
     }
@@ -130,7 +130,7 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Load(error) => error.into(),
             ArchiveError::Write(error) => error.into(),
             ArchiveError::NoNumberLeft { ref dir } => Failure::from_error(Exit::Unexpected, &error)
-                .at(Place::file(&**dir))
+                .at(FilePosition::file(&**dir))
                 .hint("an `iteration-v…` directory has an absurd number; rename it"),
         }
     }
@@ -141,7 +141,7 @@ impl From<RecordsError> for Failure {
         match error {
             RecordsError::Read(error) => error.into(),
             RecordsError::Ledger { ref path, .. } => Failure::from_error(Exit::Usage, &error)
-                .at(Place::file(&**path))
+                .at(FilePosition::file(&**path))
                 .hint("mend the file, or move it away: then a new one is begun"),
             RecordsError::Write(_) => Failure::from_error(Exit::Unexpected, &error),
         }

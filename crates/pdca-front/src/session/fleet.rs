@@ -9,7 +9,7 @@ use pdca_config::{HostEntry, host_requirements, repositories, require_sendable};
 use pdca_driver::far::{Fleet, FleetHost};
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_exec::JobName;
-use pdca_remote::{Host, HostRefusal, Offer, ReapRequest, Requirements};
+use pdca_remote::{Host, HostOffer, HostRefusal, ReapRequest, Requirements};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub enum HostWork {
 
 /// The lanes of this machine, and the hosts beside them.
 #[derive(Debug)]
-pub struct Places {
+pub struct RunPlaces {
     pub lanes: NonZeroU32,
     pub fleet: Option<Fleet>,
 }
@@ -61,14 +61,14 @@ pub fn places(
     asked: Option<LaneCount>,
     choice: HostChoice<'_>,
     err: &mut dyn Write,
-) -> Result<Places, Failure> {
+) -> Result<RunPlaces, Failure> {
     if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
         let fleet = fleet(cx, site, choice, 0, HostWork::Bands, err)?;
-        return Ok(Places { lanes: NonZeroU32::MIN, fleet });
+        return Ok(RunPlaces { lanes: NonZeroU32::MIN, fleet });
     }
     let lanes = super::driver_lanes(cx, site, asked, err)?;
     let fleet = fleet(cx, site, choice, lanes.get(), HostWork::Bands, err)?;
-    Ok(Places { lanes, fleet })
+    Ok(RunPlaces { lanes, fleet })
 }
 
 /// The hosts that a person asks for.
@@ -122,7 +122,7 @@ fn sockets(cx: &Context<'_>) -> Utf8PathBuf {
 }
 
 /// A host with its facts, or the reasons not to use it.
-pub type Checked<'c> = (&'c HostEntry, Host, Result<Offer, Vec<HostRefusal>>);
+pub type Checked<'c> = (&'c HostEntry, Host, Result<HostOffer, Vec<HostRefusal>>);
 
 /// Asks all hosts for their facts, side by side.
 pub fn check_hosts<'c>(

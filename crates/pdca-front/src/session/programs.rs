@@ -10,7 +10,7 @@ use pdca_events::WarningCode;
 use pdca_state::files;
 
 use crate::context::Context;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::style::printable;
 
 /// The tables that decide which programs run, and their sandboxes.
@@ -42,7 +42,7 @@ pub fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure
             .collect();
         for key in changed.iter().take(TOLD) {
             let place = workspace.sources.place(key).map_or_else(String::new, |place| {
-                format!("{}: ", Place { column: None, ..place }.show(&cx.env.cwd))
+                format!("{}: ", FilePosition { column: None, ..place }.show(&cx.env.cwd))
             });
             let of = |map: &BTreeMap<String, String>| {
                 map.get(*key).map_or_else(|| "nothing".to_owned(), |text| printable(text).into())

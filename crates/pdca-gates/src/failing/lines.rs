@@ -5,11 +5,11 @@ const LONGEST: usize = 4096;
 
 /// Splits a stream of pieces into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     line: Vec<u8>,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Reads the next piece. A carriage return also ends a line: a line that is redrawn was a line.
     pub(super) fn feed(&mut self, piece: &[u8], each: &mut dyn FnMut(&str)) {
         let mut rest = piece;

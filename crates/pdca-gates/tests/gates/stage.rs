@@ -9,11 +9,11 @@ use pdca_gates::{
 };
 use pdca_process::Cancel;
 use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
-use pdca_testkit::{Repo, Workspace};
+use pdca_testkit::{Repo, TestWorkspace};
 
 /// All inputs of a run, in a temporary directory.
 pub(crate) struct Stage {
-    pub(crate) workspace: Workspace,
+    pub(crate) workspace: TestWorkspace,
     pub(crate) bundle: Bundle,
     pub(crate) checkout: Repo,
     pub(crate) events: Vec<GateEvent>,
@@ -26,7 +26,7 @@ impl Stage {
     /// Issue 7, with a checkout that holds `a.txt` and `b.txt`.
     pub(crate) fn new() -> Self {
         pdca_process::testing::use_harness();
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let bundle = Bundle::at(workspace.brief("7", &[("Surfaces", "cli")]));
         let bundle = bundle.expect("the directory is named as bundles are");
         let checkout = workspace.target("checkout");

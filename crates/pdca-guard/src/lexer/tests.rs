@@ -7,7 +7,7 @@ fn words(text: &str) -> Vec<String> {
         .tokens
         .iter()
         .map(|token| match token {
-            Token::Word(word) => word
+            ShellToken::Word(word) => word
                 .0
                 .iter()
                 .map(|piece| match piece {
@@ -18,11 +18,11 @@ fn words(text: &str) -> Vec<String> {
                     Piece::Opaque(_) => "$(())".to_owned(),
                 })
                 .collect(),
-            Token::Operator(Operator::Then) => ";".to_owned(),
-            Token::Operator(Operator::Pipe) => "|".to_owned(),
-            Token::Operator(Operator::Open) => "(".to_owned(),
-            Token::Operator(Operator::Close) => ")".to_owned(),
-            Token::Redirect(redirect) => format!("{:?}", redirect.kind),
+            ShellToken::Operator(Operator::Then) => ";".to_owned(),
+            ShellToken::Operator(Operator::Pipe) => "|".to_owned(),
+            ShellToken::Operator(Operator::Open) => "(".to_owned(),
+            ShellToken::Operator(Operator::Close) => ")".to_owned(),
+            ShellToken::Redirect(redirect) => format!("{:?}", redirect.kind),
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 /// One token of shell text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum ShellToken {
     Word(Word),
     Operator(Operator),
     Redirect(Redirect),

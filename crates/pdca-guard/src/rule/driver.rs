@@ -1,7 +1,7 @@
 //! `pdca` itself: a builder may query it but not run it.
 
 use super::line;
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::nested::behind_options;
 
 const INSTEAD: &str = "finish the change in the checkout and end; the driver goes on by itself";
@@ -24,7 +24,7 @@ const READING: [&str; 14] = [
     "log",
 ];
 
-pub(crate) fn judge(args: &[String]) -> Result<(), Refusal> {
+pub(crate) fn judge(args: &[String]) -> Result<(), GuardRefusal> {
     let rest = behind_options(args, &["-C", "--directory", "--color", "--config"]);
     let Some((command, rest)) = rest.split_first() else { return Ok(()) };
     let reads = READING.contains(&command.as_str())
@@ -36,7 +36,7 @@ pub(crate) fn judge(args: &[String]) -> Result<(), Refusal> {
     if reads || asks {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(GuardRefusal::new(
         line("pdca", args),
         "a builder does not drive, sign off, integrate or publish",
         INSTEAD,

@@ -1,9 +1,9 @@
 //! Files: a builder writes to its own checkout, its notes and temporary directories.
 
 use super::{is_unknown, line};
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::nested::option_value;
-use crate::walk::Walk;
+use crate::walk::ShellWalk;
 
 const INSTEAD: &str =
     "write in your own checkout ($PDCA_WORKTREE), your notes ($PDCA_OUTPUT) or $TMPDIR";
@@ -42,7 +42,11 @@ const WRITING: &[(&[&str], Written)] = &[
     (&["cp", "ln", "install", "rsync", "scp", "gcp", "gln", "rcp"], Written::Last),
 ];
 
-pub(crate) fn judge(program: &str, args: &[String], walk: &mut Walk<'_>) -> Result<(), Refusal> {
+pub(crate) fn judge(
+    program: &str,
+    args: &[String],
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let whole = line(program, args);
     if let Some((_, written)) = WRITING.iter().find(|(names, _)| names.contains(&program)) {
         for path in paths(written, args) {
@@ -111,7 +115,7 @@ fn paths<'a>(written: &Written, args: &'a [String]) -> Vec<&'a str> {
 }
 
 /// Judges a write to `path` by the command `whole`.
-pub(crate) fn write(path: &str, whole: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
+pub(crate) fn write(path: &str, whole: &str, walk: &mut ShellWalk<'_>) -> Result<(), GuardRefusal> {
     if is_unknown(path) {
         walk.not_seen(format!("which file `{whole}` writes is not known"));
         return Ok(());
@@ -120,7 +124,7 @@ pub(crate) fn write(path: &str, whole: &str, walk: &mut Walk<'_>) -> Result<(), 
     // refuse ordinary work; the sandbox holds.
     let Some(path) = walk.resolve(path) else { return Ok(()) };
     match walk.scope.objection(&path) {
-        Some(why) => Err(Refusal::new(
+        Some(why) => Err(GuardRefusal::new(
             whole,
             format!("{path} is not the builder's to write: {why}"),
             INSTEAD,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{asks_for_help, git, is_unknown, line};
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::nested::{behind_options, option_value};
-use crate::walk::Walk;
+use crate::walk::ShellWalk;
 
 const INSTEAD: &str = "leave the change in the checkout and write what is to be said into build-notes.md; `pdca publish` speaks with the forge";
 
@@ -105,8 +105,8 @@ pub(crate) fn judge(
     program: &str,
     args: &[String],
     assigned: &BTreeMap<String, String>,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let behind = behind_options(args, &["-R", "--repo", "--hostname", "-C", "-c"]);
     let Some((noun, rest)) = behind.split_first() else { return Ok(()) };
     if asks_for_help(rest) {
@@ -141,7 +141,7 @@ pub(crate) fn judge(
     if reads || (program == "gh" && noun == "pr" && is_own_draft(rest, walk)) {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(GuardRefusal::new(
         whole,
         format!("a builder may look with `{program}` but changes nothing on the forge"),
         INSTEAD,
@@ -149,7 +149,7 @@ pub(crate) fn judge(
 }
 
 /// Returns true for opening a draft, where the driver lets the builder push its branch.
-fn is_own_draft(rest: &[String], walk: &Walk<'_>) -> bool {
+fn is_own_draft(rest: &[String], walk: &ShellWalk<'_>) -> bool {
     let Some((_, refspec)) = walk.scope.may_push() else { return false };
     let own = refspec.rsplit_once("refs/heads/").map_or(refspec, |(_, branch)| branch);
     let has = |names: [&str; 2]| rest.iter().any(|word| names.contains(&word.as_str()));
@@ -161,7 +161,7 @@ fn is_own_draft(rest: &[String], walk: &Walk<'_>) -> bool {
 }
 
 /// Judges `gh api` and `glab api`: a request that only reads is allowed.
-fn api(whole: &str, args: &[String]) -> Result<(), Refusal> {
+fn api(whole: &str, args: &[String]) -> Result<(), GuardRefusal> {
     let method = option_value(args, &["-X", "--method"]).map(str::to_ascii_uppercase);
     let has_fields = args.iter().any(|arg| {
         ["-f", "-F", "--field", "--raw-field", "--input", "--form"].iter().any(|option| {
@@ -173,7 +173,7 @@ fn api(whole: &str, args: &[String]) -> Result<(), Refusal> {
     let is_graphql = args
         .iter()
         .any(|arg| arg.trim_start_matches('/') == "graphql" || arg.ends_with("/graphql"));
-    let refuse = |why: &str| Err(Refusal::new(whole, why, INSTEAD));
+    let refuse = |why: &str| Err(GuardRefusal::new(whole, why, INSTEAD));
     if is_graphql {
         let query = args.iter().find_map(|arg| {
             arg.strip_prefix("query=").or_else(|| {
@@ -210,7 +210,7 @@ fn mutates(query: &str) -> bool {
 }
 
 /// Judges `curl` and the like: a request to the API of a forge may only read.
-pub(crate) fn request(program: &str, args: &[String]) -> Result<(), Refusal> {
+pub(crate) fn request(program: &str, args: &[String]) -> Result<(), GuardRefusal> {
     let is_forge = |arg: &String| {
         let arg = arg.trim_start_matches("https://").trim_start_matches("http://");
         let host = arg.split(['/', ':', '?']).next().unwrap_or_default();
@@ -251,7 +251,7 @@ pub(crate) fn request(program: &str, args: &[String]) -> Result<(), Refusal> {
         None => by_word.is_some() || (sends && !is_get),
     };
     if writes {
-        return Err(Refusal::new(
+        return Err(GuardRefusal::new(
             line(program, args),
             "the request changes something on the forge",
             INSTEAD,

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::{asks_for_help, files, is_unknown, line};
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::nested::option_value;
-use crate::walk::Walk;
+use crate::walk::ShellWalk;
 
 /// Options before the subcommand that take a value as an argument of its own.
 pub(crate) const WITH_VALUE: [&str; 8] = [
@@ -125,7 +125,7 @@ struct Before<'a> {
 }
 
 /// Returns true for a push of the builder's own branch, where the driver lets it push that.
-fn is_own_push(rest: &[String], walk: &Walk<'_>) -> bool {
+fn is_own_push(rest: &[String], walk: &ShellWalk<'_>) -> bool {
     let Some((remote, refspec)) = walk.scope.may_push() else { return false };
     // A list of what may stand beside the two words, not of what may not: `--force`, `--mirror` or
     // a second refspec would push more.
@@ -138,8 +138,8 @@ fn is_own_push(rest: &[String], walk: &Walk<'_>) -> bool {
 pub(crate) fn judge(
     args: &[String],
     assigned: &BTreeMap<String, String>,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let (before, rest) = split(args);
     let whole = line("git", args);
     for setting in &before.settings {
@@ -157,7 +157,7 @@ pub(crate) fn judge(
     if asks_for_help(rest) {
         return Ok(());
     }
-    let refuse = |why: &str, instead: &str| Err(Refusal::new(whole.clone(), why, instead));
+    let refuse = |why: &str, instead: &str| Err(GuardRefusal::new(whole.clone(), why, instead));
     let first =
         rest.iter().map(String::as_str).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     match (subcommand.as_str(), first) {
@@ -223,7 +223,7 @@ fn alias(
     subcommand: &str,
     before: &Before<'_>,
     assigned: &BTreeMap<String, String>,
-    walk: &Walk<'_>,
+    walk: &ShellWalk<'_>,
 ) -> Option<String> {
     if walk.is_shallow {
         return None;
@@ -292,8 +292,8 @@ fn follow(
     rest: &[String],
     before: &Before<'_>,
     assigned: &BTreeMap<String, String>,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let mut child = walk.clone();
     let quoted = rest
         .iter()
@@ -313,12 +313,12 @@ fn follow(
 }
 
 /// Refuses settings with which git would run other programs or hooks than the driver expects.
-fn judge_setting(setting: &str, whole: &str) -> Result<(), Refusal> {
+fn judge_setting(setting: &str, whole: &str) -> Result<(), GuardRefusal> {
     let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
     // `core.hooksPath` switches hooks off, `credential.*` brings back what the leaf was signed out
     // of, and an included file could do either.
     if key == "core.hookspath" || key.starts_with("credential.") || key.starts_with("include") {
-        return Err(Refusal::new(
+        return Err(GuardRefusal::new(
             whole,
             format!("`{key}` unties git from what guards this checkout"),
             CONFIG,
@@ -327,7 +327,11 @@ fn judge_setting(setting: &str, whole: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn judge_config(rest: &[String], whole: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
+fn judge_config(
+    rest: &[String],
+    whole: &str,
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     const READS: [&str; 10] = [
         "--get",
         "--get-all",
@@ -371,7 +375,11 @@ fn judge_config(rest: &[String], whole: &str, walk: &mut Walk<'_>) -> Result<(),
         files::write(file, whole, walk)?;
     }
     if rest.iter().any(|arg| matches!(arg.as_str(), "--global" | "--system")) {
-        return Err(Refusal::new(whole, "it writes the user's own configuration of git", CONFIG));
+        return Err(GuardRefusal::new(
+            whole,
+            "it writes the user's own configuration of git",
+            CONFIG,
+        ));
     }
     let key = values.first().copied().unwrap_or_default();
     judge_setting(key, whole)?;
@@ -388,10 +396,10 @@ fn judge_worktree(
     action: &str,
     rest: &[String],
     whole: &str,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     let refuse = || {
-        Err(Refusal::new(
+        Err(GuardRefusal::new(
             whole,
             "worktrees outside this checkout are the driver's and the user's",
             OWN,
@@ -442,8 +450,8 @@ fn judge_place(
     before: &Before<'_>,
     assigned: &BTreeMap<String, String>,
     whole: &str,
-    walk: &mut Walk<'_>,
-) -> Result<(), Refusal> {
+    walk: &mut ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     // A builder may read any repository: the primary checkout has history that it needs.
     if is_reading(subcommand, rest) {
         return Ok(());
@@ -464,9 +472,13 @@ fn judge_place(
     judge_dir(place.as_deref(), whole, walk)
 }
 
-fn judge_dir(dir: Option<&camino::Utf8Path>, whole: &str, walk: &Walk<'_>) -> Result<(), Refusal> {
+fn judge_dir(
+    dir: Option<&camino::Utf8Path>,
+    whole: &str,
+    walk: &ShellWalk<'_>,
+) -> Result<(), GuardRefusal> {
     match dir {
-        Some(dir) if !walk.scope.is_own(dir) => Err(Refusal::new(
+        Some(dir) if !walk.scope.is_own(dir) => Err(GuardRefusal::new(
             whole,
             format!("it changes the repository in {dir}, which is not this checkout"),
             OWN,

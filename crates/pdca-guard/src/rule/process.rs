@@ -1,13 +1,13 @@
 //! Signals: a builder must not end the processes that run it.
 
 use super::{line, names_driver};
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::walk::DRIVER_PID;
 
 const INSTEAD: &str =
     "end only processes that you started, by their own number (`kill $!`, `kill %1`)";
 
-pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
+pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), GuardRefusal> {
     let targets: Vec<&str> = targets(program, args);
     let hits = match program {
         "pkill" | "killall" | "skill" => {
@@ -25,7 +25,7 @@ pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
         }
     };
     if hits {
-        return Err(Refusal::new(
+        return Err(GuardRefusal::new(
             line(program, args),
             "it may end the driver or what runs the builder",
             INSTEAD,

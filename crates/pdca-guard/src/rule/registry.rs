@@ -1,7 +1,7 @@
 //! Registries: a builder must not publish packages or images.
 
 use super::{asks_for_help, line};
-use crate::answer::Refusal;
+use crate::answer::GuardRefusal;
 use crate::nested::{behind_options, option_value};
 
 const INSTEAD: &str = "build and test the package here; a person publishes it after sign-off";
@@ -106,8 +106,9 @@ const WITH_VALUE: &[&str] = &[
     "-l",
 ];
 
-pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
-    let refuse = || Err(Refusal::new(line(program, args), "a builder publishes nothing", INSTEAD));
+pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), GuardRefusal> {
+    let refuse =
+        || Err(GuardRefusal::new(line(program, args), "a builder publishes nothing", INSTEAD));
     if asks_for_help(args) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_journal::{Allowance, Clock, Effects, HostScope, Limits, Moment, Now};
+use pdca_journal::{Allowance, Clock, Effects, HostScope, Moment, Now, RetryLimits};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
@@ -168,7 +168,7 @@ impl ConflictRecord {
     }
 
     /// Records a failed attempt. After the last one the conflict is blocked.
-    pub fn fail(&mut self, what: String, log: Utf8PathBuf, now: &Stamp) {
+    pub fn fail(&mut self, what: String, log: Utf8PathBuf, now: &BootMoment) {
         self.close(now);
         let (attempt, tip) = (self.attempts, self.tip.clone());
         self.failures.push(FailedAttempt { attempt, tip, what, log });
@@ -185,7 +185,7 @@ impl ConflictRecord {
     }
 
     /// Records that an attempt ended.
-    pub fn close(&mut self, now: &Stamp) {
+    pub fn close(&mut self, now: &BootMoment) {
         self.open = false;
         self.last = Some(Last {
             wall: now.at.wall.to_string(),
@@ -202,18 +202,18 @@ impl ConflictRecord {
     }
 
     /// Returns the time of the next attempt.
-    pub fn due(&self, first_pause: Duration, now: &Stamp) -> Due {
-        let limits = Limits {
+    pub fn due(&self, first_pause: Duration, now: &BootMoment) -> Due {
+        let limits = RetryLimits {
             attempts: MOST_ATTEMPTS,
             absolute: MOST_BEGINNINGS,
             first_pause,
-            ..Limits::default()
+            ..RetryLimits::default()
         };
         if self.open {
             return if self.begun < MOST_BEGINNINGS { Due::Now } else { Due::Never };
         }
         let last = self.last.as_ref().and_then(Last::moment);
-        let last = last.as_ref().map(Stamp::now);
+        let last = last.as_ref().map(BootMoment::now);
         match limits.after(self.attempts, last, self.begun, now.now()) {
             Allowance::Now => Due::Now,
             Allowance::Exhausted => Due::Never,
@@ -226,21 +226,21 @@ impl ConflictRecord {
 }
 
 impl Last {
-    fn moment(&self) -> Option<Stamp> {
+    fn moment(&self) -> Option<BootMoment> {
         let at =
             Moment { wall: self.wall.parse().ok()?, uptime: Duration::from_millis(self.uptime_ms) };
-        Some(Stamp { at, boot: self.boot.clone() })
+        Some(BootMoment { at, boot: self.boot.clone() })
     }
 }
 
 /// A moment, and the boot in which its uptime was measured.
 #[derive(Debug, Clone)]
-pub struct Stamp {
+pub struct BootMoment {
     at: Moment,
     boot: String,
 }
 
-impl Stamp {
+impl BootMoment {
     pub fn take(clock: Clock) -> io::Result<Self> {
         Ok(Self { at: clock(), boot: HostScope::here()?.boot })
     }
@@ -381,10 +381,10 @@ pub fn unblock_conflicts(
 mod tests {
     use super::*;
 
-    fn stamp(uptime: u64) -> Stamp {
+    fn stamp(uptime: u64) -> BootMoment {
         let wall = "2026-01-02T03:04:05Z".parse().unwrap();
         let at = Moment { wall, uptime: Duration::from_secs(uptime) };
-        Stamp { at, boot: "b1".into() }
+        BootMoment { at, boot: "b1".into() }
     }
 
     fn case() -> ConflictRecord {

@@ -4,7 +4,7 @@ use gix::{ObjectId, bstr::ByteSlice as _};
 
 use crate::{
     conflict::Conflict,
-    git::engine::{Engine, EngineError, Merged, Question},
+    git::engine::{EngineError, MergeEngine, Merged, Question},
     git::failure::StoreError,
     git::presence,
     git::seal::SealRecord,
@@ -28,7 +28,7 @@ impl BranchSide {
     /// touched a conflicting file since the change was made. Returns `None` if no single commit is to blame or
     /// it is too far back.
     pub fn find(
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         tip: ObjectId,
         change: &SealRecord,
         conflicts: &[Conflict],
@@ -57,7 +57,7 @@ impl BranchSide {
 
 /// Returns true if two commits do not merge.
 pub(crate) fn disagree(
-    engine: &mut Engine<'_>,
+    engine: &mut MergeEngine<'_>,
     ours: ObjectId,
     theirs: ObjectId,
 ) -> Result<bool, EngineError> {

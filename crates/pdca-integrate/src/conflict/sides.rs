@@ -6,8 +6,8 @@ use pdca_state::BundleId;
 
 use crate::{Conflict, ObjectId, Sealed, StoreError, contains};
 
-use crate::queue::held::{Held, HeldReason};
-use crate::queue::target_branch::{Accepted, ChangeState, TargetBranch};
+use crate::queue::held::{HeldChange, HeldReason};
+use crate::queue::target_branch::{AcceptedChange, ChangeState, TargetBranch};
 
 #[derive(Debug)]
 pub struct Sides {
@@ -40,8 +40,8 @@ impl Sides {
     /// Describes the conflict in one sentence.
     pub fn sentence(&self) -> String {
         let (partners, conflicts) = (self.partners.clone(), self.conflicts.clone());
-        let blank = Held::blank(self.sealed.id(), HeldReason::Conflict);
-        Held { partners, conflicts, ..blank }.sentence()
+        let blank = HeldChange::blank(self.sealed.id(), HeldReason::Conflict);
+        HeldChange { partners, conflicts, ..blank }.sentence()
     }
 
     /// Returns the document for the resolver. Text from files is indented, so that no line of it becomes a heading.
@@ -77,7 +77,7 @@ impl Sides {
 fn is_partner(
     branch: &TargetBranch,
     sealed: &Sealed,
-    change: &Accepted,
+    change: &AcceptedChange,
     conflicts: &[Conflict],
 ) -> Result<bool, StoreError> {
     let ChangeState::Landed { sealed: other, commit, .. } = &change.standing else {

@@ -11,10 +11,12 @@ use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
 use crate::queue::IntegrateError;
 use crate::queue::landing_mode::BaseSearch;
 use crate::queue::settings::QueueSettings;
-use crate::queue::target_branch::{Accepted, ChangeState, TargetBranch};
-use crate::{Engine, EngineError, Merged, ObjectId, QueueWorkspace, Sealed, StoreError, contains};
+use crate::queue::target_branch::{AcceptedChange, ChangeState, TargetBranch};
+use crate::{
+    EngineError, MergeEngine, Merged, ObjectId, QueueWorkspace, Sealed, StoreError, contains,
+};
 
-use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp, conflict_record};
+use super::attempts::{BootMoment, ConflictDir, ConflictEnd, ConflictRecord, Due, conflict_record};
 use super::sides::Sides;
 
 /// The settings of an attempt to resolve a conflict.
@@ -146,7 +148,7 @@ impl ConflictState {
     pub fn look(
         workspace: &QueueWorkspace,
         branch: &TargetBranch,
-        (change, sealed): (&Accepted, &Sealed),
+        (change, sealed): (&AcceptedChange, &Sealed),
         tip: ObjectId,
         request: ResolveRequest<'_>,
     ) -> Result<Self, ConflictError> {
@@ -157,7 +159,7 @@ impl ConflictState {
         let case = file.load().map_err(failed)?;
         let case = case
             .unwrap_or_else(|| ConflictRecord::new(id, &head, &branch.target.name, &branch.branch));
-        let now = Stamp::take(request.clock).map_err(failed)?;
+        let now = BootMoment::take(request.clock).map_err(failed)?;
         let mut matter = Self { dir: file.clone(), record: case, sides: None, known: None };
         matter.known = match &matter.record.end {
             Some(ConflictEnd::Resolved { by, .. }) => {
@@ -186,7 +188,7 @@ impl ConflictState {
         }
         let record = sealed.record();
         let drivers = request.settings.drivers()?;
-        let mut engine = Engine::new(&branch.store, drivers);
+        let mut engine = MergeEngine::new(&branch.store, drivers);
         match engine.bring((record.base, record.head), tip)? {
             Merged::Clean { tree } => {
                 let known = Some(fits(branch, tip, tree)?);
@@ -215,7 +217,7 @@ impl ConflictState {
 fn unlanded(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
-    change: &Accepted,
+    change: &AcceptedChange,
     tip: ObjectId,
     request: ResolveRequest<'_>,
 ) -> Result<Option<BundleId>, StoreError> {
@@ -240,7 +242,7 @@ fn unlanded(
 fn is_skipped(
     workspace: &QueueWorkspace,
     branch: &TargetBranch,
-    change: &Accepted,
+    change: &AcceptedChange,
     now: ObjectId,
 ) -> Result<bool, StoreError> {
     let ChangeState::Sealed(sealed) = &change.standing else { return Ok(false) };
@@ -290,7 +292,7 @@ pub fn report(id: &BundleId, came: ConflictOutcome) -> ConflictReport {
 pub fn find_sealed<'f>(
     branch: &'f TargetBranch,
     id: &BundleId,
-) -> Result<Result<(&'f Accepted, &'f Sealed), ConflictReport>, ConflictError> {
+) -> Result<Result<(&'f AcceptedChange, &'f Sealed), ConflictReport>, ConflictError> {
     let found = branch.changes.iter().find(|change| change.bundle.id() == id);
     let change = found.ok_or_else(|| ConflictError::Unknown { id: id.clone() })?;
     let nothing = |why| Ok(Err(report(id, ConflictOutcome::Nothing { why })));
@@ -308,7 +310,7 @@ pub fn find_sealed<'f>(
 }
 
 /// Returns true if a bundle is still accepted with the same seal. To be called once its lock is held.
-pub fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadError> {
+pub fn is_as_it_was(change: &AcceptedChange, sealed: &Sealed) -> Result<bool, LoadError> {
     let bundle = &change.bundle;
     if bundle.load()?.state != State::Complete {
         return Ok(false);

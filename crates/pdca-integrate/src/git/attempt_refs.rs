@@ -13,7 +13,7 @@ use pdca_state::BundleId;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Fence, Log, Move, StepEffect, ref_at},
+    git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::name::ATTEMPTS,
     git::rebuild::Ingredients,
     git::store::{Store, open_repository},
@@ -38,7 +38,7 @@ pub fn keep_work(
     fence: &Fence,
     name: &str,
     (base, head): (ObjectId, ObjectId),
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<StepEffect, RefError> {
     let from = ref_at(store, name)?;
     if from == Some(head) {
@@ -54,7 +54,7 @@ pub fn drop_work(
     store: &Store,
     fence: &Fence,
     name: &str,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<StepEffect, RefError> {
     let Some(at) = ref_at(store, name)? else { return Ok(StepEffect::Recognised) };
     fence.move_refs(store, &[Move { name: name.to_owned(), from: Some(at), to: None }], log)?;

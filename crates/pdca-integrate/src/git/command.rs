@@ -32,13 +32,13 @@ const SETTINGS: &[&str] = &[
 
 /// Git in its room.
 #[derive(Debug, Clone)]
-pub(crate) struct Git {
+pub(crate) struct RoomGit {
     program: OsString,
     room: Utf8PathBuf,
     objects: Utf8PathBuf,
 }
 
-impl Git {
+impl RoomGit {
     /// Creates the room, or restores its required files.
     pub(crate) fn prepare(
         program: OsString,

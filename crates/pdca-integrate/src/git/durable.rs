@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use fs_err as fs;
 use gix::ObjectId;
 
-use crate::{git::failure::StoreError, git::footprint::Difference, git::store::Store};
+use crate::{git::failure::StoreError, git::footprint::TreeDifference, git::store::Store};
 
 /// The loose objects of a repository. Objects in packs were synced when the pack was written.
 pub(crate) struct LooseObjects<'s> {
@@ -27,7 +27,7 @@ impl<'s> LooseObjects<'s> {
                 break;
             };
             let (old, new) = (self.store.tree_of(parent)?, self.store.tree_of(at)?);
-            objects.extend(Difference::between(self.store, Some(old), new)?.new_objects);
+            objects.extend(TreeDifference::between(self.store, Some(old), new)?.new_objects);
             objects.insert(at);
             at = parent;
         }

@@ -25,7 +25,7 @@ use gix::ObjectId;
 use pdca_state::sha256_hex;
 use thiserror::Error;
 
-use self::{answer::Answer, attributes::Layout, certain::Certain, stand_in::StandIns};
+use self::{answer::MergeAnswer, attributes::AttributeFiles, certain::Certain, stand_in::StandIns};
 use crate::{
     conflict::{self, Conflict},
     git::failure::StoreError,
@@ -41,7 +41,7 @@ const ARGS: [&str; 4] = ["merge-tree", "--write-tree", "--stdin", "-z"];
 
 /// A declared merge driver, which `merge=<name>` in the attributes may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Driver {
+pub struct MergeDriver {
     /// The command, as in git's `merge.<name>.driver`.
     pub command: String,
     /// The driver for merges of common ancestors; `None` for the same.
@@ -49,11 +49,11 @@ pub struct Driver {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Drivers(BTreeMap<String, Driver>);
+pub struct Drivers(BTreeMap<String, MergeDriver>);
 
 /// Makes merges in a store, and counts them.
 #[derive(Debug)]
-pub struct Engine<'a> {
+pub struct MergeEngine<'a> {
     store: &'a Store,
     drivers: Drivers,
     /// The tree whose `.gitattributes` apply.
@@ -65,7 +65,7 @@ pub struct Engine<'a> {
     /// Results that may be asked for next, by attributes and question.
     foreseen: BTreeMap<(Option<ObjectId>, Question), Merged>,
     /// The attribute files for a git that cannot read them from a tree.
-    layout: Layout,
+    layout: AttributeFiles,
     /// Merges that need no git.
     certain: Option<Certain<'a>>,
 }
@@ -107,7 +107,7 @@ pub enum EngineError {
 
 impl Drivers {
     /// Declares a driver.
-    pub fn declare(&mut self, name: &str, driver: Driver) -> Result<(), EngineError> {
+    pub fn declare(&mut self, name: &str, driver: MergeDriver) -> Result<(), EngineError> {
         let bad = |why| Err(EngineError::Driver { name: name.to_owned(), why });
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(legal) {
@@ -140,7 +140,7 @@ impl Drivers {
     }
 }
 
-impl<'a> Engine<'a> {
+impl<'a> MergeEngine<'a> {
     pub fn new(store: &'a Store, drivers: Drivers) -> Self {
         Self {
             store,
@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
             asked: 0,
             asked_git: 0,
             foreseen: BTreeMap::new(),
-            layout: Layout::default(),
+            layout: AttributeFiles::default(),
             certain: None,
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs git, and returns the answers that arrived and its standard error.
-    fn run(&mut self, questions: &[Question]) -> (Vec<Answer>, String) {
+    fn run(&mut self, questions: &[Question]) -> (Vec<MergeAnswer>, String) {
         let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
         self.asked += count;
         self.asked_git += count;
@@ -294,7 +294,7 @@ impl<'a> Engine<'a> {
         said.unwrap_or_else(|error| (Vec::new(), pdca_state::chain(&error)))
     }
 
-    fn run_trees(&self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
+    fn run_trees(&self, questions: &[Question]) -> Result<(Vec<MergeAnswer>, String), StoreError> {
         let lines: String = questions.iter().map(Question::line).collect();
         let mut call = self.store.git()?.call(&ARGS).settings(self.drivers.settings()).stdin(lines);
         if let Some(tree) = self.attributes {
@@ -305,7 +305,10 @@ impl<'a> Engine<'a> {
     }
 
     /// Does the same as [`run_trees`](Self::run_trees) with a git that accepts neither trees nor their attributes.
-    fn run_commits(&mut self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
+    fn run_commits(
+        &mut self,
+        questions: &[Question],
+    ) -> Result<(Vec<MergeAnswer>, String), StoreError> {
         let store = self.store;
         let stand_ins = StandIns::write(store, questions)?;
         let lines: String = (0..).zip(questions).map(|(at, q)| stand_ins.line(at, q)).collect();
@@ -329,7 +332,7 @@ impl<'a> Engine<'a> {
     fn understand(
         &self,
         questions: &[Question],
-        answers: Vec<Answer>,
+        answers: Vec<MergeAnswer>,
     ) -> Vec<Result<Merged, EngineError>> {
         let each = questions.iter().zip(answers);
         each.map(|(question, answer)| {

@@ -70,7 +70,7 @@ pub enum StepEffect {
 
 /// The entry for the reflog.
 #[derive(Debug, Clone, Copy)]
-pub struct Log<'a> {
+pub struct ReflogEntry<'a> {
     pub message: &'a str,
     /// Seconds since 1970. The caller has the clock.
     pub seconds: i64,
@@ -100,7 +100,7 @@ impl Fence {
             .detach();
         let from = found.map(|fence| fence.object);
         let raise = Move { name: FENCE.to_owned(), from, to: Some(object) };
-        apply(store, &[raise], Log { message: "pdca: take over", seconds: 0 })?;
+        apply(store, &[raise], ReflogEntry { message: "pdca: take over", seconds: 0 })?;
         Ok(Self { epoch, holder: holder.clone(), object })
     }
 
@@ -137,7 +137,7 @@ impl Fence {
         &self,
         store: &Store,
         moves: &[Move],
-        log: Log<'_>,
+        log: ReflogEntry<'_>,
     ) -> Result<(), RefError> {
         // Under the lock, so that no other driver takes the fence between the look and the move.
         let _held = lock(store)?;
@@ -180,7 +180,7 @@ fn lock(store: &Store) -> Result<File, RefError> {
 }
 
 /// Moves refs under the lock, and removes lock files that a crash of ours left behind.
-fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
+fn apply(store: &Store, moves: &[Move], log: ReflogEntry<'_>) -> Result<(), RefError> {
     let edits = || moves.iter().map(|step| edit(step, log)).collect::<Result<Vec<_>, _>>();
     let time = format!("{} +0000", log.seconds);
     let who = gix::actor::SignatureRef {
@@ -223,7 +223,7 @@ fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
     Err(StoreError::objects("move refs", source).into())
 }
 
-fn edit(step: &Move, log: Log<'_>) -> Result<RefEdit, RefError> {
+fn edit(step: &Move, log: ReflogEntry<'_>) -> Result<RefEdit, RefError> {
     let bad = || RefError::Name { name: step.name.clone() };
     let name = FullName::try_from(step.name.as_str()).map_err(|_| bad())?;
     let expected = match step.from {

@@ -29,13 +29,13 @@ pub(crate) use self::commit::{
 use crate::{
     conflict::Conflict,
     conflict::branch_side,
-    git::engine::{Engine, EngineError, Merged, Question, is_attributes},
+    git::engine::{EngineError, MergeEngine, Merged, Question, is_attributes},
     git::failure::StoreError,
-    git::footprint::Difference,
+    git::footprint::TreeDifference,
     git::path::TreePath,
     git::store::Store,
-    queue::candidate::{AppliedCommit, Candidate, Taken},
-    queue::plan::{Entry, Plan, Strategy},
+    queue::candidate::{AppliedCommit, Candidate, TakenChange},
+    queue::plan::{FoldPlan, PlanEntry, Strategy},
 };
 
 pub use step::{FoldStep, Recorded, Skip, StepState};
@@ -46,13 +46,13 @@ pub struct Folded {
     /// The result of each bundle, in the order of the plan.
     pub bundles: Vec<FoldedBundle>,
     /// Commits that differ from those of an earlier fold. What was gated then is not what is there now.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedCommit>,
     candidate: Candidate,
 }
 
 /// A commit that differs from the one of an earlier fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedCommit {
     /// The sealed commit.
     pub commit: ObjectId,
     /// The commit that it became in the earlier fold.
@@ -111,8 +111,8 @@ pub type Record<'a> =
 
 /// Folds a plan. `known` holds the steps of an earlier fold of it, if there was one.
 pub fn fold(
-    engine: &mut Engine<'_>,
-    plan: &Plan,
+    engine: &mut MergeEngine<'_>,
+    plan: &FoldPlan,
     known: &Recorded,
     record: Record<'_>,
 ) -> Result<Folded, FoldError> {
@@ -122,8 +122,8 @@ pub fn fold(
 
 /// Folds only the entries at these places.
 pub(crate) fn fold_some(
-    engine: &mut Engine<'_>,
-    plan: &Plan,
+    engine: &mut MergeEngine<'_>,
+    plan: &FoldPlan,
     places: &BTreeSet<usize>,
     known: &Recorded,
     record: Record<'_>,
@@ -146,16 +146,16 @@ pub(crate) fn fold_some(
 }
 
 struct Folding<'a, 'e> {
-    engine: &'a mut Engine<'e>,
-    plan: &'a Plan,
+    engine: &'a mut MergeEngine<'e>,
+    plan: &'a FoldPlan,
     chosen: &'a BTreeSet<usize>,
     record: Record<'a>,
     known: BTreeMap<(BundleId, ObjectId), ObjectId>,
     told: BTreeSet<(BundleId, ObjectId)>,
     tip: Tip,
     bundles: Vec<FoldedBundle>,
-    on_tip: Vec<Taken>,
-    changed: Vec<Changed>,
+    on_tip: Vec<TakenChange>,
+    changed: Vec<ChangedCommit>,
     /// The paths to which the target has renamed files of the current bundle.
     renamed: BTreeSet<TreePath>,
 }
@@ -179,8 +179,8 @@ enum Pick {
 
 impl<'a, 'e> Folding<'a, 'e> {
     fn new(
-        engine: &'a mut Engine<'e>,
-        plan: &'a Plan,
+        engine: &'a mut MergeEngine<'e>,
+        plan: &'a FoldPlan,
         chosen: &'a BTreeSet<usize>,
         known: &Recorded,
         record: Record<'a>,
@@ -216,7 +216,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         self.engine.store()
     }
 
-    fn commits_of(&self, entry: &Entry) -> Vec<ObjectId> {
+    fn commits_of(&self, entry: &PlanEntry) -> Vec<ObjectId> {
         let record = entry.sealed().record();
         match self.plan.strategy() {
             Strategy::RebaseFf => record.commits.clone(),
@@ -225,7 +225,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     }
 
     /// Applies all commits of a bundle, or none.
-    fn take(&mut self, entry: &Entry) -> Result<FoldFate, FoldError> {
+    fn take(&mut self, entry: &PlanEntry) -> Result<FoldFate, FoldError> {
         if let Some(behind) = self.missing(entry) {
             return Ok(FoldFate::Held { behind });
         }
@@ -263,12 +263,12 @@ impl<'a, 'e> Folding<'a, 'e> {
             return Ok(FoldFate::AlreadyPresent { by: present_by });
         }
         let renamed = std::mem::take(&mut self.renamed);
-        self.on_tip.push(Taken { entry: entry.clone(), commits: applied.clone(), renamed });
+        self.on_tip.push(TakenChange { entry: entry.clone(), commits: applied.clone(), renamed });
         Ok(FoldFate::Applied { commits: applied })
     }
 
     /// Returns a dependency of the entry that is in the plan but not on the tip.
-    fn missing(&self, entry: &Entry) -> Option<BundleId> {
+    fn missing(&self, entry: &PlanEntry) -> Option<BundleId> {
         let arrived = |id: &BundleId| {
             self.bundles.iter().any(|bundle| {
                 bundle.id == *id
@@ -282,7 +282,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         entry.depends_on().iter().find(|id| planned(id) && !arrived(id)).cloned()
     }
 
-    fn pick(&mut self, entry: &Entry, commit: ObjectId) -> Result<Pick, FoldError> {
+    fn pick(&mut self, entry: &PlanEntry, commit: ObjectId) -> Result<Pick, FoldError> {
         if let Some(done) = self.adopt(entry, commit)? {
             return Ok(Pick::Applied(done));
         }
@@ -324,7 +324,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         if let Some(before) = self.known.get(&(id.clone(), commit)).copied()
             && before != applied
         {
-            self.changed.push(Changed { commit, before, now: applied });
+            self.changed.push(ChangedCommit { commit, before, now: applied });
         }
         let done = AppliedCommit { source: commit, applied, tree };
         self.advance(entry, done)?;
@@ -334,7 +334,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     /// Merges a commit. If git is needed for it, git merges the following ones in the same process.
     fn ask(
         &mut self,
-        entry: &Entry,
+        entry: &PlanEntry,
         commit: ObjectId,
         question: Question,
     ) -> Result<Result<Merged, EngineError>, FoldError> {
@@ -351,7 +351,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     /// Adopts the commit of an earlier fold, if it exists and lies on the tip.
     fn adopt(
         &mut self,
-        entry: &Entry,
+        entry: &PlanEntry,
         commit: ObjectId,
     ) -> Result<Option<AppliedCommit>, FoldError> {
         let key = (entry.sealed().id().clone(), commit);
@@ -371,9 +371,9 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(Some(done))
     }
 
-    fn advance(&mut self, entry: &Entry, done: AppliedCommit) -> Result<(), FoldError> {
+    fn advance(&mut self, entry: &PlanEntry, done: AppliedCommit) -> Result<(), FoldError> {
         let store = self.store();
-        let changed = Difference::between(store, Some(self.tip.tree), done.tree)?;
+        let changed = TreeDifference::between(store, Some(self.tip.tree), done.tree)?;
         let footprint = &entry.sealed().record().footprint;
         let old = store.tree_of(entry.sealed().record().base)?;
         let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
@@ -389,7 +389,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(())
     }
 
-    fn same_patch(&self, entry: &Entry) -> Option<BundleId> {
+    fn same_patch(&self, entry: &PlanEntry) -> Option<BundleId> {
         let patch = &entry.sealed().record().patch_digest;
         let others = self.on_tip.iter().map(|taken| taken.entry.sealed());
         let mut same = others.filter(|other| other.record().patch_digest == *patch);
@@ -401,10 +401,10 @@ impl<'a, 'e> Folding<'a, 'e> {
     /// the same files.
     fn others_at(
         &mut self,
-        entry: &Entry,
+        entry: &PlanEntry,
         conflicts: &[Conflict],
     ) -> Result<Vec<BundleId>, FoldError> {
-        let touches = |entry: &Entry| {
+        let touches = |entry: &PlanEntry| {
             let footprint = &entry.sealed().record().footprint;
             conflicts.iter().any(|conflict| footprint.contains(&conflict.path))
         };
@@ -429,7 +429,7 @@ impl<'a, 'e> Folding<'a, 'e> {
 
     fn tell_once(
         &mut self,
-        entry: &Entry,
+        entry: &PlanEntry,
         commit: ObjectId,
         state: StepState,
     ) -> Result<(), FoldError> {
@@ -437,7 +437,12 @@ impl<'a, 'e> Folding<'a, 'e> {
         if self.told.contains(&key) { Ok(()) } else { self.tell(entry, commit, state) }
     }
 
-    fn tell(&mut self, entry: &Entry, commit: ObjectId, state: StepState) -> Result<(), FoldError> {
+    fn tell(
+        &mut self,
+        entry: &PlanEntry,
+        commit: ObjectId,
+        state: StepState,
+    ) -> Result<(), FoldError> {
         let bundle = entry.sealed().id().clone();
         (self.record)(&FoldStep { bundle, commit, state }).map_err(FoldError::Recording)
     }

@@ -14,14 +14,14 @@ use crate::{git::failure::StoreError, git::path::TreePath, git::store::Store};
 const MAX_DEPTH: usize = 2048;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct TreeDifference {
     /// Every path that was added, removed or changed; a renamed file has two.
     pub(crate) paths: BTreeSet<TreePath>,
     /// Every tree and blob that only the newer side has. Commits of submodules are not included.
     pub(crate) new_objects: BTreeSet<ObjectId>,
 }
 
-impl Difference {
+impl TreeDifference {
     pub(crate) fn between(
         store: &Store,
         old: Option<ObjectId>,

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Fence, Log, Move, StepEffect, ref_at},
+    git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::name::staging_branch,
     git::store::Store,
     queue::verdict::Gated,
@@ -156,7 +156,7 @@ pub fn land(
     fence: &Fence,
     gated: &Gated,
     onto: Onto<'_>,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<Landed, LandError> {
     land_as(store, fence, gated, onto, log, gated.candidate.commit)
 }
@@ -167,7 +167,7 @@ pub(crate) fn land_as(
     fence: &Fence,
     gated: &Gated,
     onto: Onto<'_>,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
     written: ObjectId,
 ) -> Result<Landed, LandError> {
     let candidate = &gated.candidate;
@@ -253,7 +253,7 @@ fn prove(
     reference: &str,
     before: Option<ObjectId>,
     written: ObjectId,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<(), LandError> {
     let anew = store.reopen()?;
     let actual = ref_at(&anew, reference)?;

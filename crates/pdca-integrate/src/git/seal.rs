@@ -24,8 +24,8 @@ use thiserror::Error;
 use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
-    git::fence::{Fence, Log, Move, StepEffect, ref_at},
-    git::footprint::Difference,
+    git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
+    git::footprint::TreeDifference,
     git::name::RefNamespace,
     git::path::TreePath,
     git::store::Store,
@@ -161,7 +161,7 @@ pub struct Acceptance<'a> {
 
 /// The position of the change's own branch relative to its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
+pub enum SealDrift {
     AsSealed,
     /// At another commit. What was added after acceptance was never reviewed.
     Moved {
@@ -223,7 +223,7 @@ pub fn seal(
     store: &Store,
     fence: &Fence,
     accepted: &Acceptance<'_>,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<(Sealed, StepEffect), SealError> {
     require_as_reviewed(accepted)?;
     let open = accepted.stands_on.iter().find(|support| support.seal.is_none());
@@ -340,11 +340,11 @@ impl Sealed {
     }
 
     /// Compares the seal with the current tip of the change's own branch.
-    pub fn drift(&self, branch: Option<ObjectId>) -> Drift {
+    pub fn drift(&self, branch: Option<ObjectId>) -> SealDrift {
         match branch {
-            Some(at) if at == self.record.head => Drift::AsSealed,
-            Some(to) => Drift::Moved { to },
-            None => Drift::Gone,
+            Some(at) if at == self.record.head => SealDrift::AsSealed,
+            Some(to) => SealDrift::Moved { to },
+            None => SealDrift::Gone,
         }
     }
 }
@@ -480,7 +480,7 @@ fn footprint(
     let mut before = store.tree_of(base)?;
     for commit in commits {
         let tree = store.tree_of(*commit)?;
-        paths.extend(Difference::between(store, Some(before), tree)?.paths);
+        paths.extend(TreeDifference::between(store, Some(before), tree)?.paths);
         before = tree;
     }
     Ok(paths.into_iter().collect())

@@ -11,7 +11,7 @@ use gix::{ObjectId, bstr::ByteSlice as _, objs::WriteTo as _};
 use pdca_process::InstalledGit;
 
 use crate::{
-    git::command::Git, git::failure::StoreError, git::footprint::Leaf, git::path::TreePath,
+    git::command::RoomGit, git::failure::StoreError, git::footprint::Leaf, git::path::TreePath,
 };
 
 /// The repository of a target.
@@ -34,7 +34,7 @@ pub struct Store {
 /// One that exists is of a git that is new enough, and its private repository shares the objects of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Tooling {
-    pub(crate) git: Git,
+    pub(crate) git: RoomGit,
     installed: InstalledGit,
 }
 
@@ -42,7 +42,7 @@ impl Tooling {
     fn prepare(store: &Store, installed: InstalledGit) -> Result<Self, StoreError> {
         let hash = store.repo.to_thread_local().object_hash();
         let objects = store.common_dir.join("objects");
-        let git = Git::prepare(installed.program.clone(), &store.room, &objects, hash)?;
+        let git = RoomGit::prepare(installed.program.clone(), &store.room, &objects, hash)?;
         Ok(Self { git, installed })
     }
 
@@ -278,7 +278,7 @@ impl Store {
         Handle { repo: Some(repo), idle: &self.idle }
     }
 
-    pub(crate) fn git(&self) -> Result<&Git, StoreError> {
+    pub(crate) fn git(&self) -> Result<&RoomGit, StoreError> {
         Ok(&self.tooling()?.git)
     }
 }

@@ -25,17 +25,17 @@ use pdca_state::BundleId;
 use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
 
 use crate::{
-    Answer, Built, Candidate, Culprit, CulpritEffect, Decision, FlakeRules, Known, Light, Memory,
-    ObjectId, Plan, Search, SearchSetup, Test, TestPurpose, Why,
+    Built, Candidate, Culprit, CulpritEffect, CulpritMemory, FlakeRules, FoldPlan, HoldReason,
+    Known, Light, ObjectId, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestPurpose,
 };
 
 use super::IntegrateError;
 use super::context::{
     CombinationGate, FIRST_SLOT, GateJob, GateRuling, GateRunError, IntegrationNotice, QueueContext,
 };
-use super::culprits::{Places, gates, head, load_culprits, partners_of, store_culprits};
+use super::culprits::{ChangePlaces, gates, head, load_culprits, partners_of, store_culprits};
 use super::flakes::{Quarantined, excuse, store_ledger};
-use super::held::{Held, HeldBack, HeldReason};
+use super::held::{HeldBack, HeldChange, HeldReason};
 use super::integration::{Integration, Round, held, needs};
 use super::known_verdicts::Red;
 use super::settings::GateSteps;
@@ -43,7 +43,7 @@ use super::target_branch::{ChangeState, TargetBranch};
 
 /// The result of asking for a test: an answer from the cache, or gates to run.
 enum Asked {
-    Answered(Answer),
+    Answered(TestAnswer),
     Running(Box<Candidate>, Vec<GateJob>),
 }
 
@@ -61,7 +61,7 @@ struct Running {
 
 impl Integration<'_> {
     /// Decides for every change of a plan whether it lands or is held, and lands those that may.
-    pub(super) fn bisect(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
+    pub(super) fn bisect(&mut self, plan: &FoldPlan) -> Result<Round, IntegrateError> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
         }
@@ -77,8 +77,8 @@ impl Integration<'_> {
 /// but what it stored.
 struct Bisection<'i, 'w> {
     integration: &'i mut Integration<'w>,
-    places: Places,
-    memory: Memory,
+    places: ChangePlaces,
+    memory: CulpritMemory,
 }
 
 impl Bisection<'_, '_> {
@@ -145,15 +145,15 @@ impl Bisection<'_, '_> {
                 match rulings {
                     Err(IntegrateError::Interrupted) if ended.is_cancelled => {}
                     rulings => {
-                        let (mut answer, mut is_whole) = (Answer::Void, false);
+                        let (mut answer, mut is_whole) = (TestAnswer::Void, false);
                         for (tree, ruling) in rulings? {
                             is_whole = tree == ended.candidate.tree();
                             answer = self.heard(&ended, tree, ruling)?;
                         }
-                        if answer == Answer::Green && !is_whole {
+                        if answer == TestAnswer::Green && !is_whole {
                             // A later tree of the test was skipped for a red that has been quarantined
                             // meanwhile, so ask again.
-                            answer = Answer::Void;
+                            answer = TestAnswer::Void;
                         }
                         search.report(id, &answer)?;
                     }
@@ -237,10 +237,10 @@ impl Bisection<'_, '_> {
     fn ask(&mut self, test: &Test, slot: u32) -> Result<Asked, IntegrateError> {
         let candidate = match self.build(&test.places)? {
             Built::Candidate(candidate) => candidate,
-            Built::Unfit { place } => return Ok(Asked::Answered(Answer::Unfit(place))),
+            Built::Unfit { place } => return Ok(Asked::Answered(TestAnswer::Unfit(place))),
             Built::Failed { why } => {
                 self.integration.cx.tell(format!("git could not fold: {why}"));
-                return Ok(Asked::Answered(Answer::Void));
+                return Ok(Asked::Answered(TestAnswer::Void));
             }
         };
         let mut steps = self.steps(&candidate);
@@ -252,13 +252,13 @@ impl Bisection<'_, '_> {
                     Some(Light::Green) => {}
                     Some(Light::Red) => {
                         let rows = self.integration.verdicts.red_over(tree).rows;
-                        return Ok(self.answered(Answer::Red { rows }));
+                        return Ok(self.answered(TestAnswer::Red { rows }));
                     }
                     None => unknown.push((commit, tree)),
                 }
             }
             if unknown.is_empty() {
-                return Ok(self.answered(Answer::Green));
+                return Ok(self.answered(TestAnswer::Green));
             }
             steps = unknown;
         }
@@ -291,7 +291,7 @@ impl Bisection<'_, '_> {
         Ok(Asked::Running(Box::new(candidate), jobs))
     }
 
-    fn answered(&mut self, answer: Answer) -> Asked {
+    fn answered(&mut self, answer: TestAnswer) -> Asked {
         self.integration.done.cached += 1;
         self.integration.tally.reused += 1;
         Asked::Answered(answer)
@@ -314,7 +314,7 @@ impl Bisection<'_, '_> {
         ended: &Running,
         tree: ObjectId,
         mut ruling: GateRuling,
-    ) -> Result<Answer, IntegrateError> {
+    ) -> Result<TestAnswer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
         self.integration.done.gate_runs += 1;
         let quarantined = self.integration.verdicts.pardon(&mut ruling);
@@ -366,9 +366,9 @@ impl Bisection<'_, '_> {
         Ok(answer)
     }
 
-    fn carry_out(&mut self, decision: &Decision) -> Result<Round, IntegrateError> {
+    fn carry_out(&mut self, decision: &SearchDecision) -> Result<Round, IntegrateError> {
         match decision {
-            Decision::Land { places: new, gated } => {
+            SearchDecision::Land { places: new, gated } => {
                 let Built::Candidate(candidate) = self.build(gated)? else {
                     let why = "a gated combination no longer folds".to_owned();
                     return Err(IntegrateError::Unfoldable { id: self.places.id(new[0]), why });
@@ -384,7 +384,7 @@ impl Bisection<'_, '_> {
                 }
                 return Ok(round);
             }
-            Decision::Hold { place, why: Why::Culprit(fault) } => {
+            SearchDecision::Hold { place, why: HoldReason::Culprit(fault) } => {
                 let reason = match fault {
                     CulpritEffect::Red => HeldReason::Red,
                     CulpritEffect::Undecidable => HeldReason::Undecidable,
@@ -393,28 +393,28 @@ impl Bisection<'_, '_> {
                 self.red_of(&[*place])?.put_into(&mut culprit);
                 self.integration.round.push(culprit);
             }
-            Decision::Hold { place, why: Why::Needs(behind) } => {
+            SearchDecision::Hold { place, why: HoldReason::Needs(behind) } => {
                 self.integration
                     .round
                     .push(needs(self.places.entry(*place), vec![self.places.id(*behind)]));
             }
-            Decision::Hold { place, why: Why::Unfit } => {
+            SearchDecision::Hold { place, why: HoldReason::Unfit } => {
                 self.integration.round.push(held(
                     self.places.entry(*place),
                     HeldReason::Conflict,
                     Vec::new(),
                 ));
             }
-            Decision::Explained { place, partners, rows, recalled } => {
+            SearchDecision::Explained { place, partners, rows, recalled } => {
                 self.explain(*place, partners, rows, *recalled)?;
             }
-            Decision::Flake { places, rows } => self.count_flake(places, rows)?,
-            Decision::Mended { red, green } => {
+            SearchDecision::Flake { places, rows } => self.count_flake(places, rows)?,
+            SearchDecision::Mended { red, green } => {
                 let (red, green) = (self.places.ids(red), self.places.ids(green));
                 let text = format!("{} is red, and {} mends it", list(&red), list(&green));
                 self.integration.cx.emit(text, IntegrationStep::Mended { red, green });
             }
-            Decision::BaseRed => {
+            SearchDecision::BaseRed => {
                 let base = self.integration.branch.store.tree_of(self.integration.at)?;
                 let Red { rows, by_row: red, .. } = self.integration.verdicts.red_over(base);
                 let branch = self.integration.branch.branch.clone();
@@ -425,7 +425,7 @@ impl Bisection<'_, '_> {
                     red,
                 });
             }
-            Decision::Stuck { rows, .. } => {
+            SearchDecision::Stuck { rows, .. } => {
                 let last = || self.integration.verdicts.any_red_rows();
                 let rows = if rows.is_empty() { last() } else { rows.clone() };
                 return Err(IntegrateError::Stuck { rows });
@@ -515,7 +515,7 @@ impl Bisection<'_, '_> {
             Built::Unfit { .. } | Built::Failed { .. } => None,
         };
         let id = self.places.id(place);
-        let is_undecidable = |held: &Held| held.reason == HeldReason::Undecidable;
+        let is_undecidable = |held: &HeldChange| held.reason == HeldReason::Undecidable;
         let found = self.integration.round.iter().find(|held| held.id == id);
         let fault = if found.is_some_and(is_undecidable) {
             CulpritEffect::Undecidable

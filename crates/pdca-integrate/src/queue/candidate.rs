@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     git::durable::LooseObjects,
     git::failure::RefError,
-    git::fence::{Fence, Log, Move, StepEffect, ref_at},
+    git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::land::holders,
     git::name::{ATTEMPTS, RefNamespace, staged_for},
     git::path::TreePath,
     git::store::Store,
-    queue::plan::{Entry, Strategy},
+    queue::plan::{PlanEntry, Strategy},
 };
 
 /// A commit to be gated. Only this type can become [`Gated`](crate::Gated) and then land.
@@ -26,13 +26,13 @@ pub struct Candidate {
     pub(crate) strategy: Strategy,
     pub(crate) git_version: String,
     pub(crate) drivers: String,
-    pub(crate) bundles: Vec<Taken>,
+    pub(crate) bundles: Vec<TakenChange>,
 }
 
 /// A change in a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) entry: Entry,
+pub(crate) struct TakenChange {
+    pub(crate) entry: PlanEntry,
     pub(crate) commits: Vec<AppliedCommit>,
     /// The paths to which the target has renamed files of the footprint.
     pub(crate) renamed: BTreeSet<TreePath>,
@@ -87,7 +87,7 @@ impl Candidate {
         store: &Store,
         fence: &Fence,
         number: u32,
-        log: Log<'_>,
+        log: ReflogEntry<'_>,
     ) -> Result<StepEffect, RefError> {
         let name = fence.holder().fold_ref(number);
         if ref_at(store, &name)? == Some(self.commit) {
@@ -106,7 +106,8 @@ impl Candidate {
         if tip == self.base {
             return Some(self.clone());
         }
-        let ends_there = |taken: &Taken| taken.commits.last().is_some_and(|c| c.applied == tip);
+        let ends_there =
+            |taken: &TakenChange| taken.commits.last().is_some_and(|c| c.applied == tip);
         let place = self.bundles.iter().position(ends_there)?;
         let bundles = self.bundles[place + 1..].to_vec();
         Some(Self { base: tip, bundles, ..self.clone() })
@@ -115,7 +116,7 @@ impl Candidate {
     /// Returns every path that the candidate may change: those of its seals, and the names under which the target has
     /// these files now.
     pub(crate) fn footprint(&self) -> BTreeSet<TreePath> {
-        let of = |taken: &Taken| {
+        let of = |taken: &TakenChange| {
             let sealed = taken.entry.sealed().record().footprint.clone();
             sealed.into_iter().chain(taken.renamed.clone())
         };
@@ -132,7 +133,7 @@ pub fn drop_own_ref(
     fence: &Fence,
     name: &str,
     commit: ObjectId,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<StepEffect, RefError> {
     let is_work = name.starts_with(ATTEMPTS);
     let is_ours =

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    git::engine::Engine,
+    git::engine::MergeEngine,
     git::fold::{FoldError, Recorded, fold},
     git::land::Landed,
     git::path::TreePath,
     git::seal::{SealError, SealRecord, Sealed},
     queue::candidate::AppliedCommit,
-    queue::plan::{Entry, Form, Plan, PlanError, Strategy},
+    queue::plan::{FoldPlan, Form, PlanEntry, PlanError, Strategy},
     queue::verdict::{Gated, Light, Verdict},
 };
 
@@ -37,9 +37,9 @@ pub struct Certificate {
     pub base: ObjectId,
     pub strategy: Strategy,
     /// The changes, in order.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<CertifiedInput>,
     /// The resulting commits, in the same order.
-    pub results: Vec<Outcome>,
+    pub results: Vec<CertifiedChange>,
     /// The commit that landed.
     #[serde(with = "pdca_journal::object_id")]
     pub commit: ObjectId,
@@ -57,7 +57,7 @@ pub struct Certificate {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct CertifiedInput {
     pub seal: SealRecord,
     pub depends_on: Vec<BundleId>,
 }
@@ -65,7 +65,7 @@ pub struct Input {
 /// The commits that one change became.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct CertifiedChange {
     pub id: BundleId,
     pub commits: Vec<AppliedCommit>,
 }
@@ -138,11 +138,11 @@ impl Certificate {
     /// landing and its certificate loses nothing.
     pub fn announced(gated: &Gated, reference: &str) -> Self {
         let candidate = &gated.candidate;
-        let inputs = candidate.bundles.iter().map(|taken| Input {
+        let inputs = candidate.bundles.iter().map(|taken| CertifiedInput {
             seal: taken.entry.sealed().record().clone(),
             depends_on: taken.entry.depends_on().iter().cloned().collect(),
         });
-        let results = candidate.bundles.iter().map(|taken| Outcome {
+        let results = candidate.bundles.iter().map(|taken| CertifiedChange {
             id: taken.entry.sealed().id().clone(),
             commits: taken.commits.clone(),
         });
@@ -178,17 +178,17 @@ impl Certificate {
 /// Verifies a certificate against any repository that has the objects.
 ///
 /// The engine must have the same merge drivers as the one that folded the changes.
-pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyError> {
+pub fn verify(engine: &mut MergeEngine<'_>, text: &[u8]) -> Result<Verified, VerifyError> {
     let certificate = read(text)?;
     let mut entries = Vec::new();
     for (place, input) in certificate.inputs.iter().enumerate() {
         let sealed = Sealed::check(engine.store(), input.seal.clone()).map_err(|source| {
             VerifyError::Seal { place: format!("inputs[{place}].seal"), source: Box::new(source) }
         })?;
-        entries.push(Entry::new(sealed, input.depends_on.iter().cloned()));
+        entries.push(PlanEntry::new(sealed, input.depends_on.iter().cloned()));
     }
-    let plan =
-        Plan::new(certificate.base, certificate.strategy, entries).map_err(VerifyError::Order)?;
+    let plan = FoldPlan::new(certificate.base, certificate.strategy, entries)
+        .map_err(VerifyError::Order)?;
     let form = if certificate.schema == 1 { Form::First } else { Form::Dated };
     let plan = plan.in_form(form);
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    git::engine::Engine,
+    git::engine::MergeEngine,
     git::fold::{FoldError, FoldFate, Folded, Recorded, fold_some},
     queue::candidate::Candidate,
-    queue::plan::Plan,
+    queue::plan::FoldPlan,
 };
 
 /// A plan whose subsets are folded on demand, each once.
 #[derive(Debug)]
 pub struct Combination<'a> {
-    plan: &'a Plan,
+    plan: &'a FoldPlan,
     built: BTreeMap<Vec<usize>, Built>,
 }
 
@@ -31,12 +31,16 @@ pub enum Built {
 }
 
 impl<'a> Combination<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
+    pub fn new(plan: &'a FoldPlan) -> Self {
         Self { plan, built: BTreeMap::new() }
     }
 
     /// Folds the entries at these places onto the base of the plan, in the order of the plan.
-    pub fn build(&mut self, engine: &mut Engine<'_>, places: &[usize]) -> Result<Built, FoldError> {
+    pub fn build(
+        &mut self,
+        engine: &mut MergeEngine<'_>,
+        places: &[usize],
+    ) -> Result<Built, FoldError> {
         if let Some(built) = self.built.get(places) {
             return Ok(built.clone());
         }
@@ -58,7 +62,7 @@ impl<'a> Combination<'a> {
                 FoldFate::Failed { why } => return Built::Failed { why: why.clone() },
                 FoldFate::Conflict { .. } | FoldFate::Held { .. } => {
                     let is_it =
-                        |entry: &crate::queue::plan::Entry| *entry.sealed().id() == bundle.id;
+                        |entry: &crate::queue::plan::PlanEntry| *entry.sealed().id() == bundle.id;
                     let place = self.plan.entries().iter().position(is_it);
                     return Built::Unfit { place: place.unwrap_or_default() };
                 }

@@ -8,7 +8,7 @@ use pdca_journal::Effects;
 use pdca_process::Cancel;
 use pdca_state::{GateReport, GateResult, GateRow};
 
-use crate::{Answer, FlakePolicy, FlakeRules, GateSetId, Light, ObjectId};
+use crate::{FlakePolicy, FlakeRules, GateSetId, Light, ObjectId, TestAnswer};
 
 use super::evidence::RedRow;
 use super::target_branch::TargetBranch;
@@ -90,12 +90,12 @@ impl GateRuling {
     }
 
     /// Converts the ruling to an answer for the search.
-    pub(crate) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> TestAnswer {
         let rows = self.rows.clone();
         match self.light {
-            Some(Light::Green) => Answer::Green,
-            Some(Light::Red) => Answer::Red { rows },
-            None => Answer::Undecidable { rows },
+            Some(Light::Green) => TestAnswer::Green,
+            Some(Light::Red) => TestAnswer::Red { rows },
+            None => TestAnswer::Undecidable { rows },
         }
     }
 }
@@ -205,13 +205,13 @@ mod tests {
         let ruling =
             ruling(&[("T3", GateResult::Pass, true), ("T4", GateResult::Unverifiable, true)]);
         assert_eq!(ruling.light, None);
-        assert!(matches!(ruling.answer(), Answer::Undecidable { rows } if rows.len() == 1));
+        assert!(matches!(ruling.answer(), TestAnswer::Undecidable { rows } if rows.len() == 1));
     }
 
     #[test]
     fn rows_that_do_not_gate_say_nothing_about_a_combination() {
         let ruling =
             ruling(&[("a", GateResult::Fail, false), ("b", GateResult::Unverifiable, false)]);
-        assert_eq!((ruling.light, ruling.answer()), (Some(Light::Green), Answer::Green));
+        assert_eq!((ruling.light, ruling.answer()), (Some(Light::Green), TestAnswer::Green));
     }
 }

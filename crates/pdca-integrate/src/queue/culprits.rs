@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use pdca_state::BundleId;
 
 use crate::{
-    Built, Combination, Engine, Entry, FoldError, GateSetId, Known, LandedChange, Memory, ObjectId,
-    Plan, Sealed, Strategy, contains, landed_below,
+    Built, Combination, CulpritMemory, FoldError, FoldPlan, GateSetId, Known, LandedChange,
+    MergeEngine, ObjectId, PlanEntry, Sealed, Strategy, contains, landed_below,
 };
 
 use super::IntegrateError;
 use super::integration::Integration;
 use super::records;
 use super::search::closure;
-use super::target_branch::{Accepted, ChangeState};
+use super::target_branch::{AcceptedChange, ChangeState};
 use super::workspace::QueueWorkspace;
 
 /// The remembered culprits, by the head of their seals.
@@ -23,11 +23,11 @@ const CULPRITS: &str = "culprits.json";
 const MOST_BELOW: usize = 64;
 
 /// The changes of a batch and those that landed below it. A place is an index into them.
-pub(super) struct Places {
+pub(super) struct ChangePlaces {
     /// The commit below all places.
     origin: ObjectId,
     strategy: Strategy,
-    entries: Vec<Entry>,
+    entries: Vec<PlanEntry>,
     needs: Vec<Vec<usize>>,
     /// The number of places that landed before the batch.
     landed_before: usize,
@@ -39,7 +39,7 @@ pub(super) struct Places {
 impl Integration<'_> {
     /// Numbers the places for a batch: first the changes that landed directly below it, as far down as no
     /// foreign commit lies between, then the batch.
-    pub(super) fn places(&self, plan: &Plan) -> Result<Places, IntegrateError> {
+    pub(super) fn places(&self, plan: &FoldPlan) -> Result<ChangePlaces, IntegrateError> {
         let changes = &self.branch.changes;
         let sealed = |id: &BundleId| {
             // Two changes can have one name if the first was put away; the later one is meant.
@@ -63,12 +63,12 @@ impl Integration<'_> {
         let depends_on = |id: &BundleId| sealed(id).map(|(change, _)| change.depends_on.clone());
         let below_entries = below.iter().map(|landing| {
             let depends_on = depends_on(landing.sealed.id()).unwrap_or_default();
-            Entry::new(landing.sealed.clone(), depends_on)
+            PlanEntry::new(landing.sealed.clone(), depends_on)
         });
-        let entries: Vec<Entry> = below_entries.chain(plan.entries().iter().cloned()).collect();
+        let entries: Vec<PlanEntry> = below_entries.chain(plan.entries().iter().cloned()).collect();
         let mut needs = Vec::new();
         for (place, entry) in entries.iter().enumerate() {
-            let is_needed = |other: &Entry| entry.depends_on().contains(other.sealed().id());
+            let is_needed = |other: &PlanEntry| entry.depends_on().contains(other.sealed().id());
             let mut needed: Vec<usize> =
                 (0..place).filter(|other| is_needed(&entries[*other])).collect();
             // A change was checked on top of its base, so a combination without a change in that base would be new.
@@ -81,7 +81,7 @@ impl Integration<'_> {
             needs.push(needed);
         }
         let landed_before = below.len();
-        Ok(Places {
+        Ok(ChangePlaces {
             origin,
             strategy,
             entries,
@@ -93,7 +93,7 @@ impl Integration<'_> {
     }
 }
 
-impl Places {
+impl ChangePlaces {
     pub(super) fn needs(&self) -> Vec<Vec<usize>> {
         self.needs.clone()
     }
@@ -102,7 +102,7 @@ impl Places {
         self.landed_before
     }
 
-    pub(super) fn entry(&self, place: usize) -> &Entry {
+    pub(super) fn entry(&self, place: usize) -> &PlanEntry {
         &self.entries[place]
     }
 
@@ -144,7 +144,7 @@ impl Places {
     /// places.
     pub(super) fn build(
         &mut self,
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         tip: ObjectId,
         places: &[usize],
     ) -> Result<Built, IntegrateError> {
@@ -166,12 +166,12 @@ impl Places {
 
     fn fold(
         &self,
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         base: ObjectId,
         chosen: &[usize],
     ) -> Result<Built, IntegrateError> {
         let entries = chosen.iter().map(|place| self.entries[*place].clone());
-        let plan = Plan::new(base, self.strategy, entries)?;
+        let plan = FoldPlan::new(base, self.strategy, entries)?;
         let all: Vec<usize> = (0..chosen.len()).collect();
         let built: Result<Built, FoldError> = Combination::new(&plan).build(engine, &all);
         Ok(match built? {
@@ -197,7 +197,7 @@ pub(super) fn gates(oracle: &GateSetId) -> String {
 }
 
 /// Returns the partners of a remembered culprit, or `None` if one of them is gone.
-pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<BundleId>> {
+pub(super) fn partners_of(known: &Known, changes: &[AcceptedChange]) -> Option<Vec<BundleId>> {
     let heads = changes
         .iter()
         .filter_map(|change| Some((head(change.sealed()?), change.bundle.id().clone())));
@@ -207,13 +207,13 @@ pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<Bun
 }
 
 /// Loads the remembered culprits. They only save gate runs, so an unreadable file counts as empty.
-pub(super) fn load_culprits(workspace: &QueueWorkspace) -> Memory {
+pub(super) fn load_culprits(workspace: &QueueWorkspace) -> CulpritMemory {
     records::load(workspace, CULPRITS)
 }
 
 pub(super) fn store_culprits(
     workspace: &QueueWorkspace,
-    memory: &Memory,
+    memory: &CulpritMemory,
 ) -> Result<(), IntegrateError> {
     records::store(workspace, CULPRITS, memory)
 }

@@ -6,12 +6,12 @@
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use crate::{Candidate, Engine, FoldFate, Light, Lookup, ObjectId, Plan, Recorded, fold};
+use crate::{Candidate, FoldFate, FoldPlan, Light, Lookup, MergeEngine, ObjectId, Recorded, fold};
 
 use crate::conflict::state::skipped;
 
 use super::context::CombinationGates;
-use super::held::Held;
+use super::held::HeldChange;
 use super::integration::{Chosen, IntegrationRequest, choose, conflicting, ids, needs};
 use super::landing_base::LandingBase;
 use super::landing_mode::BaseSearch;
@@ -29,7 +29,7 @@ pub struct DryRun {
     /// The changes that land if the whole is green, each with its last commit.
     pub landing: Vec<(BundleId, ObjectId)>,
     /// The changes that do not land, whatever the gates say.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldChange>,
     /// Changes whose effect is in the branch already, with the change that brought it if that is known.
     pub present: Vec<(BundleId, Option<BundleId>)>,
     /// The commit that would be gated.
@@ -56,8 +56,8 @@ pub fn dry_run(
     let skipped = skipped(workspace, branch, base.at)?;
     let Chosen { entries, held: mut out, landed } = choose(branch, request, &base, &skipped)?;
     let strategy = request.settings.strategy;
-    let plan = Plan::new(base.at, strategy, entries)?;
-    let mut engine = Engine::new(&branch.store, request.settings.drivers()?);
+    let plan = FoldPlan::new(base.at, strategy, entries)?;
+    let mut engine = MergeEngine::new(&branch.store, request.settings.drivers()?);
     let mut told = |_: &_| Ok(());
     let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
     let landed = landed.into_iter().map(|(id, _)| (id, None));
@@ -87,7 +87,7 @@ pub fn dry_run(
         })
     };
     let whole = folded.candidate();
-    let nothing = Plan::new(base.at, strategy, [])?;
+    let nothing = FoldPlan::new(base.at, strategy, [])?;
     let alone = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
     Ok(DryRun {
         base: base.at,

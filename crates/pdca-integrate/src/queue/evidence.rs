@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Artifact, Bundle, GateRow, files};
 use serde::{Deserialize, Serialize};
 
-use super::held::{Held, HeldBack};
+use super::held::{HeldBack, HeldChange};
 use super::workspace::QueueWorkspace;
 
 /// The file with the results of the rows, beside the logs.
@@ -151,7 +151,7 @@ impl Evidence {
 }
 
 /// Copies the logs of a held change into its bundle, replacing those of an earlier integration.
-pub(super) fn keep_logs_beside(bundle: &Bundle, held: Option<&Held>) {
+pub(super) fn keep_logs_beside(bundle: &Bundle, held: Option<&HeldChange>) {
     // The copies are a convenience: the originals stay in the evidence directory, so errors are ignored.
     drop(bundle.remove_integration_logs());
     for row in held.iter().flat_map(|held| &held.red) {

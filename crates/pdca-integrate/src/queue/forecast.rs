@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     conflict::Conflict,
-    git::engine::{Engine, EngineError, Merged, Question},
+    git::engine::{EngineError, MergeEngine, Merged, Question},
     git::seal::Sealed,
 };
 
@@ -88,7 +88,7 @@ impl Forecast {
 
     /// Merges the heads of attempts, with the git attributes of the tree of `base`.
     pub fn of_heads(
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         base: ObjectId,
         heads: &[(BundleId, ObjectId)],
     ) -> Result<Self, EngineError> {
@@ -97,7 +97,7 @@ impl Forecast {
 
     /// Merges sealed changes, with the git attributes of the tree of `base`.
     pub fn of_seals(
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         base: ObjectId,
         seals: &[&Sealed],
     ) -> Result<Self, EngineError> {
@@ -107,7 +107,7 @@ impl Forecast {
     }
 
     fn merged(
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         base: ObjectId,
         heads: &[(BundleId, ObjectId)],
         level: Level,
@@ -143,7 +143,7 @@ impl Forecast {
 impl PairOutlook {
     /// Merges each pair of commits, all in one batch, with the git attributes of the tree of `base`.
     pub fn of_pairs(
-        engine: &mut Engine<'_>,
+        engine: &mut MergeEngine<'_>,
         base: ObjectId,
         pairs: &[(ObjectId, ObjectId)],
     ) -> Result<Vec<Self>, EngineError> {

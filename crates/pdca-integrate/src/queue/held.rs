@@ -24,7 +24,7 @@ const SHOWN_TESTS: usize = 3;
 
 /// A change that did not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldChange {
     pub id: BundleId,
     pub reason: HeldReason,
     /// The changes that it breaks or conflicts with, or the one that it waits for.
@@ -86,7 +86,7 @@ impl HeldReason {
     }
 }
 
-impl Held {
+impl HeldChange {
     /// Returns an entry with nothing but the reason.
     pub fn blank(id: &BundleId, reason: HeldReason) -> Self {
         Self {
@@ -189,7 +189,7 @@ fn list(ids: &[BundleId]) -> String {
 
 /// The entries of the last integrations, by bundle.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct HeldBack(BTreeMap<BundleId, Held>);
+pub struct HeldBack(BTreeMap<BundleId, HeldChange>);
 
 impl HeldBack {
     /// Loads the entries. They only inform, so an unreadable file counts as empty.
@@ -202,11 +202,11 @@ impl HeldBack {
     }
 
     /// Returns the entry of a bundle if it is about this sealed head.
-    pub fn of(&self, id: &BundleId, head: Option<&str>) -> Option<&Held> {
+    pub fn of(&self, id: &BundleId, head: Option<&str>) -> Option<&HeldChange> {
         self.0.get(id).filter(|held| held.head.as_deref() == head)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &HeldChange> {
         self.0.values()
     }
 
@@ -214,7 +214,7 @@ impl HeldBack {
     pub(crate) fn renew<'a>(
         &mut self,
         about: impl IntoIterator<Item = &'a BundleId>,
-        held: &[Held],
+        held: &[HeldChange],
     ) {
         for id in about {
             self.0.remove(id);
@@ -227,8 +227,11 @@ impl HeldBack {
 mod tests {
     use super::*;
 
-    fn held(id: &str, head: &str) -> Held {
-        Held { head: Some(head.to_owned()), ..Held::blank(&id.parse().unwrap(), HeldReason::Red) }
+    fn held(id: &str, head: &str) -> HeldChange {
+        HeldChange {
+            head: Some(head.to_owned()),
+            ..HeldChange::blank(&id.parse().unwrap(), HeldReason::Red)
+        }
     }
 
     #[test]
@@ -261,7 +264,7 @@ mod tests {
             let partners = if with_partner { vec![partner.clone()] } else { Vec::new() };
             let detail = Some("abc".to_owned());
             let id = "7".parse().unwrap();
-            Held { partners, detail, ..Held::blank(&id, reason) }.sentence()
+            HeldChange { partners, detail, ..HeldChange::blank(&id, reason) }.sentence()
         };
         let table = [
             (HeldReason::Red, false, "7 breaks the gates by itself"),

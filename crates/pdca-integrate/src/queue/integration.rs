@@ -8,9 +8,9 @@ use pdca_journal::{Clock, RunId};
 use pdca_state::BundleId;
 
 use crate::{
-    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fence, FoldFate, FoldStep,
-    Log, ObjectId, Pace, Plan, RowHistory, SealRecord, Sealed, Support, base_drift, fold,
-    present_in,
+    BaseDrift, BatchPace, BranchSide, Candidate, ChangedCommit, Conflict, Fence, FoldFate,
+    FoldPlan, FoldStep, MergeEngine, ObjectId, PlanEntry, ReflogEntry, RowHistory, SealRecord,
+    Sealed, Support, base_drift, fold, present_in,
 };
 use pdca_events::{IntegrationStep, WarningCode};
 
@@ -19,7 +19,7 @@ use super::anchors::Anchors;
 use super::context::{IntegrationNotice, QueueContext};
 use super::evidence::keep_logs_beside;
 use super::flakes::{Quarantined, flaky_rows};
-use super::held::{Held, HeldBack, HeldReason};
+use super::held::{HeldBack, HeldChange, HeldReason};
 use super::integration_dir::IntegrationDir;
 use super::journal::IntegrationJournal;
 use super::known_verdicts::KnownVerdicts;
@@ -28,7 +28,7 @@ use super::landing_base::LandingBase;
 use super::landing_mode::BaseSearch;
 use super::settings::QueueSettings;
 use super::stats::IntegrationTally;
-use super::target_branch::{Accepted, ChangeState, TargetBranch};
+use super::target_branch::{AcceptedChange, ChangeState, TargetBranch};
 
 /// The number of times that a branch is followed which moves while it is being gated.
 const MOST_MOVES: u32 = 20;
@@ -63,7 +63,7 @@ pub struct Integrated {
     pub order: Vec<BundleId>,
     /// The changes that landed, in order, each with its last commit.
     pub landed: Vec<(BundleId, ObjectId)>,
-    pub held: Vec<Held>,
+    pub held: Vec<HeldChange>,
     /// Changes whose effect was in the branch already, with the change that brought it if that is known.
     pub present: Vec<(BundleId, Option<BundleId>)>,
     /// The refs that moved.
@@ -91,8 +91,8 @@ impl Integrated {
     }
 
     /// Holds the changes that depend on a held one.
-    fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
-        let out = |held: &[Held], entry: &Entry| {
+    fn hold_dependants(&mut self, waiting: &mut Vec<PlanEntry>) {
+        let out = |held: &[HeldChange], entry: &PlanEntry| {
             let needed = entry.depends_on().iter();
             let is_held = |id: &&BundleId| held.iter().any(|held| held.id == **id);
             needed.filter(is_held).min().cloned()
@@ -112,7 +112,7 @@ pub(crate) struct Integration<'w> {
     pub(super) cx: QueueContext<'w>,
     pub(super) branch: &'w TargetBranch,
     pub(super) request: &'w IntegrationRequest<'w>,
-    pub(super) engine: Engine<'w>,
+    pub(super) engine: MergeEngine<'w>,
     pub(super) fence: Fence,
     pub(super) journal: IntegrationJournal,
     pub(super) run: RunId,
@@ -124,10 +124,10 @@ pub(crate) struct Integration<'w> {
     pub(super) at: ObjectId,
     pub(super) done: Integrated,
     /// The changes that the current round held.
-    pub(super) round: Vec<Held>,
+    pub(super) round: Vec<HeldChange>,
     pub(super) tally: IntegrationTally,
     anchors: Anchors,
-    pace: Pace,
+    pace: BatchPace,
 }
 
 /// The end of a round.
@@ -144,8 +144,8 @@ impl<'w> Integration<'w> {
         cx: QueueContext<'w>,
         branch: &'w TargetBranch,
         request: &'w IntegrationRequest<'w>,
-        engine: Engine<'w>,
-        entries: &[Entry],
+        engine: MergeEngine<'w>,
+        entries: &[PlanEntry],
         base: LandingBase,
     ) -> Result<Self, IntegrateError> {
         let settings = request.settings;
@@ -207,7 +207,7 @@ impl<'w> Integration<'w> {
             done,
             round: Vec::new(),
             anchors: Anchors::default(),
-            pace: Pace::default(),
+            pace: BatchPace::default(),
         })
     }
 
@@ -228,15 +228,15 @@ impl<'w> Integration<'w> {
             }
             let base = self.follow()?;
             let strategy = self.request.settings.strategy;
-            let plan = Plan::new(base, strategy, waiting.iter().cloned())?;
+            let plan = FoldPlan::new(base, strategy, waiting.iter().cloned())?;
             if self.done.order.is_empty() {
                 self.done.order = ids(&plan);
             }
             let most = self.request.settings.max_batch.max(1) as usize;
             let size = self.pace.batch().min(most);
-            let batch: Vec<Entry> = plan.entries().iter().take(size).cloned().collect();
-            let fit = self.fold(&Plan::new(base, strategy, batch.iter().cloned())?)?;
-            let round = self.bisect(&Plan::new(base, strategy, fit)?)?;
+            let batch: Vec<PlanEntry> = plan.entries().iter().take(size).cloned().collect();
+            let fit = self.fold(&FoldPlan::new(base, strategy, batch.iter().cloned())?)?;
+            let round = self.bisect(&FoldPlan::new(base, strategy, fit)?)?;
             if round == Round::Moved {
                 self.round.clear();
                 moved += 1;
@@ -304,7 +304,7 @@ impl<'w> Integration<'w> {
     }
 
     /// Folds a plan, holds the changes that conflict, and returns the entries that fit.
-    fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
+    fn fold(&mut self, plan: &FoldPlan) -> Result<Vec<PlanEntry>, IntegrateError> {
         let (effects, journal) = (self.cx.effects, &mut self.journal);
         let known = journal.plan(plan, self.branch.store.git_version())?;
         let mut record = |step: &FoldStep| {
@@ -312,7 +312,7 @@ impl<'w> Integration<'w> {
             Ok(())
         };
         let folded = fold(&mut self.engine, plan, &known, &mut record)?;
-        for Changed { commit, before, now } in &folded.changed {
+        for ChangedCommit { commit, before, now } in &folded.changed {
             let text = format!(
                 "{commit:.12} became {before:.12} before and {now:.12} now: this git merges differently, so earlier \
                  verdicts do not count"
@@ -354,8 +354,8 @@ impl<'w> Integration<'w> {
         Ok(self.anchors.anchor(candidate.commit(), create)?)
     }
 
-    pub(super) fn log(&self, message: &'static str) -> Log<'static> {
-        Log { message, seconds: (self.request.clock)().wall.as_second() }
+    pub(super) fn log(&self, message: &'static str) -> ReflogEntry<'static> {
+        ReflogEntry { message, seconds: (self.request.clock)().wall.as_second() }
     }
 
     /// Records the end for people and for a driver that resumes.
@@ -392,15 +392,15 @@ impl<'w> Integration<'w> {
 
     fn keep_held(&mut self) -> Result<(), IntegrateError> {
         let present = self.done.present.iter().map(|(id, by)| {
-            let of = |change: &&Accepted| change.bundle.id() == id;
-            let sealed = self.branch.changes.iter().find(of).and_then(Accepted::sealed);
-            Held {
+            let of = |change: &&AcceptedChange| change.bundle.id() == id;
+            let sealed = self.branch.changes.iter().find(of).and_then(AcceptedChange::sealed);
+            HeldChange {
                 partners: by.iter().cloned().collect(),
                 head: sealed.map(|sealed| sealed.record().head.to_string()),
-                ..Held::blank(id, HeldReason::Present)
+                ..HeldChange::blank(id, HeldReason::Present)
             }
         });
-        let held: Vec<Held> =
+        let held: Vec<HeldChange> =
             self.done.held.iter().chain(&self.round).cloned().chain(present).collect();
         for change in self.branch.changes.iter().filter(|one| self.request.wants(one.bundle.id())) {
             let about_it = held.iter().find(|held| held.id == *change.bundle.id());
@@ -427,26 +427,26 @@ impl IntegrationRequest<'_> {
     }
 }
 
-pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
+pub(super) fn ids(plan: &FoldPlan) -> Vec<BundleId> {
     plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect()
 }
 
-pub(super) fn held(entry: &Entry, reason: HeldReason, partners: Vec<BundleId>) -> Held {
+pub(super) fn held(entry: &PlanEntry, reason: HeldReason, partners: Vec<BundleId>) -> HeldChange {
     let head = Some(entry.sealed().record().head.to_string());
-    Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
+    HeldChange { partners, head, ..HeldChange::blank(entry.sealed().id(), reason) }
 }
 
 /// Holds a change for a conflict: with other changes of its plan, or else with the landed change or the commit that
 /// introduced the other side.
 pub(super) fn conflicting(
-    engine: &mut Engine<'_>,
+    engine: &mut MergeEngine<'_>,
     base: ObjectId,
-    entry: &Entry,
+    entry: &PlanEntry,
     conflicts: &[Conflict],
     with: &[BundleId],
-) -> Result<Held, IntegrateError> {
+) -> Result<HeldChange, IntegrateError> {
     let conflicts = conflicts.to_vec();
-    let mut held = Held { conflicts, ..held(entry, HeldReason::Conflict, with.to_vec()) };
+    let mut held = HeldChange { conflicts, ..held(entry, HeldReason::Conflict, with.to_vec()) };
     if with.is_empty()
         && let Some(side) =
             BranchSide::find(engine, base, entry.sealed().record(), &held.conflicts)?
@@ -461,14 +461,14 @@ pub(super) fn conflicting(
     Ok(held)
 }
 
-pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
+pub(super) fn needs(entry: &PlanEntry, behind: Vec<BundleId>) -> HeldChange {
     held(entry, HeldReason::Needs, behind)
 }
 
 /// The requested changes, sorted by what can happen to them.
 pub(super) struct Chosen {
-    pub(super) entries: Vec<Entry>,
-    pub(super) held: Vec<Held>,
+    pub(super) entries: Vec<PlanEntry>,
+    pub(super) held: Vec<HeldChange>,
     /// Those that the remote or the staging branch already has.
     pub(super) landed: Vec<(BundleId, ObjectId)>,
 }
@@ -482,7 +482,7 @@ pub(super) fn choose(
     base: &LandingBase,
     skipped: &BTreeSet<BundleId>,
 ) -> Result<Chosen, IntegrateError> {
-    let seals = || branch.changes.iter().filter_map(Accepted::sealed);
+    let seals = || branch.changes.iter().filter_map(AcceptedChange::sealed);
     // `TargetBranch` knows the contents of the local branch; only a remote or the staging branch can have more.
     let there: BTreeMap<String, ObjectId> = if base.at == branch.tip {
         BTreeMap::new()
@@ -495,7 +495,7 @@ pub(super) fn choose(
     // Presence is by digest of the seal: an earlier bundle of the same name is another change.
     let there = |sealed: &Sealed| there.get(&sealed.digest()).copied();
     let mut landed = Vec::new();
-    let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
+    let mut entries: BTreeMap<BundleId, PlanEntry> = BTreeMap::new();
     let mut out = Vec::new();
     for change in &branch.changes {
         let id = change.bundle.id();
@@ -507,12 +507,16 @@ pub(super) fn choose(
             ChangeState::Reverted { by, sealed } => {
                 let detail = Some(by.to_hex_with_len(12).to_string());
                 let head = Some(sealed.record().head.to_string());
-                out.push(Held { detail, head, ..Held::blank(id, HeldReason::Reverted) });
+                out.push(HeldChange {
+                    detail,
+                    head,
+                    ..HeldChange::blank(id, HeldReason::Reverted)
+                });
             }
-            ChangeState::Unsealed => out.push(Held::blank(id, HeldReason::Unsealed)),
+            ChangeState::Unsealed => out.push(HeldChange::blank(id, HeldReason::Unsealed)),
             ChangeState::Drifted { why } => {
                 let detail = Some(why.clone());
-                out.push(Held { detail, ..Held::blank(id, HeldReason::Drift) });
+                out.push(HeldChange { detail, ..HeldChange::blank(id, HeldReason::Drift) });
             }
             ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. }
                 if there(sealed).is_some() =>
@@ -524,17 +528,17 @@ pub(super) fn choose(
             {
                 let head = Some(sealed.record().head.to_string());
                 let partners = outdated(branch, change, sealed);
-                out.push(Held { partners, head, ..Held::blank(id, HeldReason::Stale) });
+                out.push(HeldChange { partners, head, ..HeldChange::blank(id, HeldReason::Stale) });
             }
             ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => {
-                let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
+                let entry = PlanEntry::new((**sealed).clone(), change.depends_on.iter().cloned());
                 entries.insert(id.clone(), entry);
             }
         }
     }
     // A dependency is missing if it was accepted for this branch and is neither there nor in the plan, or if it
     // has not landed on the branch that it belongs to.
-    let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
+    let missing = |entries: &BTreeMap<BundleId, PlanEntry>, id: &BundleId| {
         if request.elsewhere.contains(id) {
             return true;
         }
@@ -558,10 +562,10 @@ pub(super) fn choose(
 
 /// Returns the dependencies that were accepted with another result than the one this change was built on. A
 /// rival that is not declared as a dependency does not count: the gates decide about the combination.
-fn outdated(branch: &TargetBranch, change: &Accepted, sealed: &Sealed) -> Vec<BundleId> {
+fn outdated(branch: &TargetBranch, change: &AcceptedChange, sealed: &Sealed) -> Vec<BundleId> {
     let is_outdated = |support: &&Support| {
         let now = branch.changes.iter().find(|other| *other.bundle.id() == support.id);
-        let now = now.and_then(Accepted::sealed);
+        let now = now.and_then(AcceptedChange::sealed);
         change.depends_on.contains(&support.id)
             && now.is_some_and(|now| now.record().head != support.head)
     };

@@ -27,16 +27,16 @@ use std::io;
 use pdca_journal::{
     Activity, Admission, AdmissionError, Admitted, AppendError, Cause, Clock, Effect,
     EffectOutcome, Epoch, GateVerdict, HostScope, Intent, Journal, JournalCreateError, Landing,
-    ObjectId, OpenError, Process, Reason, Record, RunId, RunPhase, Runs, Seal, Target,
+    ObjectId, OpenError, ProcessIdentity, Reason, Record, RunId, RunPhase, RunTarget, Runs, Seal,
     WorkstreamStatus, next_epoch,
 };
 use pdca_state::BundleId;
 
-use crate::{AppliedCommit, Candidate, Entry, FoldStep, Recorded, StepState};
+use crate::{AppliedCommit, Candidate, FoldStep, PlanEntry, Recorded, StepState};
 
 use resume::{is_of, settle};
 
-use super::held::{Held, HeldReason};
+use super::held::{HeldChange, HeldReason};
 use super::landing_base::LandingBase;
 use super::target_branch::TargetBranch;
 
@@ -88,7 +88,7 @@ impl IntegrationJournal {
         runs: &Runs,
         branch: &TargetBranch,
         base: &LandingBase,
-        entries: &[Entry],
+        entries: &[PlanEntry],
         terms: String,
         clock: Clock,
     ) -> Result<Self, JournalError> {
@@ -121,7 +121,7 @@ impl IntegrationJournal {
         } else {
             let admitted = Admitted {
                 driver: me,
-                targets: vec![Target { name: branch.target.name.clone(), common_dir }],
+                targets: vec![RunTarget { name: branch.target.name.clone(), common_dir }],
                 batch: entries.iter().map(|entry| entry.sealed().id().clone()).collect(),
                 config_digest: terms,
                 lanes: 1,
@@ -138,7 +138,7 @@ impl IntegrationJournal {
     }
 
     /// Brings the journal to the state in which changes can be applied.
-    fn enter(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+    fn enter(&mut self, entries: &[PlanEntry]) -> Result<(), JournalError> {
         let mut records = Vec::new();
         if self.journal.state().block.is_some() {
             records.push(Record::Unblocked { bundle: None });
@@ -178,7 +178,7 @@ impl IntegrationJournal {
     /// Records a plan and returns the steps that are known if it is the current one.
     pub(super) fn plan(
         &mut self,
-        plan: &crate::Plan,
+        plan: &crate::FoldPlan,
         git_version: &str,
     ) -> Result<Recorded, JournalError> {
         let base = plan.base();
@@ -386,7 +386,7 @@ impl IntegrationJournal {
     /// Records the changes that did not land, and the end of the integration.
     pub(super) fn finish(
         &mut self,
-        held: &[Held],
+        held: &[HeldChange],
         present: &[BundleId],
     ) -> Result<(), JournalError> {
         let mut records = Vec::new();
@@ -417,8 +417,8 @@ impl IntegrationJournal {
     }
 }
 
-fn myself() -> Result<Process, JournalError> {
-    let me = Process::of(&HostScope::here()?, std::process::id());
+fn myself() -> Result<ProcessIdentity, JournalError> {
+    let me = ProcessIdentity::of(&HostScope::here()?, std::process::id());
     Ok(me.ok_or_else(|| io::Error::other("this process is not in the process table"))?)
 }
 
@@ -428,7 +428,7 @@ fn next(runs: &Runs) -> Result<Epoch, JournalError> {
     next_epoch(seen).ok_or(JournalError::NoEpoch)
 }
 
-fn seal_of(entry: &Entry) -> Seal {
+fn seal_of(entry: &PlanEntry) -> Seal {
     let record = entry.sealed().record();
     Seal {
         bundle: record.id.clone(),

@@ -7,15 +7,15 @@ use camino::Utf8PathBuf;
 use pdca_journal::RunId;
 
 use crate::{
-    Candidate, FlakeRules, GateSetId, Known, Light, Lookup, ObjectId, Trust, Verdict, VerdictCache,
-    VerdictKey, VerdictOrigin,
+    Candidate, FlakeRules, GateSetId, Known, Light, Lookup, ObjectId, Verdict, VerdictCache,
+    VerdictKey, VerdictOrigin, VerdictTrust,
 };
 
 use super::IntegrateError;
 use super::context::{GateRuling, QueueContext};
 use super::evidence::{Evidence, RedRow};
 use super::flakes::{counts, pardon};
-use super::held::Held;
+use super::held::HeldChange;
 use super::settings::QueueSettings;
 
 /// The gate results of a tree that is not green.
@@ -48,7 +48,7 @@ impl Red {
     }
 
     /// Copies the results into a held change. Empty results must not erase what is known already.
-    pub(super) fn put_into(self, held: &mut Held) {
+    pub(super) fn put_into(self, held: &mut HeldChange) {
         if !self.rows.is_empty() {
             (held.rows, held.evidence, held.logs) = (self.rows, self.evidence, self.logs);
             held.red = self.by_row;
@@ -88,7 +88,7 @@ impl<'w> KnownVerdicts<'w> {
     ) -> Self {
         let now = (cx.now)();
         let own = Some(run.as_str().to_owned());
-        let trust = Trust { own, only_own: fresh, ..settings.trust(now) };
+        let trust = VerdictTrust { own, only_own: fresh, ..settings.trust(now) };
         Self {
             cx,
             gates: cx.gates.id.clone(),
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn empty_results_do_not_erase_what_a_held_change_has_already() {
-        let mut held = Held::blank(&"7".parse().unwrap(), HeldReason::Red);
+        let mut held = HeldChange::blank(&"7".parse().unwrap(), HeldReason::Red);
         let red = Red { rows: vec!["T3".into()], evidence: vec!["T3: 2".into()], ..Red::default() };
         red.put_into(&mut held);
         Red::default().put_into(&mut held);

@@ -34,9 +34,9 @@ pub enum Land {
 impl Land {
     pub(crate) fn mode(self) -> &'static dyn LandingMode {
         match self {
-            Self::Target => &target::Target,
-            Self::Branch => &branch::Branch,
-            Self::Push => &push::Push,
+            Self::Target => &target::LandOnTarget,
+            Self::Branch => &branch::LandOnBranch,
+            Self::Push => &push::LandByPush,
         }
     }
 

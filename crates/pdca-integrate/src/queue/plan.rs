@@ -36,18 +36,18 @@ pub(crate) enum Form {
 
 /// A sealed change and its dependencies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct PlanEntry {
     sealed: Sealed,
     depends_on: BTreeSet<BundleId>,
 }
 
 /// Sealed changes in the order in which they are folded.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct FoldPlan {
     base: ObjectId,
     strategy: Strategy,
     form: Form,
-    entries: Vec<Entry>,
+    entries: Vec<PlanEntry>,
 }
 
 /// The reasons why a plan cannot be made.
@@ -63,7 +63,7 @@ pub enum PlanError {
     },
 }
 
-impl Entry {
+impl PlanEntry {
     /// Returns an entry. Dependencies outside the plan are ignored here; the caller judges whether they have landed.
     pub fn new(sealed: Sealed, depends_on: impl IntoIterator<Item = BundleId>) -> Self {
         Self { sealed, depends_on: depends_on.into_iter().collect() }
@@ -84,7 +84,7 @@ impl Entry {
     }
 }
 
-impl Plan {
+impl FoldPlan {
     /// Orders the entries: dependencies first, then changes that others were built on, then by completion.
     ///
     /// A change that was built on another one comes after exactly that result of it, but does not depend on it:
@@ -92,9 +92,9 @@ impl Plan {
     pub fn new(
         base: ObjectId,
         strategy: Strategy,
-        entries: impl IntoIterator<Item = Entry>,
+        entries: impl IntoIterator<Item = PlanEntry>,
     ) -> Result<Self, PlanError> {
-        let mut waiting: BTreeMap<BundleId, Entry> = BTreeMap::new();
+        let mut waiting: BTreeMap<BundleId, PlanEntry> = BTreeMap::new();
         for entry in entries {
             let id = entry.sealed.id().clone();
             if waiting.insert(id.clone(), entry).is_some() {
@@ -104,12 +104,12 @@ impl Plan {
         let mut ordered = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {
             let needs_nothing =
-                |entry: &&Entry| !entry.depends_on.iter().any(|id| waiting.contains_key(id));
-            let stands_on_none = |entry: &&Entry| {
+                |entry: &&PlanEntry| !entry.depends_on.iter().any(|id| waiting.contains_key(id));
+            let stands_on_none = |entry: &&PlanEntry| {
                 let mut on = entry.sealed.record().stands_on.iter();
                 !on.any(|support| waiting.get(&support.id).is_some_and(|it| it.is(support)))
             };
-            let order = |entry: &&Entry| {
+            let order = |entry: &&PlanEntry| {
                 (entry.sealed.record().completion_order, entry.sealed.id().clone())
             };
             let ready = || waiting.values().filter(needs_nothing);
@@ -156,7 +156,7 @@ impl Plan {
         self.strategy
     }
 
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[PlanEntry] {
         &self.entries
     }
 

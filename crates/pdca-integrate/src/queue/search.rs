@@ -40,15 +40,17 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ask::Agenda;
-use costs::Log;
-use explain::{Facts, Progress, Suspect, Want};
-use knowledge::{Finding, Knowledge};
+use costs::SearchLog;
+use explain::{ExplainProgress, Facts, Suspect, Want};
+use knowledge::{Knowledge, SetFinding};
 
 pub use costs::Costs;
-pub use decision::{Answer, CulpritEffect, Decision, Test, TestId, TestPurpose, UnknownTest, Why};
+pub use decision::{
+    CulpritEffect, HoldReason, SearchDecision, Test, TestAnswer, TestId, TestPurpose, UnknownTest,
+};
 pub use flake::{FlakeLedger, FlakePolicy, FlakeRules, RowHistory};
-pub use memory::{Culprit, Known, Memory};
-pub use pace::Pace;
+pub use memory::{Culprit, CulpritMemory, Known};
+pub use pace::BatchPace;
 pub use setup::SearchSetup;
 
 /// The number of consecutive tests without a gate run after which the search gives up.
@@ -65,9 +67,9 @@ pub struct Search {
     /// Cancelled tests whose answer may still arrive.
     dropped: BTreeMap<TestId, Test>,
     cancelled: Vec<TestId>,
-    decisions: Vec<Decision>,
+    decisions: Vec<SearchDecision>,
     culprits: Vec<Culprit>,
-    log: Log,
+    log: SearchLog,
     voids: u32,
     next_id: u64,
     is_over: bool,
@@ -99,14 +101,14 @@ impl Search {
             cancelled: Vec::new(),
             decisions: Vec::new(),
             culprits: Vec::new(),
-            log: Log::default(),
+            log: SearchLog::default(),
             voids: 0,
             next_id: 0,
             is_over: false,
         };
         if search.batch.setup.base_is_green {
             let base = search.batch.base();
-            search.knowledge.learn(&base, &Answer::Green);
+            search.knowledge.learn(&base, &TestAnswer::Green);
         }
         search.advance();
         search
@@ -124,7 +126,7 @@ impl Search {
             let in_flight = u32::try_from(in_flight.count()).unwrap_or(u32::MAX);
             let runs = self.knowledge.runs(&want.places);
             let mut wanted = want.times.saturating_sub(runs);
-            if self.knowledge.finding(&want.places) == Finding::Unknown {
+            if self.knowledge.finding(&want.places) == SetFinding::Unknown {
                 wanted = wanted.max(1);
             }
             for number in in_flight..wanted {
@@ -139,23 +141,23 @@ impl Search {
     }
 
     /// Takes the answer to a test. An answer to a cancelled test counts as well.
-    pub fn report(&mut self, id: TestId, answer: &Answer) -> Result<(), UnknownTest> {
+    pub fn report(&mut self, id: TestId, answer: &TestAnswer) -> Result<(), UnknownTest> {
         let test = self.in_flight.remove(&id).or_else(|| self.dropped.remove(&id));
         let test = test.ok_or(UnknownTest(id))?;
         if self.is_over {
             return Ok(());
         }
-        if *answer == Answer::Void {
+        if *answer == TestAnswer::Void {
             self.voids += 1;
             if self.voids >= MAX_VOID {
-                self.stop(Decision::Stuck { purpose: test.purpose, rows: Vec::new() });
+                self.stop(SearchDecision::Stuck { purpose: test.purpose, rows: Vec::new() });
             }
             return Ok(());
         }
         self.voids = 0;
         self.log.ran(&test.places, test.purpose, answer);
         if let Some(rows) = self.knowledge.learn(&test.places, answer) {
-            self.decisions.push(Decision::Flake { places: test.places, rows });
+            self.decisions.push(SearchDecision::Flake { places: test.places, rows });
         }
         self.advance();
         self.cancel_useless();
@@ -163,7 +165,7 @@ impl Search {
     }
 
     /// Returns the decisions since the last call, in order.
-    pub fn decisions(&mut self) -> Vec<Decision> {
+    pub fn decisions(&mut self) -> Vec<SearchDecision> {
         std::mem::take(&mut self.decisions)
     }
 
@@ -211,12 +213,12 @@ impl Search {
             return false;
         }
         match (self.knowledge.finding(&base), self.knowledge.fault(&base)) {
-            (Finding::Bad, CulpritEffect::Red) => self.stop(Decision::BaseRed),
-            (Finding::Bad, CulpritEffect::Undecidable) => {
+            (SetFinding::Bad, CulpritEffect::Red) => self.stop(SearchDecision::BaseRed),
+            (SetFinding::Bad, CulpritEffect::Undecidable) => {
                 let rows = self.knowledge.rows(&base);
-                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows });
+                self.stop(SearchDecision::Stuck { purpose: TestPurpose::Decide, rows });
             }
-            (Finding::Unknown | Finding::Green | Finding::Unfit(_), _) => return false,
+            (SetFinding::Unknown | SetFinding::Green | SetFinding::Unfit(_), _) => return false,
         }
         true
     }
@@ -228,7 +230,7 @@ impl Search {
             let longest = if self.batch.setup.gates_each { line.len().min(1) } else { line.len() };
             for length in (1..=longest).rev() {
                 let gated = union(&landed, &line[..length]);
-                if self.knowledge.finding(&gated) == Finding::Green {
+                if self.knowledge.finding(&gated) == SetFinding::Green {
                     self.land(&landed, &line[..length], gated);
                     return true;
                 }
@@ -241,13 +243,13 @@ impl Search {
         self.log.decided(&gated);
         let first = union(landed, &places[..1]);
         if let Some(red) = self.knowledge.bad_between(&first, &gated) {
-            self.decisions.push(Decision::Mended { red, green: gated.clone() });
+            self.decisions.push(SearchDecision::Mended { red, green: gated.clone() });
         }
         for place in places {
             self.batch.fates[*place] = FoldFate::Landed;
         }
         self.suspects.retain(|suspect| !places.contains(&suspect.place));
-        self.decisions.push(Decision::Land { places: places.to_vec(), gated });
+        self.decisions.push(SearchDecision::Land { places: places.to_vec(), gated });
     }
 
     /// Holds a remembered culprit once all its partners have landed, and returns it to the line if one of them
@@ -262,7 +264,7 @@ impl Search {
         });
         let Some((culprit, is_settled)) = recalled else { return false };
         if is_settled {
-            self.hold(culprit.place, Why::Culprit(culprit.fault));
+            self.hold(culprit.place, HoldReason::Culprit(culprit.fault));
             self.explained(culprit, true);
         } else {
             self.batch.fates[culprit.place] = FoldFate::Line;
@@ -276,8 +278,8 @@ impl Search {
         let is_open = !self.suspects.is_empty();
         let unfit = (1..=line.len()).find_map(|length| {
             match self.knowledge.finding(&union(&landed, &line[..length])) {
-                Finding::Unfit(place) => Some(place),
-                Finding::Unknown | Finding::Green | Finding::Bad => None,
+                SetFinding::Unfit(place) => Some(place),
+                SetFinding::Unknown | SetFinding::Green | SetFinding::Bad => None,
             }
         });
         match unfit {
@@ -285,10 +287,10 @@ impl Search {
             Some(place) if line.contains(&place) && is_open => {
                 self.batch.fates[place] = FoldFate::Parked;
             }
-            Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
+            Some(place) if line.contains(&place) => self.hold(place, HoldReason::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.
             Some(_) => {
-                self.stop(Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() });
+                self.stop(SearchDecision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() });
             }
             None if !is_open && self.batch.fates.contains(&FoldFate::Parked) => {
                 for fate in self.batch.fates.iter_mut().filter(|fate| **fate == FoldFate::Parked) {
@@ -305,8 +307,9 @@ impl Search {
         let (landed, line) = (self.batch.landed_set(), self.batch.line(Aside::Suspects));
         let Some(place) = line.first().copied() else { return false };
         let whole = union(&landed, &[place]);
-        let is_charged = self.knowledge.finding(&whole) == Finding::Bad;
-        let is_sound = self.batch.has_landed() || self.knowledge.finding(&landed) == Finding::Green;
+        let is_charged = self.knowledge.finding(&whole) == SetFinding::Bad;
+        let is_sound =
+            self.batch.has_landed() || self.knowledge.finding(&landed) == SetFinding::Green;
         if !is_charged || !is_sound {
             return false;
         }
@@ -323,17 +326,17 @@ impl Search {
     fn settle_suspects(&mut self) -> bool {
         for number in 0..self.suspects.len() {
             match self.suspects[number].progress(self.facts(), 1) {
-                Progress::Open { .. } => {}
-                Progress::Cleared => {
+                ExplainProgress::Open { .. } => {}
+                ExplainProgress::Cleared => {
                     let cleared = self.suspects.remove(number);
                     self.batch.fates[cleared.place] = FoldFate::Line;
                     return true;
                 }
-                Progress::Named { partners, named } => {
+                ExplainProgress::Named { partners, named } => {
                     let Suspect { place, whole, .. } = self.suspects.remove(number);
                     self.log.decided(&whole);
                     let (fault, rows) = (self.knowledge.fault(&named), self.knowledge.rows(&named));
-                    self.hold(place, Why::Culprit(fault));
+                    self.hold(place, HoldReason::Culprit(fault));
                     self.explained(Culprit { place, partners, fault, rows }, false);
                     return true;
                 }
@@ -344,24 +347,24 @@ impl Search {
 
     fn explained(&mut self, culprit: Culprit, recalled: bool) {
         let Culprit { place, partners, rows, .. } = culprit.clone();
-        self.decisions.push(Decision::Explained { place, partners, rows, recalled });
+        self.decisions.push(SearchDecision::Explained { place, partners, rows, recalled });
         self.culprits.push(culprit);
     }
 
     /// Holds a change and everything that needs it.
-    fn hold(&mut self, place: usize, why: Why) {
+    fn hold(&mut self, place: usize, why: HoldReason) {
         self.batch.fates[place] = FoldFate::Held;
-        self.decisions.push(Decision::Hold { place, why });
+        self.decisions.push(SearchDecision::Hold { place, why });
         for other in 0..self.batch.fates.len() {
             let is_open = !matches!(self.batch.fates[other], FoldFate::Landed | FoldFate::Held);
             if is_open && self.batch.setup.needs[other].contains(&place) {
                 self.suspects.retain(|suspect| suspect.place != other);
-                self.hold(other, Why::Needs(place));
+                self.hold(other, HoldReason::Needs(place));
             }
         }
     }
 
-    fn stop(&mut self, decision: Decision) {
+    fn stop(&mut self, decision: SearchDecision) {
         self.decisions.push(decision);
         self.is_over = true;
         self.cancelled.extend(self.in_flight.keys());

@@ -7,7 +7,9 @@ use pdca_lanes::LaneCount;
 use pdca_state::{BundleId, sha256_hex};
 use serde::{Deserialize, Serialize};
 
-use crate::{Driver, Drivers, EngineError, GateSetId, Signer, Strategy, Trust, VerdictCache};
+use crate::{
+    Drivers, EngineError, GateSetId, MergeDriver, Signer, Strategy, VerdictCache, VerdictTrust,
+};
 
 use super::landing_mode::Land;
 use super::max_age::MaxAge;
@@ -114,7 +116,7 @@ impl QueueSettings {
     pub fn drivers(&self) -> Result<Drivers, EngineError> {
         let mut drivers = Drivers::default();
         for (name, command) in &self.merge_drivers {
-            drivers.declare(name, Driver { command: command.clone(), recursive: None })?;
+            drivers.declare(name, MergeDriver { command: command.clone(), recursive: None })?;
         }
         Ok(drivers)
     }
@@ -132,9 +134,9 @@ impl QueueSettings {
     }
 
     /// Returns the condition that a verdict is not too old.
-    pub fn trust(&self, now: i64) -> Trust {
+    pub fn trust(&self, now: i64) -> VerdictTrust {
         let within = self.verdict_max_age.map(|age| (age.before(now), now + AHEAD));
-        Trust { within, ..Trust::default() }
+        VerdictTrust { within, ..VerdictTrust::default() }
     }
 
     /// Returns a digest of everything that must be unchanged for an interrupted integration to be resumed.

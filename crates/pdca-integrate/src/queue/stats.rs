@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Light;
 
-use super::held::{Held, HeldReason};
+use super::held::{HeldChange, HeldReason};
 use super::workspace::QueueWorkspace;
 use super::{IntegrateError, Integrated};
 
@@ -115,14 +115,14 @@ impl IntegrationTally {
     }
 
     /// Updates the record with the results so far.
-    pub(crate) fn came_to(&mut self, done: &Integrated, round: &[Held], now: i64) {
+    pub(crate) fn came_to(&mut self, done: &Integrated, round: &[HeldChange], now: i64) {
         let landed = done.landed.len() as u64;
         if landed > self.landed {
             self.landed_at = Some(now);
         }
         self.landed = landed;
         self.changes = self.changes.max(done.order.len() as u64);
-        let blamed = |held: &&Held| {
+        let blamed = |held: &&HeldChange| {
             matches!(held.reason, HeldReason::Red | HeldReason::Undecidable | HeldReason::Conflict)
         };
         let held = done.held.iter().chain(round).filter(blamed);
@@ -131,7 +131,7 @@ impl IntegrationTally {
 }
 
 impl Blocked {
-    fn of(held: &Held) -> Self {
+    fn of(held: &HeldChange) -> Self {
         Self {
             id: held.id.to_string(),
             reason: held.reason,

@@ -30,7 +30,7 @@ pub struct TargetBranch {
     /// The staging branch, where changes wait for a person to merge them.
     pub staging: Staging,
     /// The changes, ordered by id.
-    pub changes: Vec<Accepted>,
+    pub changes: Vec<AcceptedChange>,
 }
 
 /// The staging branch of a target branch.
@@ -64,7 +64,7 @@ pub struct Unplaceable {
 }
 
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedChange {
     pub bundle: Bundle,
     /// The dependencies that its brief declares.
     pub depends_on: Vec<BundleId>,
@@ -257,7 +257,7 @@ impl TargetBranch {
             let brief = snapshot.authored_brief();
             let depends_on = brief.map(Brief::depends_on).unwrap_or_default();
             let depends_on = depends_on.among(&|id| workspace.is_bundle(id)).ids;
-            changes.push(Accepted { bundle, depends_on, standing });
+            changes.push(AcceptedChange { bundle, depends_on, standing });
         }
         mark_landed(&store, &branch, tip, &mut changes).map_err(failed)?;
         for (name, at) in elsewhere(&store, &reference, &branch).map_err(failed)? {
@@ -322,7 +322,7 @@ impl Staging {
         store: &Store,
         target_branch: &str,
         tip: ObjectId,
-        changes: &[Accepted],
+        changes: &[AcceptedChange],
     ) -> Result<Self, StoreError> {
         let branch = staging_branch(target_branch);
         let at = store.commit_at(&format!("refs/heads/{branch}"))?;
@@ -405,7 +405,7 @@ fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBra
 }
 
 /// Marks a change as drifted that has not landed and whose brief is not the one that was accepted.
-fn mark_edited_brief(change: &mut Accepted) -> Result<(), TargetBranchError> {
+fn mark_edited_brief(change: &mut AcceptedChange) -> Result<(), TargetBranchError> {
     let ChangeState::Sealed(sealed) = &change.standing else { return Ok(()) };
     let Some(accepted) = &sealed.record().brief_digest else { return Ok(()) };
     let found = sha256_hex(&change.bundle.read(Artifact::Brief)?.unwrap_or_default());
@@ -422,10 +422,10 @@ fn mark_landed(
     store: &Store,
     name: &str,
     tip: ObjectId,
-    changes: &mut [Accepted],
+    changes: &mut [AcceptedChange],
 ) -> Result<(), StoreError> {
     let records: Vec<&SealRecord> =
-        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+        changes.iter().filter_map(AcceptedChange::sealed).map(Sealed::record).collect();
     let found = present_in(store, tip, &records)?;
     for change in changes {
         let Some(presence) = change.sealed().and_then(|it| found.get(&it.digest())).copied() else {
@@ -459,11 +459,11 @@ fn mark_landed(
 fn mark_staged(
     store: &Store,
     staging: &Staging,
-    changes: &mut [Accepted],
+    changes: &mut [AcceptedChange],
 ) -> Result<(), StoreError> {
     let Some(at) = staging.at.filter(|_| staging.is_current) else { return Ok(()) };
     let records: Vec<&SealRecord> =
-        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+        changes.iter().filter_map(AcceptedChange::sealed).map(Sealed::record).collect();
     let there = present_in(store, at, &records)?;
     for change in changes {
         let Some(presence) = change.sealed().and_then(|it| there.get(&it.digest())) else {
@@ -477,7 +477,7 @@ fn mark_staged(
     Ok(())
 }
 
-impl Accepted {
+impl AcceptedChange {
     /// Returns the seal, if it is valid.
     pub fn sealed(&self) -> Option<&Sealed> {
         match &self.standing {

@@ -71,7 +71,7 @@ pub struct VerdictOrigin {
 
 /// The conditions under which a stored verdict counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct VerdictTrust {
     /// The integration whose own verdicts always count.
     pub own: Option<String>,
     /// Ignores all verdicts but its own.
@@ -108,7 +108,7 @@ pub enum NotGated {
 #[derive(Debug, Clone)]
 pub struct VerdictCache {
     dir: Utf8PathBuf,
-    trust: Trust,
+    trust: VerdictTrust,
 }
 
 /// The result of a lookup.
@@ -132,7 +132,7 @@ struct Entry {
     sha256: String,
 }
 
-impl Trust {
+impl VerdictTrust {
     /// Returns true if a verdict of this origin counts. A verdict without a time, or with a time in the future,
     /// counts only if no span is required.
     fn covers(&self, origin: &VerdictOrigin) -> bool {
@@ -205,12 +205,12 @@ impl Gated {
 impl VerdictCache {
     /// Opens a directory of verdicts, which need not exist yet.
     pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
-        Self { dir: dir.into(), trust: Trust::default() }
+        Self { dir: dir.into(), trust: VerdictTrust::default() }
     }
 
     /// Restricts lookups to verdicts that count. The others stay in the directory.
     #[must_use]
-    pub fn trusting(mut self, trust: Trust) -> Self {
+    pub fn trusting(mut self, trust: VerdictTrust) -> Self {
         self.trust = trust;
         self
     }
@@ -221,7 +221,7 @@ impl VerdictCache {
         let text = match files::read_bounded(&path, MAX_FILE) {
             Ok(None) => return Ok(Lookup::Unknown),
             Ok(Some(text)) => text,
-            Err(files::ReadError::TooLarge { .. }) => Vec::new(),
+            Err(files::FileReadError::TooLarge { .. }) => Vec::new(),
             Err(error) => {
                 let source = std::io::Error::other(error);
                 return Err(StoreError::io("read", path, source));
@@ -331,10 +331,10 @@ mod tests {
         let (_home, cache) = cache();
         let verdict = verdict();
         let origin = |at: i64, by: &str| VerdictOrigin { at: Some(at), by: Some(by.to_owned()) };
-        let limit = Trust { within: Some((100, 200)), ..Trust::default() };
-        let own = |only_own| Trust { own: Some("me".to_owned()), only_own, ..limit.clone() };
+        let limit = VerdictTrust { within: Some((100, 200)), ..VerdictTrust::default() };
+        let own = |only_own| VerdictTrust { own: Some("me".to_owned()), only_own, ..limit.clone() };
         for (kept, trust, counts) in [
-            (origin(50, "other"), Trust::default(), true),
+            (origin(50, "other"), VerdictTrust::default(), true),
             (origin(100, "other"), limit.clone(), true),
             (origin(99, "other"), limit.clone(), false),
             (origin(201, "other"), limit.clone(), false),
@@ -342,8 +342,16 @@ mod tests {
             (VerdictOrigin::default(), own(true), false),
             (origin(150, "other"), own(false), true),
             (origin(150, "other"), own(true), false),
-            (origin(50, "other"), Trust { of_integrations: true, ..Trust::default() }, true),
-            (VerdictOrigin::default(), Trust { of_integrations: true, ..Trust::default() }, false),
+            (
+                origin(50, "other"),
+                VerdictTrust { of_integrations: true, ..VerdictTrust::default() },
+                true,
+            ),
+            (
+                VerdictOrigin::default(),
+                VerdictTrust { of_integrations: true, ..VerdictTrust::default() },
+                false,
+            ),
             (origin(50, "me"), own(false), true),
             (origin(50, "me"), own(true), true),
         ] {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::simulation::{Bad, Dice, Lanes, Report, Scenario, carry_out};
-use crate::queue::search::{Known, Memory, Search, SearchSetup, Why};
+use crate::queue::search::{CulpritMemory, HoldReason, Known, Search, SearchSetup};
 
 /// The results of many samples.
 #[derive(Debug, Clone, Default)]
@@ -141,7 +141,7 @@ impl IntegrationTally {
 
     /// Checks integration in batches, repeated: explanations stay the same, and remembered culprits cost no run.
     fn check_again(&mut self, scenario: &Scenario, size: usize) {
-        let mut memory = Memory::default();
+        let mut memory = CulpritMemory::default();
         let mut landed = Vec::new();
         let mut named: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for time in 0..3 {
@@ -163,7 +163,7 @@ impl IntegrationTally {
         all.sort_unstable();
         self.landed_as(scenario, &expected, &all);
         // Without a memory the search runs again and finds the same.
-        let forgetful = in_batches(scenario, size, &mut landed, &mut Memory::default());
+        let forgetful = in_batches(scenario, size, &mut landed, &mut CulpritMemory::default());
         for (culprit, partners) in &forgetful.explained {
             self.named += 1;
             self.exact += usize::from(scenario.is_exact(*culprit, partners));
@@ -181,7 +181,7 @@ impl IntegrationTally {
     fn explained_exactly(&mut self, scenario: &Scenario, report: &Report) {
         for (place, why) in &report.held {
             let partners = report.explained.get(place);
-            self.law(partners.is_some() == matches!(why, Why::Culprit(_)), || {
+            self.law(partners.is_some() == matches!(why, HoldReason::Culprit(_)), || {
                 format!("{place} is held and not explained: {scenario:?}")
             });
             if let Some(partners) = partners {
@@ -215,7 +215,7 @@ fn in_batches(
     scenario: &Scenario,
     size: usize,
     landed: &mut Vec<usize>,
-    memory: &mut Memory,
+    memory: &mut CulpritMemory,
 ) -> Report {
     let mut total = Report::default();
     let waiting: Vec<usize> =

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::queue::search::{
-    Answer, Costs, Culprit, Decision, Search, SearchSetup, Test, TestId, Why,
+    Costs, Culprit, HoldReason, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestId,
 };
 
 /// Changes with bad sets: every set that contains one of those is red.
@@ -31,10 +31,10 @@ pub struct Bad {
 pub struct Report {
     /// The places of the batch that landed, sorted.
     pub landed: Vec<usize>,
-    pub held: BTreeMap<usize, Why>,
+    pub held: BTreeMap<usize, HoldReason>,
     /// The partners of each culprit.
     pub explained: BTreeMap<usize, Vec<usize>>,
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<SearchDecision>,
     pub culprits: Vec<Culprit>,
     /// The number of gate runs.
     pub runs: usize,
@@ -64,8 +64,8 @@ impl Scenario {
         })
     }
 
-    pub fn answer(&self, test: &Test) -> Answer {
-        if self.is_red(&test.places) { Answer::red() } else { Answer::Green }
+    pub fn answer(&self, test: &Test) -> TestAnswer {
+        if self.is_red(&test.places) { TestAnswer::red() } else { TestAnswer::Green }
     }
 
     /// Returns what lands when gating one by one, and the number of runs for it without the base.
@@ -135,11 +135,11 @@ pub enum Lanes<'d> {
 pub fn carry_out(
     mut search: Search,
     lanes: Lanes<'_>,
-    mut gate: impl FnMut(&Test) -> Answer,
+    mut gate: impl FnMut(&Test) -> TestAnswer,
 ) -> Report {
     let mut report = Report::default();
     let mut green: BTreeSet<Vec<usize>> = BTreeSet::new();
-    let mut running: BTreeMap<TestId, Answer> = BTreeMap::new();
+    let mut running: BTreeMap<TestId, TestAnswer> = BTreeMap::new();
     let (count, mut dice) = match lanes {
         Lanes::InStep(count) => (count, None),
         Lanes::AtRandom(count, dice) => (count, Some(dice)),
@@ -154,7 +154,7 @@ pub fn carry_out(
         for test in tests {
             report.runs += 1;
             let answer = gate(&test);
-            if answer == Answer::Green {
+            if answer == TestAnswer::Green {
                 green.insert(test.places.clone());
             }
             running.insert(test.id, answer);
@@ -190,23 +190,23 @@ pub fn carry_out(
 fn take_decisions(search: &mut Search, green: &BTreeSet<Vec<usize>>, report: &mut Report) {
     for decision in search.decisions() {
         match &decision {
-            Decision::Land { places, gated } => {
+            SearchDecision::Land { places, gated } => {
                 assert!(green.contains(gated), "not gated green: {gated:?}");
                 assert!(places.iter().all(|place| !report.landed.contains(place)), "landed twice");
                 report.landed.extend(places);
                 report.rounds_to_land = report.rounds;
             }
-            Decision::Hold { place, why } => {
+            SearchDecision::Hold { place, why } => {
                 assert_eq!(report.held.insert(*place, *why), None, "held twice");
             }
-            Decision::Explained { place, partners, .. } => {
+            SearchDecision::Explained { place, partners, .. } => {
                 assert!(report.held.contains_key(place), "explained and not held");
                 assert_eq!(report.explained.insert(*place, partners.clone()), None);
             }
-            Decision::Flake { .. }
-            | Decision::Mended { .. }
-            | Decision::BaseRed
-            | Decision::Stuck { .. } => {}
+            SearchDecision::Flake { .. }
+            | SearchDecision::Mended { .. }
+            | SearchDecision::BaseRed
+            | SearchDecision::Stuck { .. } => {}
         }
         report.decisions.push(decision);
     }

@@ -1,6 +1,8 @@
 //! Certificates of landings can be verified.
 
-use pdca_integrate::{Certificate, Drivers, Engine, Onto, Strategy, VerifyError, land, verify};
+use pdca_integrate::{
+    Certificate, Drivers, MergeEngine, Onto, Strategy, VerifyError, land, verify,
+};
 
 use crate::scene::{LOG, Scene, passed};
 
@@ -15,7 +17,7 @@ fn landed(strategy: Strategy) -> (Scene, Vec<u8>) {
 }
 
 fn verified(scene: &Scene, text: &[u8]) -> Result<(), VerifyError> {
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     verify(&mut engine, text).map(drop)
 }
 
@@ -134,7 +136,7 @@ fn certificates_of_the_first_form_still_hold() {
     repo.git(&["init", "--quiet", "--bare"]);
     repo.git(&["fetch", "--quiet", bundle, "refs/*:refs/*"]);
     let store = pdca_integrate::Store::open(&path, &home.join("room")).unwrap();
-    let mut engine = Engine::new(&store, Drivers::default());
+    let mut engine = MergeEngine::new(&store, Drivers::default());
     let mut landed = Vec::new();
     for text in
         [&include_bytes!("first_form/first.json")[..], include_bytes!("first_form/second.json")]

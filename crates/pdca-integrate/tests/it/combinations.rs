@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Answer, Built, Candidate, Certificate, Combination, CulpritEffect, Decision, Drivers, Engine,
-    Entry, GateSetId, Gated, Light, Lookup, Onto, Plan, Sealed, Search, SearchSetup, Strategy,
-    Verdict, VerdictCache, Why, land, verify,
+    Built, Candidate, Certificate, Combination, CulpritEffect, Drivers, FoldPlan, GateSetId, Gated,
+    HoldReason, Light, Lookup, MergeEngine, Onto, PlanEntry, Sealed, Search, SearchDecision,
+    SearchSetup, Strategy, TestAnswer, Verdict, VerdictCache, land, verify,
 };
 
 use crate::scene::{LOG, Scene, oracle};
@@ -16,7 +16,7 @@ const BOTH: [Strategy; 2] = [Strategy::RebaseFf, Strategy::MergeCommit];
 #[derive(Debug, Default)]
 struct Report {
     landed: Vec<String>,
-    held: BTreeMap<String, Why>,
+    held: BTreeMap<String, HoldReason>,
     explained: BTreeMap<String, Vec<String>>,
     flakes: usize,
     base_red: bool,
@@ -26,10 +26,10 @@ struct Report {
 /// Does what a driver does: asks the search, folds, gates, and lands what is green.
 fn integrate(
     scene: &Scene,
-    plan: &Plan,
+    plan: &FoldPlan,
     gate: &mut dyn FnMut(&BTreeMap<String, String>) -> bool,
 ) -> Report {
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let mut combination = Combination::new(plan);
     let cache = VerdictCache::new(scene.room("verdicts"));
     let oracle = oracle();
@@ -44,8 +44,8 @@ fn integrate(
         }
         for test in tests {
             let answer = match combination.build(&mut engine, &test.places).unwrap() {
-                Built::Unfit { place } => Answer::Unfit(place),
-                Built::Failed { .. } => Answer::Void,
+                Built::Unfit { place } => TestAnswer::Unfit(place),
+                Built::Failed { .. } => TestAnswer::Void,
                 Built::Candidate(candidate) => {
                     let light = match known(&cache, &oracle, &candidate) {
                         Some(light) if !test.fresh => light,
@@ -55,8 +55,8 @@ fn integrate(
                         }
                     };
                     match light {
-                        Light::Green => Answer::Green,
-                        Light::Red => Answer::red(),
+                        Light::Green => TestAnswer::Green,
+                        Light::Red => TestAnswer::red(),
                     }
                 }
             };
@@ -64,7 +64,7 @@ fn integrate(
         }
         for decision in search.decisions() {
             match decision {
-                Decision::Land { places, gated } => {
+                SearchDecision::Land { places, gated } => {
                     let built = combination.build(&mut engine, &gated).unwrap();
                     let Built::Candidate(whole) = built else { panic!("{built:?}") };
                     let rest = whole.after(tip).unwrap();
@@ -79,14 +79,14 @@ fn integrate(
                     verify(&mut engine, &certificate).unwrap();
                     report.landed.extend(places.into_iter().map(name));
                 }
-                Decision::Hold { place, why } => drop(report.held.insert(name(place), why)),
-                Decision::Explained { place, partners, .. } => {
+                SearchDecision::Hold { place, why } => drop(report.held.insert(name(place), why)),
+                SearchDecision::Explained { place, partners, .. } => {
                     let partners = partners.into_iter().map(name).collect();
                     report.explained.insert(name(place), partners);
                 }
-                Decision::Flake { .. } => report.flakes += 1,
-                Decision::BaseRed => report.base_red = true,
-                Decision::Mended { .. } | Decision::Stuck { .. } => {}
+                SearchDecision::Flake { .. } => report.flakes += 1,
+                SearchDecision::BaseRed => report.base_red = true,
+                SearchDecision::Mended { .. } | SearchDecision::Stuck { .. } => {}
             }
         }
     }
@@ -138,7 +138,7 @@ fn red_with(bad: &[&[usize]]) -> impl FnMut(&BTreeMap<String, String>) -> bool {
     }
 }
 
-fn plan(scene: &Scene, changes: &[Sealed], strategy: Strategy) -> Plan {
+fn plan(scene: &Scene, changes: &[Sealed], strategy: Strategy) -> FoldPlan {
     scene.plan(&changes.iter().collect::<Vec<_>>(), strategy)
 }
 
@@ -179,14 +179,14 @@ fn g10_what_needs_a_culprit_is_held_by_every_method() {
         let (scene, changes) = switches(3);
         let [one, two, three] = &changes[..] else { panic!("there are three") };
         let entries = [
-            Entry::new(one.clone(), []),
-            Entry::new(two.clone(), [one.id().clone()]),
-            Entry::new(three.clone(), []),
+            PlanEntry::new(one.clone(), []),
+            PlanEntry::new(two.clone(), [one.id().clone()]),
+            PlanEntry::new(three.clone(), []),
         ];
-        let all = Plan::new(scene.base, strategy, entries).unwrap();
+        let all = FoldPlan::new(scene.base, strategy, entries).unwrap();
         let report = integrate(&scene, &all, &mut red_with(&[&[1]]));
         assert_eq!(report.landed, ["3"]);
-        assert_eq!(report.held["2"], Why::Needs(0));
+        assert_eq!(report.held["2"], HoldReason::Needs(0));
     }
 }
 
@@ -231,6 +231,6 @@ fn one_that_was_written_upon_a_culprit_is_held_as_unfit_and_the_rest_lands() {
     assert_eq!(report.landed, ["3"]);
     assert_eq!(
         (report.held["1"], report.held["2"]),
-        (Why::Culprit(CulpritEffect::Red), Why::Unfit)
+        (HoldReason::Culprit(CulpritEffect::Red), HoldReason::Unfit)
     );
 }

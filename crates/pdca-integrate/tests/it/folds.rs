@@ -1,8 +1,8 @@
 //! Folds of sealed changes onto a base.
 
 use pdca_integrate::{
-    Conflict, Drift, Driver, Drivers, Engine, Entry, FoldFate, Merged, Plan, Recorded, Sealed,
-    Skip, StepEffect, StepState, Strategy, fold,
+    Conflict, Drivers, FoldFate, FoldPlan, MergeDriver, MergeEngine, Merged, PlanEntry, Recorded,
+    SealDrift, Sealed, Skip, StepEffect, StepState, Strategy, fold,
 };
 use pdca_testkit::Repo;
 
@@ -20,7 +20,7 @@ fn three_changes() -> (Scene, Vec<Sealed>) {
     (scene, changes)
 }
 
-fn plan_of(scene: &Scene, changes: &[Sealed], strategy: Strategy) -> Plan {
+fn plan_of(scene: &Scene, changes: &[Sealed], strategy: Strategy) -> FoldPlan {
     scene.plan(&changes.iter().collect::<Vec<_>>(), strategy)
 }
 
@@ -60,7 +60,7 @@ fn a19_continues_after_the_commit_that_was_applied() {
             let is_applied = |state: &StepState| matches!(state, StepState::Applied { .. });
             let done = steps.iter().filter(|step| is_applied(&step.state)).count();
             let git_version = scene.store.git_version().to_owned();
-            let mut engine = Engine::new(&scene.store, Drivers::default());
+            let mut engine = MergeEngine::new(&scene.store, Drivers::default());
             let known = Recorded { git_version, steps };
             let resumed = fold(&mut engine, &plan, &known, &mut |_| Ok(())).unwrap();
             assert_eq!(resumed, whole, "crash after {crash} steps");
@@ -87,7 +87,7 @@ fn every_commit_is_told_from_planned_to_applied() {
 fn a_step_that_cannot_be_recorded_stops_the_fold() {
     let (scene, changes) = three_changes();
     let plan = plan_of(&scene, &changes, Strategy::RebaseFf);
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let failed = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Err("disk full".into()));
     assert!(matches!(failed, Err(pdca_integrate::FoldError::Recording(_))), "{failed:?}");
     assert_eq!(engine.asked(), 0);
@@ -112,21 +112,21 @@ fn the_order_is_dependencies_first_and_then_completion() {
     let (scene, changes) = three_changes();
     let [first, second, third] = &changes[..] else { panic!("there are three") };
     let entries = [
-        Entry::new(first.clone(), [third.id().clone()]),
-        Entry::new(second.clone(), []),
-        Entry::new(third.clone(), ["absent".parse().unwrap()]),
+        PlanEntry::new(first.clone(), [third.id().clone()]),
+        PlanEntry::new(second.clone(), []),
+        PlanEntry::new(third.clone(), ["absent".parse().unwrap()]),
     ];
-    let plan = Plan::new(scene.base, Strategy::RebaseFf, entries).unwrap();
+    let plan = FoldPlan::new(scene.base, Strategy::RebaseFf, entries).unwrap();
     let ids: Vec<_> = plan.entries().iter().map(|entry| entry.sealed().id().as_str()).collect();
     assert_eq!(ids, ["2", "3", "1"]);
     assert_eq!(plan.needs(), [vec![], vec![], vec![1]]);
     let circle = [
-        Entry::new(first.clone(), [second.id().clone()]),
-        Entry::new(second.clone(), [first.id().clone()]),
+        PlanEntry::new(first.clone(), [second.id().clone()]),
+        PlanEntry::new(second.clone(), [first.id().clone()]),
     ];
-    assert!(Plan::new(scene.base, Strategy::RebaseFf, circle).is_err());
-    let twice = [Entry::new(first.clone(), []), Entry::new(first.clone(), [])];
-    assert!(Plan::new(scene.base, Strategy::RebaseFf, twice).is_err());
+    assert!(FoldPlan::new(scene.base, Strategy::RebaseFf, circle).is_err());
+    let twice = [PlanEntry::new(first.clone(), []), PlanEntry::new(first.clone(), [])];
+    assert!(FoldPlan::new(scene.base, Strategy::RebaseFf, twice).is_err());
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn d10_a_conflict_names_file_lines_and_both_sides_and_the_rest_goes_on() {
         let three = scene.change("3", 3, &[("new", Some("needs 2\n"))]);
         let four = scene.change("4", 4, &[("g", Some("G\n"))]);
         let entries = [
-            Entry::new(one, []),
-            Entry::new(two.clone(), []),
-            Entry::new(three, [two.id().clone()]),
-            Entry::new(four, []),
+            PlanEntry::new(one, []),
+            PlanEntry::new(two.clone(), []),
+            PlanEntry::new(three, [two.id().clone()]),
+            PlanEntry::new(four, []),
         ];
-        let plan = Plan::new(scene.base, strategy, entries).unwrap();
+        let plan = FoldPlan::new(scene.base, strategy, entries).unwrap();
         let (folded, told) = scene.fold_known(&plan, &Recorded::default());
         let fates: Vec<&FoldFate> = folded.bundles.iter().map(|bundle| &bundle.fate).collect();
         assert!(matches!(fates[0], FoldFate::Applied { .. }));
@@ -222,7 +222,7 @@ fn c15_a_sealed_change_whose_branch_is_gone_is_folded_from_its_seal() {
     scene.repo.git(&["gc", "--quiet", "--prune=now"]);
     let sealed = Sealed::load(&scene.store, &scene.run, &"1".parse().unwrap()).unwrap();
     let branch = scene.store.commit_at("refs/heads/lane").unwrap();
-    assert_eq!(sealed.drift(branch), Drift::Gone);
+    assert_eq!(sealed.drift(branch), SealDrift::Gone);
     let folded = scene.fold(&scene.plan(&[&sealed], Strategy::RebaseFf));
     assert_eq!(scene.file(folded.candidate().commit(), "f"), "one\n");
 }
@@ -232,7 +232,7 @@ fn d15_what_another_git_merged_is_merged_again_and_a_difference_is_told() {
     let (scene, changes) = three_changes();
     let plan = plan_of(&scene, &changes, Strategy::RebaseFf);
     let (whole, told) = scene.fold_known(&plan, &Recorded::default());
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let old = || "git version 2.38.0".to_owned();
     let known = Recorded { git_version: old(), steps: told.clone() };
     let again = fold(&mut engine, &plan, &known, &mut |_| Ok(())).unwrap();
@@ -268,9 +268,9 @@ fn d17_a_merge_driver_runs_only_where_it_is_declared() {
     assert!(!marker.exists(), "it ran");
 
     let mut drivers = Drivers::default();
-    drivers.declare("loud", Driver { command, recursive: None }).unwrap();
+    drivers.declare("loud", MergeDriver { command, recursive: None }).unwrap();
     assert_ne!(drivers.digest(), Drivers::default().digest());
-    let mut engine = Engine::new(&scene.store, drivers);
+    let mut engine = MergeEngine::new(&scene.store, drivers);
     let declared = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(())).unwrap();
     assert!(marker.exists(), "it did not run");
     assert_eq!(scene.file(declared.candidate().commit(), "f"), "1\ntwo\n3\n");
@@ -474,7 +474,7 @@ fn a_fold_of_many_at_once_is_the_fold_of_each_onto_the_one_before() {
         assert_eq!(whole.candidate().bundles().count(), 8);
         let mut tip = scene.base;
         for change in &changes {
-            let alone = Plan::new(tip, strategy, [Entry::new(change.clone(), [])]).unwrap();
+            let alone = FoldPlan::new(tip, strategy, [PlanEntry::new(change.clone(), [])]).unwrap();
             tip = scene.fold(&alone).candidate().commit();
         }
         assert_eq!(whole.candidate().commit(), tip, "{strategy:?}");
@@ -489,7 +489,7 @@ fn a_change_that_does_not_fit_is_brought_with_markers_that_carry_both_commits() 
         lane.write("f", "1\ntheirs\n3\n");
         lane.write("g", "G\n");
     });
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let brought = engine.bring((scene.base, theirs), ours).unwrap();
     let Merged::Conflicted { tree, conflicts } = brought else { panic!("{brought:?}") };
     assert_eq!(conflicts.len(), 1);

@@ -1,7 +1,7 @@
 //! Conflict forecasts.
 
 use pdca_dag::{Case, Pattern};
-use pdca_integrate::{Drivers, Engine, Forecast, Level, PairOutlook};
+use pdca_integrate::{Drivers, Forecast, Level, MergeEngine, PairOutlook};
 
 use crate::scene::Scene;
 
@@ -26,7 +26,7 @@ fn results_that_do_not_merge_are_named_with_file_and_lines() {
     let one = scene.change("1", 1, &[("f", Some("1\none\n3\n"))]);
     let two = scene.change("2", 2, &[("f", Some("1\ntwo\n3\n"))]);
     let three = scene.change("3", 3, &[("g", Some("G\n"))]);
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let forecast = Forecast::of_seals(&mut engine, scene.base, &[&one, &two, &three]).unwrap();
     let Some(PairOutlook::Conflict { conflicts }) = forecast.between(one.id(), two.id()) else {
         panic!("{forecast:?}")
@@ -46,7 +46,7 @@ fn a_pair_that_git_cannot_merge_spoils_no_other() {
     let alone = crate::scene::id(&scene.repo.git(&["commit-tree", "-m", "x", &scene.tree(one)]));
     let heads =
         [("1", one), ("2", alone), ("3", two)].map(|(id, head)| (id.parse().unwrap(), head));
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let forecast = Forecast::of_heads(&mut engine, scene.base, &heads).unwrap();
     let outlooks: Vec<&PairOutlook> = forecast.pairs.iter().map(|pair| &pair.outlook).collect();
     assert!(matches!(outlooks[0], PairOutlook::Unknown { .. }), "{outlooks:?}");

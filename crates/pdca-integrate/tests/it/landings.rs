@@ -1,9 +1,9 @@
 //! Gated candidates land, and nothing else does.
 
 use pdca_integrate::{
-    BaseDrift, Certificate, Disproof, Drivers, Engine, Fence, Gated, LandError, Light, NotGated,
-    Onto, RefError, Sealed, StepEffect, Store, Strategy, Verdict, base_drift, holders, land,
-    testing::land_another, verify,
+    BaseDrift, Certificate, Disproof, Drivers, Fence, Gated, LandError, Light, MergeEngine,
+    NotGated, Onto, RefError, Sealed, StepEffect, Store, Strategy, Verdict, base_drift, holders,
+    land, testing::land_another, verify,
 };
 use pdca_testkit::Repo;
 
@@ -263,7 +263,7 @@ fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
     let verdict = Verdict::new(oracle().key(&rest), Light::Green);
     let rest = Gated::new(rest, &oracle(), verdict).unwrap();
     let landed = land(&scene.store, &scene.fence, &rest, MAIN, LOG).unwrap();
-    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let mut engine = MergeEngine::new(&scene.store, Drivers::default());
     let certificate = Certificate::new(&landed, &rest).to_json();
     let verified = verify(&mut engine, &certificate).unwrap();
     let paths: Vec<String> =

@@ -1,7 +1,8 @@
 //! Offers of accepted changes on branches of a remote.
 
 use pdca_integrate::{
-    Destination, ObjectId, Offer, OfferError, OfferOutcome, PushError, Sealed, offer, present_in,
+    Destination, ObjectId, OfferError, OfferOutcome, PushError, Sealed, SealedOffer, offer,
+    present_in,
 };
 use pdca_testkit::Repo;
 
@@ -22,11 +23,11 @@ impl Stall {
         Self { there: Repo::existing(&path), scene, sealed }
     }
 
-    fn made(&self, message: &str) -> Offer {
-        Offer::make(&self.scene.store, &self.sealed, message, None).unwrap()
+    fn made(&self, message: &str) -> SealedOffer {
+        SealedOffer::make(&self.scene.store, &self.sealed, message, None).unwrap()
     }
 
-    fn push(&self, made: &Offer, ours: &[ObjectId]) -> OfferOutcome {
+    fn push(&self, made: &SealedOffer, ours: &[ObjectId]) -> OfferOutcome {
         let to = Destination { remote: self.there.path().as_str(), branch: "pdca/1" };
         offer(&self.scene.store, made, to, ours).unwrap()
     }
@@ -144,7 +145,7 @@ fn what_is_no_branch_and_what_is_no_message_is_refused() {
         assert!(matches!(refused, Err(PushError::Name { .. })), "{branch:?}: {refused:?}");
     }
     for message in ["", " \n", "a\0b"] {
-        let refused = Offer::make(&stall.scene.store, &stall.sealed, message, None);
+        let refused = SealedOffer::make(&stall.scene.store, &stall.sealed, message, None);
         assert!(matches!(refused, Err(OfferError::Message { .. })), "{message:?}");
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Accepted, ChangeState, CombinationGate, CombinationGates, GateJob, GateRuling, GateRunError,
-    HeldBack, HeldReason, IntegrateError, Integrated, IntegrationNotice, IntegrationRequest,
-    IntegrationTally, Land, LandError, Light, NextAction, ObjectId, QueueContext, QueueSettings,
-    QueueWorkspace, Sealed, Staging, Store, TargetBranch, TargetBranches, TargetSpec,
-    WorkspaceDirs, dry_run, integrate, staging_branch,
+    AcceptedChange, ChangeState, CombinationGate, CombinationGates, GateJob, GateRuling,
+    GateRunError, HeldBack, HeldReason, IntegrateError, Integrated, IntegrationNotice,
+    IntegrationRequest, IntegrationTally, Land, LandError, Light, NextAction, ObjectId,
+    QueueContext, QueueSettings, QueueWorkspace, Sealed, Staging, Store, TargetBranch,
+    TargetBranches, TargetSpec, WorkspaceDirs, dry_run, integrate, staging_branch,
 };
-use pdca_journal::{Effects, Liveness, Moment, Point, When};
+use pdca_journal::{EffectSide, Effects, Liveness, Moment, Point};
 use pdca_process::Cancel;
 use pdca_state::{BundleId, BundleRoot};
 
@@ -59,7 +59,7 @@ struct Recorder(Mutex<Vec<&'static str>>);
 
 impl Effects for Recorder {
     fn reached(&self, point: Point) {
-        if point.when == When::After {
+        if point.when == EffectSide::After {
             self.0.lock().unwrap().push(point.name);
         }
     }
@@ -99,7 +99,7 @@ impl<'s> Queue<'s> {
     fn branch(&self, name: &str, changes: &[&Sealed]) -> TargetBranch {
         let store = Store::open(self.scene.repo.path(), &self.scene.room("queue")).unwrap();
         let reference = format!("refs/heads/{name}");
-        let accepted = |sealed: &&Sealed| Accepted {
+        let accepted = |sealed: &&Sealed| AcceptedChange {
             bundle: self.workspace.dirs.bundles.bundle(sealed.id()),
             depends_on: Vec::new(),
             standing: ChangeState::Sealed(Box::new((*sealed).clone())),
@@ -447,7 +447,7 @@ fn a_change_that_depends_on_a_held_one_is_held_and_not_blamed() {
     branch.changes[2].depends_on = vec![two.id().clone()];
     let done = queue.run(&branch, &queue.gate(&quarrel)).unwrap();
     assert_eq!(landed(&done), ["1"]);
-    let said: Vec<String> = done.held.iter().map(pdca_integrate::Held::sentence).collect();
+    let said: Vec<String> = done.held.iter().map(pdca_integrate::HeldChange::sentence).collect();
     assert_eq!(said, ["2 breaks T3 only together with 1", "3 needs 2, which has not landed"]);
 }
 
@@ -483,7 +483,7 @@ fn around_whichever_effect_a_driver_died_the_next_one_ends_the_integration_the_s
     };
     assert!(names.contains("land") && names.contains("certificate"), "{names:?}");
     for name in names {
-        for when in [When::Before, When::After] {
+        for when in [EffectSide::Before, EffectSide::After] {
             let scene = Scene::new(&files);
             let (one, two) = changes(&scene);
             let queue = Queue::new(&scene, Land::Target);

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Drivers, Engine, Entry, Fence, FoldStep, Folded, GateSetId, Gated, Light, Log,
-    ObjectId, Plan, Recorded, RefNamespace, Sealed, Store, Strategy, Verdict, fold, seal,
+    Acceptance, Drivers, Fence, FoldPlan, FoldStep, Folded, GateSetId, Gated, Light, MergeEngine,
+    ObjectId, PlanEntry, Recorded, RefNamespace, ReflogEntry, Sealed, Store, Strategy, Verdict,
+    fold, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
 
-pub(crate) const LOG: Log<'static> = Log { message: "pdca: test", seconds: 1_000_000_000 };
+pub(crate) const LOG: ReflogEntry<'static> =
+    ReflogEntry { message: "pdca: test", seconds: 1_000_000_000 };
 
 /// A repository with a branch `main` that is not checked out, and a user on `work` with uncommitted edits and an
 /// unfinished merge.
@@ -111,19 +113,19 @@ impl Scene {
         self.accept(name, order, self.base, head)
     }
 
-    pub(crate) fn plan(&self, sealed: &[&Sealed], strategy: Strategy) -> Plan {
-        let entries = sealed.iter().map(|sealed| Entry::new((*sealed).clone(), []));
-        Plan::new(self.base, strategy, entries).unwrap()
+    pub(crate) fn plan(&self, sealed: &[&Sealed], strategy: Strategy) -> FoldPlan {
+        let entries = sealed.iter().map(|sealed| PlanEntry::new((*sealed).clone(), []));
+        FoldPlan::new(self.base, strategy, entries).unwrap()
     }
 
-    pub(crate) fn fold(&self, plan: &Plan) -> Folded {
+    pub(crate) fn fold(&self, plan: &FoldPlan) -> Folded {
         self.fold_known(plan, &Recorded::default()).0
     }
 
     /// Folds with the steps of an earlier fold, and returns the new steps.
-    pub(crate) fn fold_known(&self, plan: &Plan, known: &Recorded) -> (Folded, Vec<FoldStep>) {
+    pub(crate) fn fold_known(&self, plan: &FoldPlan, known: &Recorded) -> (Folded, Vec<FoldStep>) {
         let mut told = Vec::new();
-        let mut engine = Engine::new(&self.store, Drivers::default());
+        let mut engine = MergeEngine::new(&self.store, Drivers::default());
         let folded = fold(&mut engine, plan, known, &mut |step| {
             told.push(step.clone());
             Ok(())

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use pdca_integrate::{
-    Acceptance, Drift, Fence, ObjectId, RefError, SealError, Sealed, StepEffect, Store, StoreError,
-    seal,
+    Acceptance, Fence, ObjectId, RefError, SealDrift, SealError, Sealed, StepEffect, Store,
+    StoreError, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
@@ -103,8 +103,8 @@ fn c14_a_commit_added_after_acceptance_is_drift_and_the_seal_stays() {
     let (scene, head) = scene_and_head();
     let (sealed, _) = sealed_with(&scene, head, |_| {}).unwrap();
     let more = scene.commit(head, "more", |lane| lane.write("b.txt", "b\n"));
-    assert_eq!(sealed.drift(Some(more)), Drift::Moved { to: more });
-    assert_eq!(sealed.drift(Some(head)), Drift::AsSealed);
+    assert_eq!(sealed.drift(Some(more)), SealDrift::Moved { to: more });
+    assert_eq!(sealed.drift(Some(head)), SealDrift::AsSealed);
     let again = sealed_with(&scene, more, |_| {});
     assert!(matches!(again, Err(SealError::SealedOtherwise { .. })), "{again:?}");
     assert_eq!(Sealed::load(&scene.store, &scene.run, &one()).unwrap(), sealed);

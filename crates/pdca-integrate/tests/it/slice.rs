@@ -1,7 +1,7 @@
 //! From two accepted patches to a certificate that holds elsewhere.
 
 use pdca_integrate::{
-    Certificate, Drivers, Engine, Onto, StepEffect, Store, Strategy, land, verify,
+    Certificate, Drivers, MergeEngine, Onto, StepEffect, Store, Strategy, land, verify,
 };
 use pdca_testkit::Repo;
 
@@ -29,7 +29,7 @@ fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     let clone = home.join("clone");
     scene.repo.git(&["clone", "--quiet", "--mirror", ".", clone.as_str()]);
     let clone = Store::open(Repo::existing(&clone).path(), &home.join("room")).unwrap();
-    let mut engine = Engine::new(&clone, Drivers::default());
+    let mut engine = MergeEngine::new(&clone, Drivers::default());
     let verified = verify(&mut engine, &certificate).unwrap();
     assert_eq!(verified.certificate.commit, landed.commit());
 }
@@ -50,5 +50,5 @@ fn a_repository_with_longer_ids_is_served_as_well() {
     let landed = land(&scene.store, &scene.fence, &gated, Onto::Target("main"), LOG).unwrap();
     assert_eq!(landed.commit().to_string().len(), 64);
     let certificate = Certificate::new(&landed, &gated).to_json();
-    verify(&mut Engine::new(&scene.store, Drivers::default()), &certificate).unwrap();
+    verify(&mut MergeEngine::new(&scene.store, Drivers::default()), &certificate).unwrap();
 }

@@ -14,9 +14,9 @@ fn what_was_written_is_read_back() {
     let scene = Scene::new();
     let journal = scene.told();
     let reading = read(&scene.runs().dir(&run()), &run()).unwrap();
-    assert_eq!(reading.tail, Tail::Whole);
+    assert_eq!(reading.tail, JournalTail::Whole);
     let records =
-        |entries: &[Entry]| entries.iter().map(|it| it.record.clone()).collect::<Vec<_>>();
+        |entries: &[JournalEntry]| entries.iter().map(|it| it.record.clone()).collect::<Vec<_>>();
     assert_eq!(records(&reading.entries), records(&entries()));
     assert_eq!(RunState::fold(&reading.entries).unwrap().as_ref(), Some(journal.state()));
 }
@@ -175,7 +175,7 @@ fn e8_a_journal_that_is_deleted_or_replaced_while_it_is_written_ends_its_driver(
     let scene = Scene::new();
     drop(scene.create());
     fs_err::remove_file(scene.journal_path()).unwrap();
-    assert!(matches!(scene.open(2), Err(OpenError::Read(ReadError::Missing { .. }))));
+    assert!(matches!(scene.open(2), Err(OpenError::Read(JournalReadError::Missing { .. }))));
     assert_eq!(scene.runs().active().unwrap().len(), 1, "a run without a journal is not over");
 }
 
@@ -201,7 +201,7 @@ fn e9_a_journal_of_a_newer_version_is_refused_and_left_alone() {
         String::from_utf8(scene.bytes()).unwrap().replacen("pdca-journal 1", "pdca-journal 2", 1);
     fs_err::write(scene.journal_path(), &newer).unwrap();
     let refused = scene.open(2);
-    assert!(matches!(refused, Err(OpenError::Read(ReadError::Newer { found: 2, .. }))));
+    assert!(matches!(refused, Err(OpenError::Read(JournalReadError::Newer { found: 2, .. }))));
     assert_eq!(scene.bytes(), newer.as_bytes());
     assert!(scene.runs().find(&run()).is_active(), "it may not be over");
 }
@@ -219,7 +219,10 @@ fn a_record_of_a_kind_that_is_not_known_is_refused() {
     let rest = words[1..].join(" ");
     let sum = &pdca_state::sha256_hex(rest.as_bytes())[..32];
     fs_err::write(scene.journal_path(), format!("{head}{sum} {rest}\n")).unwrap();
-    assert!(matches!(scene.open(2), Err(OpenError::Read(ReadError::Unknown { line: 2, .. }))));
+    assert!(matches!(
+        scene.open(2),
+        Err(OpenError::Read(JournalReadError::Unknown { line: 2, .. }))
+    ));
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn the_journal_of_another_run_is_refused() {
     let runs = scene.runs();
     fs_err::rename(runs.dir(&run()), runs.dir(&other)).unwrap();
     let error = read(&runs.dir(&other), &other).unwrap_err();
-    assert!(matches!(error, ReadError::NotTheJournal { .. }), "{error}");
+    assert!(matches!(error, JournalReadError::NotTheJournal { .. }), "{error}");
 }
 
 #[test]

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::claim::{Epoch, Generation};
 use crate::object_id::ObjectId;
-use crate::process::Process;
+use crate::process::ProcessIdentity;
 use crate::reconcile::{BundlePhase, RunPhase};
-use crate::record::{Activity, BeatEnding, Cause, Entry, Phase, Reason, Record, Seq};
+use crate::record::{Activity, BeatEnding, Cause, JournalEntry, Phase, Reason, Record, Seq};
 use crate::retry::RetryTally;
 
 use require::is;
@@ -24,7 +24,7 @@ use require::is;
 type Checked = Result<(), InvalidRecord>;
 
 impl RunState {
-    pub(crate) fn admitted(entry: &Entry) -> Result<Self, RejectedRecord> {
+    pub(crate) fn admitted(entry: &JournalEntry) -> Result<Self, RejectedRecord> {
         let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let Record::Admitted(admitted) = &entry.record else {
             return Err(rejected(InvalidRecord::NotAdmitted));
@@ -60,7 +60,7 @@ impl RunState {
     }
 
     /// Applies one record. A refused record leaves the state unchanged.
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), RejectedRecord> {
+    pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), RejectedRecord> {
         let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let due = Seq(self.last.seq.0 + 1);
         if entry.seq != due {
@@ -261,7 +261,12 @@ impl Transition<'_> {
         Ok(())
     }
 
-    fn start(&mut self, bundle: &BundleId, generation: Generation, process: &Process) -> Checked {
+    fn start(
+        &mut self,
+        bundle: &BundleId,
+        generation: Generation,
+        process: &ProcessIdentity,
+    ) -> Checked {
         let claim = self.state.attempt(bundle, generation)?;
         claim.process = Some(process.clone());
         Ok(())

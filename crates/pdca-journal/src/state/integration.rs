@@ -9,7 +9,7 @@ use crate::record::{EffectOutcome, GateVerdict, Landing, Seal};
 
 /// The current plan for a target and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Integration {
+pub struct IntegrationState {
     /// The commit that the first change is applied to.
     pub base: ObjectId,
     /// The changes in the order they are applied.
@@ -41,7 +41,7 @@ pub struct Applied {
     pub became: Option<ObjectId>,
 }
 
-impl Integration {
+impl IntegrationState {
     pub(super) fn new(base: ObjectId, order: Vec<BundleId>) -> Self {
         let (progress, judged) = (BTreeMap::new(), Vec::new());
         Self { tip: base, base, order, progress, judged }

@@ -5,7 +5,7 @@ mod random;
 
 use super::*;
 use crate::record::{Activity, BeatEnding, Cause, EffectOutcome, Landing, Phase, Record};
-use crate::retry::{Allowance, Limits, Now};
+use crate::retry::{Allowance, Now, RetryLimits};
 use crate::testing::{
     admitted, at, claimed, ended, entered, entries, generation, id, intent, oid, outcome, process,
     rescue, seal,
@@ -19,9 +19,14 @@ fn told(records: Vec<Record>) -> RunState {
 /// The state after these records; all but the last are legal.
 fn try_tell(records: Vec<Record>) -> Result<RunState, RejectedRecord> {
     let records = std::iter::once(Record::Admitted(admitted())).chain(records);
-    let entries: Vec<Entry> = (1..)
+    let entries: Vec<JournalEntry> = (1..)
         .zip(records)
-        .map(|(seq, record)| Entry { seq: Seq(seq), epoch: Epoch::FIRST, at: at(seq), record })
+        .map(|(seq, record)| JournalEntry {
+            seq: Seq(seq),
+            epoch: Epoch::FIRST,
+            at: at(seq),
+            record,
+        })
         .collect();
     RunState::fold(&entries).map(Option::unwrap)
 }
@@ -248,7 +253,8 @@ fn a_run_is_blocked_once_and_goes_on_where_it_was() {
 fn only_a_new_driver_brings_a_new_epoch_and_an_old_one_says_nothing_any_more() {
     let mut entries = entries()[..4].to_vec();
     let taken = Record::TakenUp { driver: process(), forced: true };
-    let next = |record, epoch| Entry { seq: Seq(5), epoch: Epoch::new(epoch), at: at(5), record };
+    let next =
+        |record, epoch| JournalEntry { seq: Seq(5), epoch: Epoch::new(epoch), at: at(5), record };
     let state = RunState::fold(&entries).unwrap().unwrap();
     for wrong in [next(claimed("1", 1, 0), 2), next(taken.clone(), 1), next(taken.clone(), 0)] {
         let refused = state.clone().apply(&wrong).unwrap_err();
@@ -256,7 +262,7 @@ fn only_a_new_driver_brings_a_new_epoch_and_an_old_one_says_nothing_any_more() {
     }
     entries.push(next(taken, 7));
     let taken_up = RunState::fold(&entries).unwrap().unwrap();
-    let old = Entry { seq: Seq(6), ..next(claimed("1", 1, 0), 1) };
+    let old = JournalEntry { seq: Seq(6), ..next(claimed("1", 1, 0), 1) };
     let refused = taken_up.clone().apply(&old).unwrap_err();
     assert!(matches!(refused.reason, InvalidRecord::OtherEpoch { .. }), "{refused}");
     assert_eq!(taken_up.epoch, Epoch::new(7));
@@ -308,7 +314,7 @@ fn the_fifth_conflict_of_a_bundle_is_its_last() {
     let conflict = || Record::Conflict { bundle: id("1"), with: vec![id("2")] };
     let now = Now { at: at(1 << 20), boot: "b1" };
     let allowance = |state: &RunState| {
-        let (bundle, limits) = (id("1"), Limits::default());
+        let (bundle, limits) = (id("1"), RetryLimits::default());
         state.tally.allowance(&limits, Some(&bundle), Phase::Integrate, Cause::Conflict, now)
     };
     for times in 0..=5 {
@@ -320,7 +326,7 @@ fn the_fifth_conflict_of_a_bundle_is_its_last() {
 
 #[test]
 fn a_request_is_taken_once_and_answered_once() {
-    let request = Request::Abort { why: "enough".to_owned() };
+    let request = InboxRequest::Abort { why: "enough".to_owned() };
     let taken = || Record::Requested { id: "r".to_owned(), request: request.clone() };
     let answered = || Record::Answered { id: "r".to_owned(), refusal: None };
     let refused = "the request \"r\" was taken already, or never";

@@ -5,7 +5,7 @@ use std::io::Write;
 use camino::Utf8PathBuf;
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{
-    ChangeState, DryRun, Held, HeldReason, IntegrateError, Integrated, QueueSettings, RedRow,
+    ChangeState, DryRun, HeldChange, HeldReason, IntegrateError, Integrated, QueueSettings, RedRow,
     ReturnCulprits, TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
-use crate::resolve::{self, Item, Row};
+use crate::resolve::{self, ConflictRow, ResolvedItem};
 
 /// A culprit that an integration sent back.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,7 @@ pub struct IntegrateReport {
     pub(super) dry_run: bool,
     pub(super) branches: Vec<BranchReport>,
     /// The conflicts that a resolver was asked about.
-    pub(super) resolved: Vec<Item>,
+    pub(super) resolved: Vec<ResolvedItem>,
     /// The held changes that were sent back to Do automatically.
     pub(super) returned: Vec<ReturnedRow>,
 }
@@ -248,8 +248,8 @@ const MANY: usize = 4;
 
 /// Separates changes that are told one by one from those without a seal, if they are many: an older instance has accepted
 /// dozens, and none of them is to be decided now.
-fn folded(held: &[Held]) -> (Vec<&Held>, Option<String>) {
-    let (old, single): (Vec<&Held>, Vec<&Held>) =
+fn folded(held: &[HeldChange]) -> (Vec<&HeldChange>, Option<String>) {
+    let (old, single): (Vec<&HeldChange>, Vec<&HeldChange>) =
         held.iter().partition(|held| held.reason == HeldReason::Unsealed);
     if old.len() < MANY {
         return (held.iter().collect(), None);
@@ -331,7 +331,7 @@ struct Document<'a> {
     quarantined: Vec<Placed<'a, QuarantinedItem<'a>>>,
     certificates: Vec<&'a str>,
     /// The conflicts that a resolver was asked about.
-    resolutions: Vec<Placed<'a, Row>>,
+    resolutions: Vec<Placed<'a, ConflictRow>>,
     /// The held changes that were sent back to Do automatically.
     returned: Vec<Placed<'a, &'a ReturnedRow>>,
     /// The changes that wait in a staging branch already.
@@ -451,7 +451,7 @@ impl BranchReport {
     fn add_to<'a>(
         &'a self,
         document: &mut Document<'a>,
-        resolved: &'a [Item],
+        resolved: &'a [ResolvedItem],
         returned: &'a [ReturnedRow],
     ) {
         let facts = BranchFacts {
@@ -475,7 +475,7 @@ impl BranchReport {
                     (done.gate_runs, done.cached, done.flakes);
                 let is_of_it = |id: &BundleId| done.held.iter().any(|held| held.id == *id);
                 let returned = returned.iter().filter(|row| is_of_it(&row.id));
-                let goes_on = |held: &Held| returned.clone().find(|row| row.id == held.id);
+                let goes_on = |held: &HeldChange| returned.clone().find(|row| row.id == held.id);
                 let held = done.held.iter().zip(next).map(|(held, next)| {
                     let next = goes_on(held).map_or(next, |row| &row.next);
                     held_item(held, Some(next))
@@ -531,7 +531,7 @@ impl BranchReport {
     }
 }
 
-fn held_item<'a>(held: &'a Held, next: Option<&'a String>) -> HeldItem<'a> {
+fn held_item<'a>(held: &'a HeldChange, next: Option<&'a String>) -> HeldItem<'a> {
     HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
@@ -578,7 +578,7 @@ pub(super) fn nothing(
 
 /// Returns the evidence of a held change, one line each: further failing tests,
 /// the logs, and the commands that reproduce them.
-pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
+pub fn evidence(cx: &Context<'_>, held: &HeldChange) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in &held.red {
         if row.failing.is_empty() {
@@ -604,8 +604,8 @@ mod tests {
     #[test]
     fn many_changes_without_a_seal_are_one_line_and_hide_nothing_else() {
         let held =
-            |number: usize, reason| Held::blank(&number.to_string().parse().unwrap(), reason);
-        let mut all: Vec<Held> =
+            |number: usize, reason| HeldChange::blank(&number.to_string().parse().unwrap(), reason);
+        let mut all: Vec<HeldChange> =
             (1..=77).map(|number| held(number, HeldReason::Unsealed)).collect();
         all.push(held(100, HeldReason::Red));
         let (single, old) = folded(&all);

@@ -5,7 +5,7 @@ use std::io::Write;
 use pdca_driver::integrate::{ConflictOutcome, ConflictReport, Due, MOST_ATTEMPTS};
 use serde::Serialize;
 
-use super::Item;
+use super::ResolvedItem;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::style::printable;
 /// The JSON of one conflict.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Row {
+pub(crate) struct ConflictRow {
     id: String,
     /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `nothing`, `busy` or `due`.
     outcome: &'static str,
@@ -40,11 +40,11 @@ pub(crate) struct Row {
 pub struct ResolveReport {
     pub(super) dry_run: bool,
     #[serde(rename = "conflicts", serialize_with = "as_rows")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Row>"))]
-    pub(super) items: Vec<Item>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ConflictRow>"))]
+    pub(super) items: Vec<ResolvedItem>,
 }
 
-fn as_rows<S: serde::Serializer>(items: &[Item], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_rows<S: serde::Serializer>(items: &[ResolvedItem], serializer: S) -> Result<S::Ok, S::Error> {
     rows(items).serialize(serializer)
 }
 
@@ -57,12 +57,16 @@ impl Report for ResolveReport {
 }
 
 /// Returns the rows for the report of an integration.
-pub(crate) fn rows<'i>(items: impl IntoIterator<Item = &'i Item>) -> Vec<Row> {
+pub(crate) fn rows<'i>(items: impl IntoIterator<Item = &'i ResolvedItem>) -> Vec<ConflictRow> {
     items.into_iter().map(row).collect()
 }
 
 /// Writes one line per conflict.
-pub(crate) fn lines(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn lines(
+    cx: &Context<'_>,
+    items: &[ResolvedItem],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let p = cx.out;
     for item in items {
         let word = word(&item.told.came);
@@ -89,7 +93,7 @@ pub(crate) fn lines(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Re
     Ok(())
 }
 
-fn row(item: &Item) -> Row {
+fn row(item: &ResolvedItem) -> ConflictRow {
     let ConflictReport { id, said, attempts, came } = &item.told;
     let log = match came {
         ConflictOutcome::Failed { log, .. } => Some(log.to_string()),
@@ -102,7 +106,7 @@ fn row(item: &Item) -> Row {
         | ConflictOutcome::Waits { .. }
         | ConflictOutcome::Busy { .. } => None,
     };
-    Row {
+    ConflictRow {
         id: id.to_string(),
         outcome: word(came),
         attempts: *attempts,
@@ -145,7 +149,7 @@ fn due(came: &ConflictOutcome) -> Option<&str> {
     }
 }
 
-fn text(item: &Item) -> String {
+fn text(item: &ResolvedItem) -> String {
     let ConflictReport { said, attempts, came, .. } = &item.told;
     let said = said.as_deref().unwrap_or("its conflict");
     let count = format!("attempt {attempts}/{MOST_ATTEMPTS}");
@@ -173,7 +177,7 @@ fn text(item: &Item) -> String {
     }
 }
 
-fn next(item: &Item) -> Option<String> {
+fn next(item: &ResolvedItem) -> Option<String> {
     let id = &item.told.id;
     match &item.told.came {
         ConflictOutcome::Resolved { .. }
@@ -194,8 +198,8 @@ fn next(item: &Item) -> Option<String> {
 }
 
 /// Returns the exit code: a remaining conflict is worse than one that waits for a sign-off.
-pub(super) fn exit(items: &[Item]) -> Exit {
-    let code = |item: &Item| match item.told.came {
+pub(super) fn exit(items: &[ResolvedItem]) -> Exit {
+    let code = |item: &ResolvedItem| match item.told.came {
         ConflictOutcome::Due
         | ConflictOutcome::Failed { .. }
         | ConflictOutcome::Blocked { .. }
@@ -214,23 +218,23 @@ pub(super) fn exit(items: &[Item]) -> Exit {
 mod tests {
     use super::*;
 
-    fn item(came: ConflictOutcome) -> Item {
+    fn item(came: ConflictOutcome) -> ResolvedItem {
         let id = "2".parse().unwrap();
         let said = Some("2 conflicts with 1 in f:1".to_owned());
-        Item { told: ConflictReport { id, said, attempts: 2, came }, state: None }
+        ResolvedItem { told: ConflictReport { id, said, attempts: 2, came }, state: None }
     }
 
     fn failed(due: Due) -> ConflictOutcome {
         ConflictOutcome::Failed { what: "the resolver failed".into(), log: "/w/log".into(), due }
     }
 
-    fn all_of_them() -> Vec<Item> {
+    fn all_of_them() -> Vec<ResolvedItem> {
         let at = "2026-01-02T03:04:05Z".to_owned();
         let resolved = item(ConflictOutcome::Resolved { by: "the resolver".into() });
         let checked = pdca_state::State::AwaitingSignoff;
         vec![
             item(ConflictOutcome::Due),
-            Item {
+            ResolvedItem {
                 state: Some(checked),
                 ..item(ConflictOutcome::Resolved { by: "the resolver".into() })
             },

@@ -23,7 +23,7 @@ pub(crate) const INCLUDE: &str = ".worktreeinclude";
 
 /// The files that a lane gets.
 #[derive(Debug, Default)]
-pub(crate) struct Selection {
+pub(crate) struct FileSelection {
     /// Files and links to copy, sorted and unique.
     pub(crate) copies: Vec<String>,
     /// Links to create, with their targets.
@@ -90,8 +90,8 @@ pub(crate) fn select(
     lane: &mut Rules<'_>,
     sharer: impl Fn() -> (u32, Sharer),
     include: Option<GitLocation<'_>>,
-) -> Result<Selection, HydrateError> {
-    let mut selection = Selection::default();
+) -> Result<FileSelection, HydrateError> {
+    let mut selection = FileSelection::default();
     // A pattern may match directories only, and a directory of the primary becomes a link in the lane.
     let mut require = |key, entry: &str, there, here| {
         primary.require(key, entry, there).and_then(|()| lane.require(key, entry, here))
@@ -163,7 +163,11 @@ pub(crate) fn select(
 }
 
 /// Adds the files and links below a directory; no link is followed.
-fn files_below(dir: &Utf8Path, entry: &str, selection: &mut Selection) -> Result<(), HydrateError> {
+fn files_below(
+    dir: &Utf8Path,
+    entry: &str,
+    selection: &mut FileSelection,
+) -> Result<(), HydrateError> {
     let failed = |source| HydrateError::Io { doing: "list", path: dir.to_owned(), source };
     for found in fs::read_dir(dir).map_err(failed)? {
         let found = found.map_err(failed)?;

@@ -19,7 +19,7 @@ use crate::{
     hydrate::{
         HydrateConfig, HydrationState,
         config::plain,
-        select::{INCLUDE, Selection},
+        select::{FileSelection, INCLUDE},
     },
     marker::LaneRecord,
 };
@@ -34,7 +34,7 @@ const FORMAT: u32 = 1;
 const LARGEST_READ: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
+pub(crate) struct HydrateStamp {
     format: u32,
     pub(crate) progress: HydrateProgress,
     /// The digest over all inputs.
@@ -58,7 +58,7 @@ pub(crate) struct Left {
     state: Option<(u64, i64, i64)>,
 }
 
-impl Stamp {
+impl HydrateStamp {
     pub(crate) fn new(progress: HydrateProgress, digest: String, placed: Vec<Left>) -> Self {
         Self { format: FORMAT, progress, digest, placed }
     }
@@ -128,7 +128,7 @@ impl HydrationRecord {
     }
 
     pub(crate) fn state(&self) -> HydrationState {
-        match Stamp::load(&self.stamp_path()) {
+        match HydrateStamp::load(&self.stamp_path()) {
             Ok(None) => HydrationState::None,
             Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
             Ok(Some(_)) | Err(_) => HydrationState::Begun,
@@ -138,11 +138,11 @@ impl HydrationRecord {
     /// Marks the hydration as begun, because its files are about to be removed.
     pub(crate) fn doubt(&self) -> io::Result<()> {
         let path = self.stamp_path();
-        match Stamp::load(&path)? {
+        match HydrateStamp::load(&path)? {
             Some(stamp) => {
                 // The placed paths stay in it: the next hydration takes them back if the removal
                 // was interrupted.
-                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
+                HydrateStamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
             }
             None => Ok(()),
         }
@@ -160,7 +160,7 @@ impl HydrationRecord {
 /// Returns the digest over all inputs of a hydration.
 pub(crate) fn digest(
     config: &HydrateConfig,
-    selection: &Selection,
+    selection: &FileSelection,
     primary: &Utf8Path,
     lane: &Utf8Path,
 ) -> io::Result<String> {

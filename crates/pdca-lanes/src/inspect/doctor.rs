@@ -11,7 +11,7 @@ use crate::{
     extra::EXTRA,
     history,
     hydrate::{HYDRATION, HydrationRecord, HydrationState},
-    marker::{FORMAT, Marker, Progress},
+    marker::{FORMAT, LaneProgress, Marker},
     names::TMP,
     provision::LaneKind,
     remove::REMOVED,
@@ -20,7 +20,7 @@ use crate::{
 
 /// A fact about a lane that a person may want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum LaneFinding {
     /// A directory in a slot has no marker; a claim refuses it.
     NoMarker {
         /// The directory.
@@ -123,7 +123,7 @@ pub enum Finding {
     },
 }
 
-/// The action that resolves a [`Finding`].
+/// The action that resolves a [`LaneFinding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// None: the next claim repairs the lane.
@@ -144,7 +144,7 @@ pub enum Remedy {
     LookAt,
 }
 
-impl Finding {
+impl LaneFinding {
     /// Returns the action that resolves the finding.
     pub fn remedy(&self) -> Remedy {
         match self {
@@ -203,7 +203,7 @@ impl Finding {
 
 impl Lanes {
     /// Examines every slot on disk. Changes nothing.
-    pub fn doctor(&self, targets: &[Target]) -> Result<Vec<Finding>, InspectError> {
+    pub fn doctor(&self, targets: &[Target]) -> Result<Vec<LaneFinding>, InspectError> {
         let mut findings = Vec::new();
         for (slot, dir) in self.slot_dirs()? {
             let held = self.holder(slot)?.is_some();
@@ -218,7 +218,7 @@ impl Lanes {
                     Err(err) => {
                         let name = path.file_name().and_then(|name| name.strip_suffix(MARKER));
                         known.extend(name.map(str::to_owned));
-                        findings.push(Finding::BadMarker { path, why: err.to_string() });
+                        findings.push(LaneFinding::BadMarker { path, why: err.to_string() });
                     }
                 }
             }
@@ -226,7 +226,7 @@ impl Lanes {
         }
         let kept = self.root().join(RESCUED);
         if has_entries(&kept) {
-            findings.push(Finding::Rescued { path: kept });
+            findings.push(LaneFinding::Rescued { path: kept });
         }
         Ok(findings)
     }
@@ -240,16 +240,16 @@ fn examine(
     marker: &Marker,
     targets: &[Target],
     held: bool,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LaneFinding>,
 ) {
     let checkout = dir.join(&marker.target);
     if marker.format > FORMAT {
-        findings.push(Finding::Newer { path: path.to_owned(), format: marker.format });
+        findings.push(LaneFinding::Newer { path: path.to_owned(), format: marker.format });
         return;
     }
     // Before anything is read in the checkout: the files of a copy are not described by its marker.
     if marker.slot != slot || path.file_name() != Some(&format!("{}{MARKER}", marker.target)) {
-        findings.push(Finding::Copied { path: checkout, slot: marker.slot });
+        findings.push(LaneFinding::Copied { path: checkout, slot: marker.slot });
         return;
     }
     let whole = examine_primary(&checkout, marker, targets, findings);
@@ -257,8 +257,8 @@ fn examine(
         // The holder may be in the middle of any of the states that follow.
         return;
     }
-    if marker.progress == Progress::Preparing {
-        findings.push(Finding::Interrupted { path: checkout });
+    if marker.progress == LaneProgress::Preparing {
+        findings.push(LaneFinding::Interrupted { path: checkout });
         return;
     }
     if fs::symlink_metadata(&checkout).is_err() {
@@ -266,22 +266,22 @@ fn examine(
     }
     let git_dir = checkout.join(".git");
     match fs::symlink_metadata(&git_dir) {
-        Err(_) => findings.push(Finding::NoRepository { path: checkout.clone() }),
+        Err(_) => findings.push(LaneFinding::NoRepository { path: checkout.clone() }),
         Ok(found) if found.is_dir() => {
-            findings.extend(stale_locks(&git_dir).map(|path| Finding::StaleLock { path }));
+            findings.extend(stale_locks(&git_dir).map(|path| LaneFinding::StaleLock { path }));
             if whole && let Some(base) = missing_base(&checkout, marker) {
-                findings.push(Finding::BaseMissing { path: checkout.clone(), base });
+                findings.push(LaneFinding::BaseMissing { path: checkout.clone(), base });
             }
         }
         Ok(_) if marker.kind == LaneKind::Reference => {
             let home = leads_to(&git_dir);
-            findings.push(Finding::CopiedWorktree { path: checkout.clone(), home });
+            findings.push(LaneFinding::CopiedWorktree { path: checkout.clone(), home });
         }
         Ok(_) => findings.extend(examine_link(&checkout, &git_dir)),
     }
     let hydration = dir.join(format!("{}{HYDRATION}", marker.target));
     if HydrationRecord::at(hydration).state() == HydrationState::Begun {
-        findings.push(Finding::HydrationInterrupted { path: checkout });
+        findings.push(LaneFinding::HydrationInterrupted { path: checkout });
     }
 }
 
@@ -290,25 +290,25 @@ fn examine_primary(
     checkout: &Utf8Path,
     marker: &Marker,
     targets: &[Target],
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LaneFinding>,
 ) -> bool {
     let path = checkout.to_owned();
     let Some(target) = targets.iter().find(|target| target.name() == marker.target) else {
         let finding = if marker.primary_path.exists() {
-            Finding::UnknownTarget { path, target: marker.target.clone() }
+            LaneFinding::UnknownTarget { path, target: marker.target.clone() }
         } else {
-            Finding::PrimaryGone { path, primary: marker.primary_path.clone() }
+            LaneFinding::PrimaryGone { path, primary: marker.primary_path.clone() }
         };
         findings.push(finding);
         return marker.primary_path.exists();
     };
     if marker.primary != target.identity() {
         let primary = target.common_dir().to_owned();
-        findings.push(Finding::OtherPrimary { path, primary });
+        findings.push(LaneFinding::OtherPrimary { path, primary });
         return false;
     }
     if marker.primary_path != target.common_dir() {
-        findings.push(Finding::PrimaryMoved {
+        findings.push(LaneFinding::PrimaryMoved {
             path,
             was: marker.primary_path.clone(),
             now: target.common_dir().to_owned(),
@@ -319,12 +319,12 @@ fn examine_primary(
 }
 
 /// Checks that a linked worktree and the primary name each other; the registration does not name a copy.
-fn examine_link(checkout: &Utf8Path, git_file: &Utf8Path) -> Option<Finding> {
+fn examine_link(checkout: &Utf8Path, git_file: &Utf8Path) -> Option<LaneFinding> {
     let home = leads_to(git_file);
     let back = fs::read_to_string(Utf8Path::new(&home).join("gitdir")).unwrap_or_default();
     let same = |left: &Utf8Path, right: &Utf8Path| matches!((left.canonicalize_utf8(), right.canonicalize_utf8()), (Ok(l), Ok(r)) if l == r);
     let named = same(Utf8Path::new(back.trim_end()), git_file);
-    (!named).then(|| Finding::CopiedWorktree { path: checkout.to_owned(), home })
+    (!named).then(|| LaneFinding::CopiedWorktree { path: checkout.to_owned(), home })
 }
 
 /// Returns the path that a `.git` which is no directory leads to.
@@ -351,22 +351,22 @@ fn stale_locks(git_dir: &Utf8Path) -> impl Iterator<Item = Utf8PathBuf> + use<> 
 }
 
 /// Reports entries of a slot that belong to no lane.
-fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<Finding>) -> io::Result<()> {
+fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<LaneFinding>) -> io::Result<()> {
     for entry in dir.read_dir_utf8()? {
         let entry = entry?;
         let (name, path) = (entry.file_name().to_owned(), entry.path().to_owned());
         if name == RESCUED {
             if has_entries(&path) {
-                findings.push(Finding::Rescued { path });
+                findings.push(LaneFinding::Rescued { path });
             }
         } else if name.ends_with(REMOVED) {
-            findings.push(Finding::HalfRemoved { path });
+            findings.push(LaneFinding::HalfRemoved { path });
         } else if entry.file_type()?.is_dir()
             && name != LOCK
             && ![HYDRATION, TMP, EXTRA].iter().any(|end| name.ends_with(end))
             && !known.contains(&name)
         {
-            findings.push(Finding::NoMarker { path });
+            findings.push(LaneFinding::NoMarker { path });
         }
     }
     Ok(())

@@ -177,7 +177,7 @@ fn what_git_would_not_take_or_would_take_for_ever_is_refused_and_the_lane_renewe
     for (what, spoil) in spoils {
         let lane = scene.lane();
         spoil(lane.path());
-        let by = pdca_lanes::Signature { name: "a", email: "a@b", seconds: 1 };
+        let by = pdca_lanes::CommitSignature { name: "a", email: "a@b", seconds: 1 };
         let refused = lane.commit_all("x", &by).unwrap_err();
         assert!(refused.is_of_the_lane(), "{what}: {refused}");
         let saved = lane.save("work").unwrap();

@@ -265,7 +265,7 @@ fn a_patch_does_not_depend_on_what_lies_in_the_working_tree() {
 
 #[test]
 fn a_repository_with_sha256_works_the_same() {
-    let around = pdca_testkit::Workspace::new();
+    let around = pdca_testkit::TestWorkspace::new();
     let path = around.around().join("sha256");
     let first = pdca_testkit::Repo::with_first_commit();
     first.git(&["init", "-q", "--object-format=sha256", "--initial-branch=main", path.as_str()]);

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_lanes::{Finding, HydrateConfig, HydrationState, LaneState, Remedy, Target};
+use pdca_lanes::{HydrateConfig, HydrationState, LaneFinding, LaneState, Remedy, Target};
 
 use crate::{
     hydrate::{hydrate, list},
@@ -29,7 +29,7 @@ fn everything(root: &Utf8Path) -> Vec<(Utf8PathBuf, u64, i64, i64)> {
     found
 }
 
-fn findings(scene: &Scene) -> Vec<Finding> {
+fn findings(scene: &Scene) -> Vec<LaneFinding> {
     let before = everything(scene.lanes().root());
     let found = scene.lanes().doctor(&[scene.target()]).unwrap();
     assert_eq!(everything(scene.lanes().root()), before, "looking changes nothing");
@@ -126,11 +126,11 @@ fn what_is_not_ours_is_named() {
     drop(scene.lane());
     let slot = scene.lanes().root().join("lane-0");
     fs::create_dir(slot.join("stranger")).unwrap();
-    assert_eq!(findings(&scene), [Finding::NoMarker { path: slot.join("stranger") }]);
+    assert_eq!(findings(&scene), [LaneFinding::NoMarker { path: slot.join("stranger") }]);
     fs::write(slot.join("app.lane.json"), "{").unwrap();
     let found = findings(&scene);
     assert!(
-        matches!(&found[0], Finding::BadMarker { path, .. } if path.ends_with("app.lane.json"))
+        matches!(&found[0], LaneFinding::BadMarker { path, .. } if path.ends_with("app.lane.json"))
     );
     assert_eq!(found[0].remedy(), Remedy::MoveAway);
 }
@@ -144,7 +144,7 @@ fn a_copied_lane_and_a_copied_worktree_are_told_from_lanes() {
     let copy = pdca_process::Tool::new("cp").args(["-a", "lane-0", "lane-1"]).cwd(&root).run();
     assert_eq!(copy.unwrap().code, 0);
     let path = root.join("lane-1/app");
-    assert_eq!(findings(&scene), [Finding::Copied { path: path.clone(), slot: 0 }]);
+    assert_eq!(findings(&scene), [LaneFinding::Copied { path: path.clone(), slot: 0 }]);
     fs::remove_dir_all(root.join("lane-1")).unwrap();
     let home = scene.beside("linked");
     scene.primary.git(&["worktree", "add", "--quiet", "--detach", home.as_str()]);
@@ -153,7 +153,7 @@ fn a_copied_lane_and_a_copied_worktree_are_told_from_lanes() {
     fs::copy(home.join(".git"), checkout.join(".git")).unwrap();
     let found = findings(&scene);
     assert!(
-        matches!(&found[..], [Finding::CopiedWorktree { path, home }]
+        matches!(&found[..], [LaneFinding::CopiedWorktree { path, home }]
         if *path == checkout && home.contains("worktrees/linked")),
         "{found:?}"
     );
@@ -170,12 +170,12 @@ fn a_primary_that_moved_went_or_is_another_is_told_before_use() {
     let doctor = |targets: &[Target]| scene.lanes().doctor(targets).unwrap();
     assert_eq!(
         doctor(&[]),
-        [Finding::PrimaryGone { path: path.clone(), primary: was.join(".git") }]
+        [LaneFinding::PrimaryGone { path: path.clone(), primary: was.join(".git") }]
     );
     let moved = Target::open("app", &now).unwrap();
     assert_eq!(
         doctor(&[moved]),
-        [Finding::PrimaryMoved {
+        [LaneFinding::PrimaryMoved {
             path: path.clone(),
             was: was.join(".git"),
             now: now.join(".git")
@@ -184,7 +184,7 @@ fn a_primary_that_moved_went_or_is_another_is_told_before_use() {
     let other = pdca_testkit::Repo::at(&was);
     other.commit("another repository");
     let other = Target::open("app", &was).unwrap();
-    assert_eq!(doctor(&[other]), [Finding::OtherPrimary { path, primary: was.join(".git") }]);
+    assert_eq!(doctor(&[other]), [LaneFinding::OtherPrimary { path, primary: was.join(".git") }]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_lane_of_no_target_is_told() {
     let found = scene.lanes().doctor(&[]).unwrap();
     assert_eq!(
         found,
-        [Finding::UnknownTarget { path: scene.checkout(), target: "app".to_owned() }]
+        [LaneFinding::UnknownTarget { path: scene.checkout(), target: "app".to_owned() }]
     );
 }
 
@@ -208,7 +208,7 @@ fn d9_a_base_that_the_primary_pruned_is_told() {
     scene.primary.git(&["reset", "--quiet", "--hard", &keep]);
     scene.primary.git(&["reflog", "expire", "--expire=now", "--all"]);
     scene.primary.git(&["gc", "--quiet", "--prune=now"]);
-    assert_eq!(findings(&scene), [Finding::BaseMissing { path: scene.checkout(), base }]);
+    assert_eq!(findings(&scene), [LaneFinding::BaseMissing { path: scene.checkout(), base }]);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn what_a_crash_left_is_told_and_who_works_is_let_be() {
     assert_eq!(findings(&scene), [], "it may be theirs");
     drop(lane);
     let found = findings(&scene);
-    assert_eq!(found, [Finding::StaleLock { path: lock.clone() }]);
+    assert_eq!(found, [LaneFinding::StaleLock { path: lock.clone() }]);
     assert_eq!(found[0].remedy(), Remedy::NextClaim);
     drop(scene.lane());
     assert!(!lock.exists(), "as the remedy says");
@@ -230,10 +230,10 @@ fn what_a_crash_left_is_told_and_who_works_is_let_be() {
     assert_eq!(
         found,
         [
-            Finding::NoRepository { path: scene.checkout() },
-            Finding::HalfRemoved { path: slot.join("app.removed") },
+            LaneFinding::NoRepository { path: scene.checkout() },
+            LaneFinding::HalfRemoved { path: slot.join("app.removed") },
         ]
     );
     drop(scene.lane());
-    assert!(findings(&scene).contains(&Finding::Rescued { path: slot.join("rescued") }));
+    assert!(findings(&scene).contains(&LaneFinding::Rescued { path: slot.join("rescued") }));
 }

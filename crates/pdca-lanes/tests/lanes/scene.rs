@@ -8,24 +8,24 @@ use std::{
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_lanes::{
-    Lane, LaneKind, Lanes, Provision, ProvisionError, Provisioned, Signature, Target,
+    CommitSignature, Lane, LaneKind, Lanes, Provision, ProvisionError, Provisioned, Target,
 };
-use pdca_testkit::{Repo, Workspace};
+use pdca_testkit::{Repo, TestWorkspace};
 
 /// The author of commits in these tests.
-pub(crate) const BY: Signature<'static> =
-    Signature { name: "A Builder", email: "builder@example.com", seconds: 1_000_000_000 };
+pub(crate) const BY: CommitSignature<'static> =
+    CommitSignature { name: "A Builder", email: "builder@example.com", seconds: 1_000_000_000 };
 
 /// A primary and the directory of its lanes.
 pub(crate) struct Scene {
     pub(crate) primary: Repo,
-    around: Workspace,
+    around: TestWorkspace,
 }
 
 impl Scene {
     /// A primary with the given files committed.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        let around = Workspace::new();
+        let around = TestWorkspace::new();
         let primary = around.target("primary");
         for (path, text) in files {
             primary.write(path, text);

@@ -2,8 +2,8 @@
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_lanes::{Feature, ResolveError, Target, TargetError};
-use pdca_testkit::{Repo, Workspace};
+use pdca_lanes::{Feature, ResolveBaseError, Target, TargetError};
+use pdca_testkit::{Repo, TestWorkspace};
 
 use crate::scene::Scene;
 
@@ -143,7 +143,7 @@ fn a_branch_that_is_not_there_says_what_was_tried() {
     scene.primary.git(&["tag", "v1"]);
     for name in ["nope", "v1", "HEAD", "a..b", "", "--all", "main~1"] {
         match scene.target().resolve(Some(name)) {
-            Err(ResolveError::NoSuchBranch { branch, tried }) => {
+            Err(ResolveBaseError::NoSuchBranch { branch, tried }) => {
                 assert_eq!(
                     (branch.as_str(), tried[0].as_str()),
                     (name, format!("refs/heads/{name}").as_str())
@@ -158,9 +158,9 @@ fn a_branch_that_is_not_there_says_what_was_tried() {
 fn d6_a_head_on_no_branch_or_an_unborn_one_must_be_named() {
     let scene = Scene::new(&[("a", "a\n")]);
     scene.primary.git(&["checkout", "-q", "--detach"]);
-    assert!(matches!(scene.target().resolve(None), Err(ResolveError::Detached { .. })));
+    assert!(matches!(scene.target().resolve(None), Err(ResolveBaseError::Detached { .. })));
     scene.primary.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
-    assert!(matches!(scene.target().resolve(None), Err(ResolveError::Unborn { .. })));
+    assert!(matches!(scene.target().resolve(None), Err(ResolveBaseError::Unborn { .. })));
     assert!(scene.target().resolve(Some("main")).is_ok());
 }
 
@@ -180,7 +180,7 @@ fn all_worktrees_of_a_repository_share_a_common_directory() {
 
 #[test]
 fn a_path_with_odd_letters_can_be_a_primary() {
-    let around = Workspace::new();
+    let around = TestWorkspace::new();
     let primary = around.target("a b \"ü\"");
     primary.write("a", "a\n");
     let head = primary.commit("a");
@@ -207,7 +207,7 @@ fn a_branch_whose_tip_cannot_be_read_is_not_said_to_be_absent() {
         }
         for name in ["broken", "refs/heads/broken"] {
             match scene.target().resolve(Some(name)) {
-                Err(ResolveError::Tip { reference, .. }) => {
+                Err(ResolveBaseError::Tip { reference, .. }) => {
                     assert_eq!(reference, "refs/heads/broken");
                 }
                 other => panic!("{damage:?} {name}: {other:?}"),
@@ -226,7 +226,7 @@ fn a_ref_that_leads_to_no_commit_is_no_branch() {
     scene.primary.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone"]);
     for name in ["refs/tags/tree", "origin/HEAD"] {
         let found = scene.target().resolve(Some(name));
-        assert!(matches!(found, Err(ResolveError::NoSuchBranch { .. })), "{name}: {found:?}");
+        assert!(matches!(found, Err(ResolveBaseError::NoSuchBranch { .. })), "{name}: {found:?}");
     }
     let found = scene.target().resolve(Some("refs/tags/annotated")).unwrap();
     assert_eq!(found.commit, scene.primary.head());

@@ -13,7 +13,7 @@ use std::{
 use camino::Utf8Path;
 use fs_err as fs;
 use pdca_lanes::{ClaimError, LaneError, ProvisionError, Target};
-use pdca_testkit::{Repo, Workspace};
+use pdca_testkit::{Repo, TestWorkspace};
 
 use crate::scene::{Inventory, KINDS, Scene, assert_sound, digest, dirt, provision, seen};
 
@@ -191,7 +191,7 @@ fn names_that_only_git_could_love_are_provisioned() {
 
 #[test]
 fn a_primary_and_lanes_with_odd_letters_in_their_paths_are_provisioned() {
-    let around = Workspace::new();
+    let around = TestWorkspace::new();
     let primary = around.target("a b \"ü\" #x");
     primary.write("a", "a\n");
     let base = primary.commit("a");
@@ -207,7 +207,7 @@ fn a_primary_and_lanes_with_odd_letters_in_their_paths_are_provisioned() {
 
 #[test]
 fn a_primary_whose_path_git_cannot_write_down_is_refused_by_name() {
-    let around = Workspace::new();
+    let around = TestWorkspace::new();
     let primary = around.target("new\nline");
     primary.write("a", "a\n");
     let base = primary.commit("a");

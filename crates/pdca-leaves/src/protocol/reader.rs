@@ -10,9 +10,9 @@ const LAST_WORDS: usize = 4 << 10;
 /// Reads an agent's standard output as it comes, in pieces of any size.
 ///
 /// ```
-/// use pdca_leaves::{End, Protocol, Reader};
+/// use pdca_leaves::{End, Protocol, ProtocolReader};
 ///
-/// let mut reader = Reader::new(Protocol::Codex);
+/// let mut reader = ProtocolReader::new(Protocol::Codex);
 /// reader.feed(b"not a record\n{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",");
 /// reader.feed(b"\"text\":\"Done.\"}}\n{\"type\":\"turn.completed\"}");
 /// let transcript = reader.finish();
@@ -20,7 +20,7 @@ const LAST_WORDS: usize = 4 << 10;
 /// assert_eq!(transcript.end, Some(End::Success));
 /// ```
 #[derive(Debug)]
-pub struct Reader {
+pub struct ProtocolReader {
     protocol: Protocol,
     line: Vec<u8>,
     /// The line is longer than any record, and passed over.
@@ -28,7 +28,7 @@ pub struct Reader {
     progress: Progress,
 }
 
-impl Reader {
+impl ProtocolReader {
     /// A reader that has seen nothing yet.
     pub fn new(protocol: Protocol) -> Self {
         Self { protocol, line: Vec::new(), is_skipping: false, progress: Progress::default() }

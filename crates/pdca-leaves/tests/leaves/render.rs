@@ -1,7 +1,7 @@
 //! Transcripts for people, from the shapes of each protocol.
 
 use insta::assert_snapshot;
-use pdca_leaves::{Entry, Protocol, Renderer};
+use pdca_leaves::{Protocol, Renderer, TranscriptEntry};
 use proptest::prelude::*;
 
 fn shape(name: &str) -> Vec<u8> {
@@ -9,7 +9,7 @@ fn shape(name: &str) -> Vec<u8> {
     fs_err::read(path).unwrap()
 }
 
-fn rendered(protocol: Protocol, bytes: &[u8]) -> Vec<Entry> {
+fn rendered(protocol: Protocol, bytes: &[u8]) -> Vec<TranscriptEntry> {
     let mut renderer = Renderer::new(protocol);
     let mut entries = renderer.feed(bytes);
     entries.extend(renderer.finish());
@@ -17,7 +17,7 @@ fn rendered(protocol: Protocol, bytes: &[u8]) -> Vec<Entry> {
 }
 
 fn shown(protocol: Protocol, name: &str) -> String {
-    let line = |entry: Entry| {
+    let line = |entry: TranscriptEntry| {
         let tool = entry.tool.map(|tool| format!(" {tool}")).unwrap_or_default();
         format!("{:?}{tool}: {}", entry.kind, entry.text)
     };

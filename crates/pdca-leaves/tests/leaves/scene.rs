@@ -10,13 +10,13 @@ use pdca_leaves::{
 };
 use pdca_process::{Cancel, SandboxKind};
 use pdca_state::{Artifact, Bundle};
-use pdca_testkit::{Workspace, fake_leaf};
+use pdca_testkit::{TestWorkspace, fake_leaf};
 
 /// What nobody but the builder, the publisher and the person may read.
 pub(crate) const SECRET: &str = "the builder doubts the empty case";
 
 pub(crate) struct Scene {
-    pub(crate) workspace: Workspace,
+    pub(crate) workspace: TestWorkspace,
     pub(crate) bundle: Bundle,
     pub(crate) bundle_root: Utf8PathBuf,
     /// The user's own checkout.
@@ -36,7 +36,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new() -> Self {
         pdca_process::testing::use_harness();
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let dir = workspace.brief("7", &[("Test file", "tests/empty.rs")]);
         let bundle = Bundle::at(&dir).unwrap();
         bundle.publish(Artifact::Patch, b"diff --git a/a.txt b/a.txt\n").unwrap();
@@ -145,7 +145,7 @@ impl Scene {
 /// A command leaf that runs any program; `keys` are further keys in TOML.
 pub(crate) fn program(keys: &str, argv: &[&str]) -> LeafConfig {
     let mut leaf: LeafConfig = toml::from_str(keys).unwrap();
-    leaf.mode = pdca_leaves::Mode::Command;
+    leaf.mode = pdca_leaves::LeafMode::Command;
     leaf.argv = argv.iter().map(ToString::to_string).collect();
     leaf
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, ChildVerdict, Log, Sign, Spec, read_log, run, testing};
+use pdca_process::{Cancel, ChildLog, ChildVerdict, Sign, Spec, read_log, run, testing};
 
 /// The variable that every process of a scene carries.
 const TOKEN: &str = "SCENE_TOKEN";
@@ -70,7 +70,7 @@ impl Scene {
         verdict
     }
 
-    pub(crate) fn log(&self) -> Log {
+    pub(crate) fn log(&self) -> ChildLog {
         read_log(&self.job()).unwrap()
     }
 

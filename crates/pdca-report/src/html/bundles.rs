@@ -5,10 +5,12 @@ use pdca_review::Tone;
 use pdca_state::Overall;
 
 use super::badge;
-use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, Group, Report, span};
+use crate::model::{
+    BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup, WorkspaceReport, span,
+};
 use crate::text::Text;
 
-pub(super) fn section(report: &Report) -> Markup {
+pub(super) fn section(report: &WorkspaceReport) -> Markup {
     html! {
         section #bundles aria-labelledby="h-bundles" {
             h2 #h-bundles { "Bundles" }
@@ -16,7 +18,7 @@ pub(super) fn section(report: &Report) -> Markup {
                 label { "Filter " input #filter type="search" placeholder="id, title, gate, test, word" autocomplete="off" spellcheck="false"; }
                 span #shown role="status" {}
                 span.groups role="group" aria-label="Show only" {
-                    @for group in Group::ALL {
+                    @for group in ReportGroup::ALL {
                         @if report.count(group) > 0 {
                             button type="button" aria-pressed="false" data-group=(group.class()) { (group.symbol()) " " (group.words()) " " (report.count(group)) }
                         }

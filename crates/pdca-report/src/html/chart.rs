@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::history::{Row, RunHistory, Span, SpanEnd, SpanKind};
-use crate::model::{Report, span as duration};
+use crate::history::{RunHistory, Span, SpanEnd, SpanKind, TimelineRow};
+use crate::model::{WorkspaceReport, span as duration};
 use crate::text::Text;
 
 const WIDTH: u64 = 1000;
@@ -22,7 +22,7 @@ const MOST: usize = 500;
 /// The runs that are drawn.
 const RUNS: usize = 10;
 
-pub(super) fn section(report: &Report) -> Markup {
+pub(super) fn section(report: &WorkspaceReport) -> Markup {
     let shown: Vec<&RunHistory> =
         report.runs.iter().filter(|run| !run.spans.is_empty()).take(RUNS).collect();
     let share = MOST / shown.len().max(1);
@@ -91,8 +91,8 @@ fn bounds(spans: &[Span]) -> Option<(Timestamp, Timestamp)> {
     Some((from, to))
 }
 
-fn rows(spans: &[Span]) -> BTreeMap<Row, u64> {
-    let rows: BTreeMap<Row, u64> = spans.iter().map(|span| (span.row, 0)).collect();
+fn rows(spans: &[Span]) -> BTreeMap<TimelineRow, u64> {
+    let rows: BTreeMap<TimelineRow, u64> = spans.iter().map(|span| (span.row, 0)).collect();
     rows.into_keys().zip(0..).collect()
 }
 

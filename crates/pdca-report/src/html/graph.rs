@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use pdca_state::BundleId;
 
-use crate::model::{Group, PlanView, Report};
+use crate::model::{PlanView, ReportGroup, WorkspaceReport};
 
 const WIDTH: usize = 168;
 const HEIGHT: usize = 40;
@@ -18,7 +18,7 @@ const HEAD: usize = 24;
 /// The largest plan that is drawn. A larger picture says nothing, and `pdca plan` lists it.
 const MOST: usize = 300;
 
-pub(super) fn section(report: &Report) -> Markup {
+pub(super) fn section(report: &WorkspaceReport) -> Markup {
     html! {
         section #graph aria-labelledby="h-graph" {
             h2 #h-graph { "Plan" }
@@ -30,7 +30,7 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-fn picture(plan: &PlanView, report: &Report) -> Markup {
+fn picture(plan: &PlanView, report: &WorkspaceReport) -> Markup {
     let count: usize = plan.waves.iter().map(Vec::len).sum();
     html! {
         @if count == 0 { p { "No bundle is planned." } }
@@ -42,7 +42,7 @@ fn picture(plan: &PlanView, report: &Report) -> Markup {
     }
 }
 
-fn svg(plan: &PlanView, report: &Report) -> Markup {
+fn svg(plan: &PlanView, report: &WorkspaceReport) -> Markup {
     let places = places(plan);
     let tallest = plan.waves.iter().map(Vec::len).max().unwrap_or(0);
     let width = 2 * MARGIN + plan.waves.len() * (WIDTH + GAP_X) - GAP_X;
@@ -84,9 +84,9 @@ fn curve((x, y): (usize, usize), (to_x, to_y): (usize, usize)) -> String {
     format!("M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}")
 }
 
-fn node(id: &BundleId, (x, y): (usize, usize), report: &Report) -> Markup {
+fn node(id: &BundleId, (x, y): (usize, usize), report: &WorkspaceReport) -> Markup {
     let bundle = report.bundle(id);
-    let group = bundle.map_or(Group::Waiting, |bundle| bundle.group);
+    let group = bundle.map_or(ReportGroup::Waiting, |bundle| bundle.group);
     let title = bundle.map(|bundle| bundle.title.as_str()).unwrap_or_default();
     let head = pdca_state::text::one_line(&format!("{} {id}", group.symbol()), 22);
     html! {

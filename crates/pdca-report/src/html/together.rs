@@ -2,18 +2,18 @@
 
 use maud::{Markup, html};
 use pdca_events::{
-    Combination, CombinationVerdict, GatePurpose, IntegrationStep, combinations, set,
+    CombinationVerdict, GatePurpose, GatedCombination, IntegrationStep, combinations, set,
 };
 use pdca_state::BundleId;
 
 use crate::history::{RunHistory, RunKind};
-use crate::model::{Report, short};
+use crate::model::{WorkspaceReport, short};
 use crate::text::Text;
 
 /// The integrations that are shown in full.
 const SHOWN: usize = 10;
 
-pub(super) fn section(report: &Report) -> Markup {
+pub(super) fn section(report: &WorkspaceReport) -> Markup {
     let all: Vec<&RunHistory> =
         report.runs.iter().filter(|run| run.kind == RunKind::Integration).collect();
     html! {
@@ -43,7 +43,7 @@ fn integration(run: &RunHistory, is_open: bool) -> Markup {
     }
 }
 
-fn node(one: &Combination) -> Markup {
+fn node(one: &GatedCombination) -> Markup {
     html! {
         li {
             span.set { (members(&one.bundles)) } " "

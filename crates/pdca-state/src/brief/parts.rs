@@ -15,7 +15,7 @@
 //! The labels of a part differ from those of a brief on purpose: any reader of briefs takes the first `Depends on` or
 //! `Touches` of the document for the bundle's own.
 
-use super::{Brief, Field, lines, touches};
+use super::{Brief, BriefField, lines, touches};
 use crate::lines::folded;
 
 /// The start of the label.
@@ -85,7 +85,7 @@ impl PartsError {
 /// Returns the parts of a brief, in the order in which they can be done.
 pub fn parts(brief: &Brief) -> Result<Vec<Part>, PartsError> {
     let mut found = Vec::new();
-    for field in brief.fields().filter(Field::is_filled) {
+    for field in brief.fields().filter(BriefField::is_filled) {
         if let Some(id) = id_of(field.label) {
             found.push(Part::read(id, &field)?);
         }
@@ -107,7 +107,7 @@ fn id_of(label: &str) -> Option<&str> {
 }
 
 impl Part {
-    fn read(id: &str, field: &Field<'_>) -> Result<Self, PartsError> {
+    fn read(id: &str, field: &BriefField<'_>) -> Result<Self, PartsError> {
         let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if id.is_empty() || id.len() > LONGEST || id.starts_with('-') || !id.chars().all(is_legal) {
             return Err(PartsError::Id { line: field.line, id: id.to_owned() });

@@ -5,7 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::{WriteError, inside};
 use crate::artifact::Artifact;
 use crate::contents::LoadError;
-use crate::files::{self, ReadError};
+use crate::files::{self, FileReadError};
 
 /// A directory that may be a symbolic link. Nothing is read or written through it before it was checked that it
 /// does not lead out of the bundle root.
@@ -51,10 +51,10 @@ impl BundleDir {
             .unwrap_or(Utf8Path::new("."));
         match files::resolve(root, &self.path) {
             Ok(_) => Ok(()),
-            Err(ReadError::LeadsOut { target, .. }) => {
+            Err(FileReadError::LeadsOut { target, .. }) => {
                 Err(LoadError::LeadsOut { dir: self.path.clone(), target })
             }
-            Err(ReadError::Io { source, .. }) => {
+            Err(FileReadError::Io { source, .. }) => {
                 Err(LoadError::List { dir: self.path.clone(), source })
             }
             Err(error) => Err(error.into()),

@@ -64,7 +64,7 @@ fn the_bound_is_exact() {
     fs_err::write(&path, "12345").unwrap();
     assert_eq!(read_bounded(&path, 5).unwrap().as_deref(), Some(&b"12345"[..]));
     let error = read_bounded(&path, 4).unwrap_err();
-    assert!(matches!(error, ReadError::TooLarge { size: 5, max: 4, .. }), "{error}");
+    assert!(matches!(error, FileReadError::TooLarge { size: 5, max: 4, .. }), "{error}");
     fs_err::write(&path, "").unwrap();
     assert_eq!(read_bounded(&path, 0).unwrap().as_deref(), Some(&b""[..]));
 }
@@ -86,7 +86,7 @@ fn what_is_no_file_is_refused_at_once_with_what_it_is() {
     ] {
         let error = read_bounded(dir.join(name), 10).unwrap_err();
         assert!(
-            matches!(error, ReadError::NotAFile { kind, .. } if kind == expected),
+            matches!(error, FileReadError::NotAFile { kind, .. } if kind == expected),
             "{name}: {error}"
         );
         assert_eq!(error.path(), dir.join(name));
@@ -112,13 +112,13 @@ fn a_link_is_followed_inside_and_refused_outside() {
     for name in ["out", "up/secret", "../secret", "sub/../../secret"] {
         let error = read(name).unwrap_err();
         assert!(
-            matches!(&error, ReadError::LeadsOut { target, .. } if target.ends_with("/secret")),
+            matches!(&error, FileReadError::LeadsOut { target, .. } if target.ends_with("/secret")),
             "{name}: {error}"
         );
     }
-    assert!(matches!(read(dir.join("secret").as_str()), Err(ReadError::LeadsOut { .. })));
-    assert!(matches!(read("dangling"), Err(ReadError::Io { .. })));
-    assert!(matches!(read("loop"), Err(ReadError::Io { .. })));
+    assert!(matches!(read(dir.join("secret").as_str()), Err(FileReadError::LeadsOut { .. })));
+    assert!(matches!(read("dangling"), Err(FileReadError::Io { .. })));
+    assert!(matches!(read("loop"), Err(FileReadError::Io { .. })));
 }
 
 #[test]

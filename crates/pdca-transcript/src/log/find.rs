@@ -13,7 +13,7 @@ use crate::session;
 const DEEP: usize = 4;
 
 /// A log.
-pub(super) enum Found {
+pub(super) enum FoundLog {
     /// Of a child that has not ended.
     Live(Live),
     /// Of a call that is on record.
@@ -48,7 +48,7 @@ pub(super) fn find(
     bundle: &Bundle,
     what: Option<&str>,
     attempt: Option<u32>,
-) -> Result<Found, Failure> {
+) -> Result<FoundLog, Failure> {
     let id = bundle.id();
     let newest = bundle.attempts().newest()?;
     if let Some(attempt) = attempt.filter(|attempt| !(1..=newest).contains(attempt)) {
@@ -66,7 +66,7 @@ pub(super) fn find(
         let live = live(cx, bundle)?;
         let is_it = |live: &Live| wanted.is_none_or(|wanted| live.leaf == wanted);
         if let Some(live) = live.into_iter().find(is_it) {
-            return Ok(Found::Live(live));
+            return Ok(FoundLog::Live(live));
         }
     }
     let calls = bundle.calls().all()?;
@@ -77,11 +77,11 @@ pub(super) fn find(
     if wanted != Some("gate")
         && let Some(call) = calls.iter().rev().find(is_it)
     {
-        return Ok(Found::Kept(Box::new(call.clone())));
+        return Ok(FoundLog::Kept(Box::new(call.clone())));
     }
     let gates = gates(bundle, wanted, attempt, newest)?;
     match gates {
-        Some(gates) => Ok(Found::Gates(gates)),
+        Some(gates) => Ok(FoundLog::Gates(gates)),
         None => Err(missing(cx, bundle, what, attempt, &calls)),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_lanes::{Finding, Remedy, Target};
+use pdca_lanes::{LaneFinding, Remedy, Target};
 use serde::Serialize;
 
 use super::{WorkspaceLanes, explain};
@@ -71,38 +71,38 @@ impl Report for Findings {
     }
 }
 
-fn found(finding: &Finding) -> String {
+fn found(finding: &LaneFinding) -> String {
     match finding {
-        Finding::NoMarker { .. } => "is not a lane: it has no marker".to_owned(),
-        Finding::BadMarker { why, .. } => format!("cannot be read: {why}"),
-        Finding::Newer { format, .. } => format!("was made by a newer pdca (format {format})"),
-        Finding::Copied { slot, .. } => format!("is a copy of lane {slot}, or was renamed"),
-        Finding::CopiedWorktree { home, .. } => {
+        LaneFinding::NoMarker { .. } => "is not a lane: it has no marker".to_owned(),
+        LaneFinding::BadMarker { why, .. } => format!("cannot be read: {why}"),
+        LaneFinding::Newer { format, .. } => format!("was made by a newer pdca (format {format})"),
+        LaneFinding::Copied { slot, .. } => format!("is a copy of lane {slot}, or was renamed"),
+        LaneFinding::CopiedWorktree { home, .. } => {
             format!("is a copied worktree: git in it would work on {home}")
         }
-        Finding::NoRepository { .. } => {
+        LaneFinding::NoRepository { .. } => {
             "has no .git: git in it would work on a repository above".to_owned()
         }
-        Finding::Interrupted { .. } => "was interrupted while it was made".to_owned(),
-        Finding::PrimaryGone { primary, .. } => {
+        LaneFinding::Interrupted { .. } => "was interrupted while it was made".to_owned(),
+        LaneFinding::PrimaryGone { primary, .. } => {
             format!("borrows its objects from {primary}, which is gone")
         }
-        Finding::PrimaryMoved { was, now, .. } => {
+        LaneFinding::PrimaryMoved { was, now, .. } => {
             format!("its target moved from {was} to {now}")
         }
-        Finding::OtherPrimary { primary, .. } => {
+        LaneFinding::OtherPrimary { primary, .. } => {
             format!("was made from another repository than the one at {primary}")
         }
-        Finding::UnknownTarget { target, .. } => format!("no target `{target}` is configured"),
-        Finding::BaseMissing { base, .. } => {
+        LaneFinding::UnknownTarget { target, .. } => format!("no target `{target}` is configured"),
+        LaneFinding::BaseMissing { base, .. } => {
             format!("stands on {base:.12}, which the target does not have any more")
         }
-        Finding::StaleLock { .. } => "was left by a git that is gone".to_owned(),
-        Finding::HydrationInterrupted { .. } => "its hydration did not pass".to_owned(),
-        Finding::HalfRemoved { .. } => {
+        LaneFinding::StaleLock { .. } => "was left by a git that is gone".to_owned(),
+        LaneFinding::HydrationInterrupted { .. } => "its hydration did not pass".to_owned(),
+        LaneFinding::HalfRemoved { .. } => {
             "is left of a removal; what was in it is kept already".to_owned()
         }
-        Finding::Rescued { .. } => "holds work that was rescued".to_owned(),
+        LaneFinding::Rescued { .. } => "holds work that was rescued".to_owned(),
     }
 }
 

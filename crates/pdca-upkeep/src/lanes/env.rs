@@ -25,7 +25,7 @@ pub enum Shell {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LaneNames {
+pub struct LaneEnvReport {
     slot: u32,
     target: String,
     env: BTreeMap<&'static str, String>,
@@ -49,10 +49,10 @@ pub fn env(
         cx.note(err, &format!("{} {note}", cx.err.accent("note:")))?;
     }
     let env = names.env().collect();
-    Ok(Response::done(LaneNames { slot, target, env, shell: syntax }))
+    Ok(Response::done(LaneEnvReport { slot, target, env, shell: syntax }))
 }
 
-impl Report for LaneNames {
+impl Report for LaneEnvReport {
     const KIND: &'static str = "lane-env";
 
     fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {

@@ -17,7 +17,7 @@
 use std::ops::Add;
 
 use pdca_integrate::testing::simulation::{Dice, Lanes, Report, Scenario, carry_out};
-use pdca_integrate::{Answer, FlakeLedger, FlakeRules, Search};
+use pdca_integrate::{FlakeLedger, FlakeRules, Search, TestAnswer};
 
 /// The row that fails.
 const ROW: &str = "T1";
@@ -109,7 +109,7 @@ pub(super) fn holds_an_innocent(
     let search = Search::new(scenario.setup().with_green_base(true).with_flakes(rules));
     let report = carry_out(search, Lanes::InStep(1), |test| {
         let is_red = dice.in_thousand(by_mistake) || scenario.is_red(&test.places);
-        if is_red { Answer::Red { rows: vec![ROW.to_owned()] } } else { Answer::Green }
+        if is_red { TestAnswer::Red { rows: vec![ROW.to_owned()] } } else { TestAnswer::Green }
     });
     report.held.keys().any(|place| !guilty[*place])
 }

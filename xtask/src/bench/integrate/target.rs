@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_integrate::{Acceptance, Fence, Log, ObjectId, RefNamespace, Sealed, Store, seal};
+use pdca_integrate::{Acceptance, Fence, ObjectId, RefNamespace, ReflogEntry, Sealed, Store, seal};
 
 use crate::{Stopped, program};
 
@@ -57,7 +57,7 @@ impl BenchTarget {
                 brief: None,
                 overrides: &[],
             };
-            let log = Log { message: "bench", seconds: 0 };
+            let log = ReflogEntry { message: "bench", seconds: 0 };
             sealed.push(seal(&store, &fence, &accepted, log)?.0);
         }
         let seal_time = start.elapsed() / u32::try_from(changes.max(1))?;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act_log::ReviewRequest;
+use pdca_act_log::ActReviewRequest;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -36,6 +36,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let asked =
-        ReviewRequest { record: args.record, fresh: args.fresh, date: args.date.as_deref() };
+        ActReviewRequest { record: args.record, fresh: args.fresh, date: args.date.as_deref() };
     pdca_act_log::review(asked, cx, err)
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
 use pdca_events::FlowTask;
-use pdca_flow::{FlowFacts, FlowHost, FlowStep, Notice, NoticeKind, Notifier};
+use pdca_flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
 use pdca_front::flow_record::FlowRecord;
 use pdca_front::notify;
 use pdca_process::Cancel;
@@ -99,7 +99,7 @@ impl<'a> Tracks<'a> {
     }
 
     /// Tells the command of `[notify]`, and the terminal where it knows how to show it.
-    pub(super) fn tell(&self, notice: &Notice) {
+    pub(super) fn tell(&self, notice: &Notification) {
         if !self.notifier.tell(notice) {
             return;
         }
@@ -160,7 +160,7 @@ impl<'a> Tracks<'a> {
         }
     }
 
-    fn notice(&self, kind: NoticeKind, text: String, ids: &[BundleId], next: &str) -> Notice {
+    fn notice(&self, kind: NoticeKind, text: String, ids: &[BundleId], next: &str) -> Notification {
         let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         notify::notice(&looking, kind, text, ids, Some(next.to_owned()))
     }

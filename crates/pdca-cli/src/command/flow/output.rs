@@ -4,8 +4,8 @@ use std::io::Write;
 
 use pdca_driver::PlannedBrief;
 use pdca_flow::{
-    AfterAccept, FlowEnd, FlowFacts, FlowReport, FlowSettings, FlowStep, Moves, Notice, NoticeKind,
-    Pace,
+    AfterAccept, FlowEnd, FlowFacts, FlowReport, FlowSettings, FlowStep, Moves, NoticeKind,
+    Notification, UnsignedWork,
 };
 use pdca_state::{BundleId, State};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub(in crate::command) struct FlowDocument {
     landed: Vec<BundleId>,
     /// A look back was asked for and is due.
     act_due: bool,
-    pace: Pace,
+    pace: UnsignedWork,
     /// The command that goes on.
     next: Option<String>,
 }
@@ -89,7 +89,7 @@ impl FlowDocument {
     }
 
     /// Makes the notification about the end.
-    pub(super) fn notice(&self, kind: NoticeKind, cx: &Context<'_>) -> Notice {
+    pub(super) fn notice(&self, kind: NoticeKind, cx: &Context<'_>) -> Notification {
         let text = match self.end {
             "done" => "the flow ended: everything is done".to_owned(),
             "interrupted" => "the flow was interrupted".to_owned(),
@@ -173,7 +173,7 @@ pub(in crate::command) struct FlowDryRun {
     person: &'static str,
     /// The bundles of that step.
     ids: Vec<BundleId>,
-    pace: Pace,
+    pace: UnsignedWork,
 }
 
 impl FlowDryRun {

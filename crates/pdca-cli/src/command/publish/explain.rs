@@ -5,7 +5,7 @@ use pdca_publish::ForgeError;
 use pdca_state::{Artifact, Bundle, State};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::session;
 
 /// Explains why a bundle was not published, or not completely.
@@ -24,7 +24,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             "`pdca integrate {id} --seal --dry-run` looks; without `--dry-run` it seals what is still what was checked"
         )),
         PublishError::Drifted { .. } => told(Exit::RecoveryBlocked)
-            .at(Place::file(bundle.path(Artifact::Seal)))
+            .at(FilePosition::file(bundle.path(Artifact::Seal)))
             .hint("put back what was sealed; nothing else is published"),
         PublishError::PublishedBefore { branch, .. } => told(Exit::NothingToDo).hint(format!(
             "another tool opened it from `{branch}`; to publish it here too, move publish.json out of the bundle"
@@ -41,7 +41,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Branch { .. } | PublishError::OwnTarget { .. } => told(Exit::Usage)
             .hint("set `branch = \"pdca/{id}\"` in [publish]; nothing was pushed"),
         PublishError::Text { file, .. } => told(Exit::Usage)
-            .at(Place::file(bundle.dir().join(file)))
+            .at(FilePosition::file(bundle.dir().join(file)))
             .hint("write it, or remove it to have it made again"),
         PublishError::Red { .. } => told(Exit::GateRed)
             .detail("nothing was published")
@@ -89,7 +89,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             ))
         }
         PublishError::Offer(_) => told(Exit::Usage)
-            .at(Place::file(bundle.path(Artifact::CommitMessage)))
+            .at(FilePosition::file(bundle.path(Artifact::CommitMessage)))
             .hint("write a message, or remove the file to have it made again"),
         PublishError::Push(_) | PublishError::Store(_) => {
             told(Exit::Unexpected).hint("`pdca doctor` looks at the repositories")

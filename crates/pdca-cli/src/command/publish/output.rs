@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_driver::publish::{
-    CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, Published, Would,
+    CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, PublishedBundle, Would,
 };
 use serde::Serialize;
 
@@ -145,7 +145,7 @@ impl Serialize for PublishReport {
     }
 }
 
-fn item(done: &Published) -> Item<'_> {
+fn item(done: &PublishedBundle) -> Item<'_> {
     let (state, url) = match &done.comment {
         CommentOutcome::Posted { url } => ("posted", url.as_deref()),
         CommentOutcome::Off => ("off", None),
@@ -195,7 +195,7 @@ fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
     }
 }
 
-fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<(), Failure> {
+fn published(cx: &Context<'_>, done: &PublishedBundle, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     let id = &done.id;
     let word = if done.news.is_empty() { p.faint("out already") } else { p.good("published") };

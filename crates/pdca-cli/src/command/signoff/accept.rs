@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_review::{Batch, Decided, Decision, Outcome};
+use pdca_review::{Decided, DecidedBatch, Decision, DecisionOutcome};
 use pdca_state::{Artifact, Bundle, SignoffAction, State};
 use serde::Serialize;
 
@@ -87,13 +87,13 @@ fn accept(
     err: &mut dyn Write,
 ) -> Result<Vec<Decided>, Failure> {
     let Some((_, first)) = open.first() else { return Ok(Vec::new()) };
-    let Batch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
+    let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
         Ok(pdca_review::decide_all(signing, open))
     })?;
     let of = |id: &pdca_state::BundleId| open.iter().map(|(one, _)| one).find(|one| one.id() == id);
     let mut decided = Vec::new();
     for outcome in done {
-        if let Outcome::Decided(one) = outcome {
+        if let DecisionOutcome::Decided(one) = outcome {
             let one = to_be_typed(cx, *one);
             if let Some(bundle) = of(&one.id) {
                 remark(cx, bundle, &one, err)?;

@@ -7,7 +7,7 @@ use pdca_state::{BundleId, Snapshot, SummaryItem};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
 
@@ -28,7 +28,7 @@ pub(in crate::command) struct Checklist {
 pub(super) fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
     let Some(summary) = &snapshot.summary else {
         return Err(Failure::usage(format!("{} has no summary yet", snapshot.id))
-            .at(Place::file(&*snapshot.dir))
+            .at(FilePosition::file(&*snapshot.dir))
             .hint(format!("`pdca run {}` carries it to sign-off", snapshot.id)));
     };
     let items = summary.items();

@@ -17,14 +17,14 @@ use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
 use crate::words;
 
-use super::{Row, paint};
+use super::{StatusRow, paint};
 
 /// The JSON of `status <id>`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     #[serde(flatten)]
-    row: &'a Row,
+    row: &'a StatusRow,
     url: Option<&'a str>,
     fields: Vec<FieldRow>,
     gates: Option<&'a GateReport>,
@@ -88,7 +88,7 @@ pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failur
         let name = snapshot.id.dir_name();
         return Err(Failure::unexpected(format!("{name} vanished while it was read")));
     };
-    let row = Row::of(cx, entry, &overview);
+    let row = StatusRow::of(cx, entry, &overview);
     let published = published(bundle);
     Ok(Response::done(BundleReport { row, url, published, snapshot, overview }))
 }
@@ -96,7 +96,7 @@ pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failur
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
 pub(in crate::command) struct BundleReport {
-    row: Row,
+    row: StatusRow,
     url: Option<String>,
     published: Option<Published>,
     snapshot: Snapshot,

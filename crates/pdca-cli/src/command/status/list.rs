@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use pdca_driver::BeatFailure;
 use pdca_review::Tone;
-use pdca_snapshot::{Blocker, Entry, Group, HeldBy, RunRow, UNREADABLE, WorkspaceSnapshot, ago};
+use pdca_snapshot::{
+    Blocker, HeldBy, RunRow, SnapshotEntry, StatusGroup, UNREADABLE, WorkspaceSnapshot, ago,
+};
 use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
 
 use pdca_upkeep::runs::run_lines;
@@ -26,7 +28,7 @@ const SLUG: usize = 36;
 const INDENT: usize = 4;
 
 /// A remark about a bundle.
-pub(super) struct Remark {
+pub(super) struct StatusRemark {
     tone: Tone,
     pub(super) text: String,
 }
@@ -42,7 +44,8 @@ struct Columns {
 impl Columns {
     fn of(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Self {
         let width = cx.env.terminal.width.map(|width| usize::from(width).max(40));
-        let widest = |of: fn(&Entry) -> usize| overview.entries.iter().map(of).max().unwrap_or(0);
+        let widest =
+            |of: fn(&SnapshotEntry) -> usize| overview.entries.iter().map(of).max().unwrap_or(0);
         let id = widest(|entry| entry.id.as_ref().len()).min(ID);
         let slug = widest(|entry| {
             let glance = entry.glance.as_ref().ok();
@@ -70,13 +73,13 @@ pub(super) fn show_all(
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
     }
     let columns = Columns::of(cx, overview);
-    let grouped = Group::ALL.map(|group| {
-        let of_it = |entry: &&Entry| overview.group(entry) == group;
+    let grouped = StatusGroup::ALL.map(|group| {
+        let of_it = |entry: &&SnapshotEntry| overview.group(entry) == group;
         let runs = runs.iter().filter(|run| group_of_run(run) == group);
         let lines: Vec<String> = runs.flat_map(|run| run_lines(run, cx)).collect();
         (group, lines, overview.entries.iter().filter(of_it).collect::<Vec<_>>())
     });
-    let shown = |(_, runs, entries): &&(Group, Vec<String>, Vec<&Entry>)| {
+    let shown = |(_, runs, entries): &&(StatusGroup, Vec<String>, Vec<&SnapshotEntry>)| {
         !runs.is_empty() || !entries.is_empty()
     };
     let is_mixed = grouped.iter().filter(shown).count() > 1;
@@ -100,9 +103,9 @@ pub(super) fn show_all(
 }
 
 /// Returns the group of a run: one that nobody drives, or that is blocked, needs a person.
-fn group_of_run(run: &RunRow) -> Group {
+fn group_of_run(run: &RunRow) -> StatusGroup {
     let is_alive = run.driver.as_ref().is_some_and(|driver| driver.liveness == "alive");
-    if is_alive && run.block.is_none() { Group::Running } else { Group::NeedsYou }
+    if is_alive && run.block.is_none() { StatusGroup::Running } else { StatusGroup::NeedsYou }
 }
 
 /// Folds a line at its commas, where it is wider than the terminal. Colours take no width.
@@ -133,7 +136,7 @@ fn visible(line: &str) -> usize {
 /// Writes one bundle: remarks that do not fit beside it follow on lines of their own.
 fn row(
     cx: &Context<'_>,
-    entry: &Entry,
+    entry: &SnapshotEntry,
     overview: &WorkspaceSnapshot,
     bill: &Bill,
     columns: &Columns,
@@ -161,14 +164,14 @@ fn row(
     let mut remarks = remarks(cx, entry, overview);
     if let Some(cost) = bill.bundles.get(&entry.id).and_then(CostTotal::words) {
         let cost = format!("[{}]", cost.split(' ').next().unwrap_or_default());
-        remarks.insert(0, Remark { tone: Tone::Plain, text: cost });
+        remarks.insert(0, StatusRemark { tone: Tone::Plain, text: cost });
     }
     let id_width = id.chars().count().max(columns.id);
     let mut line = format!("{painted}  {id:<id_width$}");
     let mut used = STATE + 2 + id_width;
     if columns.width.is_some_and(|width| used + 2 + columns.slug > width) {
         // An id that takes the whole line leaves the slug to the next one.
-        remarks.insert(0, Remark { tone: Tone::Plain, text: slug });
+        remarks.insert(0, StatusRemark { tone: Tone::Plain, text: slug });
     } else {
         line = format!("{line}  {slug:<width$}", width = columns.slug);
         used += 2 + slug.chars().count().max(columns.slug);
@@ -250,13 +253,13 @@ pub(super) fn toned(palette: Palette, tone: Tone, text: &str) -> String {
 /// Returns the remarks about a bundle besides its state.
 pub(super) fn remarks(
     cx: &Context<'_>,
-    entry: &Entry,
+    entry: &SnapshotEntry,
     overview: &WorkspaceSnapshot,
-) -> Vec<Remark> {
+) -> Vec<StatusRemark> {
     let work = &overview.work;
-    let mut remarks: Vec<Remark> = Vec::new();
+    let mut remarks: Vec<StatusRemark> = Vec::new();
     let mut say = |tone, text: String| {
-        remarks.push(Remark { tone, text: printable(&text).into_owned() });
+        remarks.push(StatusRemark { tone, text: printable(&text).into_owned() });
     };
     if let Some(at) = work.on(&entry.id) {
         let place = at.lane.map_or_else(|| "in work".to_owned(), |lane| format!("lane {lane}"));

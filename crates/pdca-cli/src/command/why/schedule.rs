@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pdca_dag::{
-    Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, Plan, Problem, Rejection, Rivalry, Unmet,
-    Why,
+    Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, Plan, PlanProblem, Rejection, Rivalry,
+    Unmet, Why,
 };
 use pdca_driver::{AtWork, Batch, WorkspaceConfig};
 use pdca_snapshot::{WorkspaceSnapshot, ago, timestamp};
@@ -24,7 +24,7 @@ const NAMED: usize = 5;
 /// The JSON of the scheduler's view.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Schedule {
+pub(super) struct ScheduleView {
     /// `ready`, `waits`, `held`, `yields`, `in_flight`, `halted`, `failed`, `complete`, `ended`,
     /// `left_alone` if a batch does not start it, or `rejected` if the batch has no plan.
     status: &'static str,
@@ -88,7 +88,7 @@ impl Worker {
     }
 }
 
-impl Schedule {
+impl ScheduleView {
     /// Rebuilds the frontier from disk: the briefs, and the bundles in flight.
     pub(super) fn load(
         cx: &Context<'_>,
@@ -152,7 +152,7 @@ impl Schedule {
 
     /// Makes the view of a bundle that a batch does not start.
     fn left_alone(plan: &Plan, id: &BundleId, cx: &Context<'_>) -> Self {
-        let own: Vec<&Problem> =
+        let own: Vec<&PlanProblem> =
             plan.left_alone().iter().filter(|problem| problem.id() == id).collect();
         let problems: Vec<String> = own.iter().map(|problem| sentence(problem, cx)).collect();
         let said = own.iter().zip(&problems).filter(|(problem, _)| is_news(problem));
@@ -166,7 +166,7 @@ impl Schedule {
     }
 
     fn rejected(rejection: &Rejection, id: &BundleId, cx: &Context<'_>) -> Self {
-        let (own, others): (Vec<&Problem>, Vec<&Problem>) =
+        let (own, others): (Vec<&PlanProblem>, Vec<&PlanProblem>) =
             rejection.problems.iter().partition(|problem| concerns(problem, id));
         let problems: Vec<String> = own.iter().map(|problem| sentence(problem, cx)).collect();
         let said = problems.iter().zip(&own).filter(|(_, problem)| is_news(problem));
@@ -186,36 +186,38 @@ impl Schedule {
 }
 
 /// Renders a problem with its position.
-fn sentence(problem: &Problem, cx: &Context<'_>) -> String {
+fn sentence(problem: &PlanProblem, cx: &Context<'_>) -> String {
     let told = explained(problem, cx);
     let at = told.place.map_or_else(String::new, |at| at.show(&cx.env.cwd));
     format!("{} ({at})", told.what)
 }
 
 /// Returns whether a problem is worth a sentence: unmet dependencies are reported with their states already.
-fn is_news(problem: &Problem) -> bool {
+fn is_news(problem: &PlanProblem) -> bool {
     match problem {
-        Problem::BadGlob { .. } | Problem::NoSuchRival { .. } | Problem::Unreadable { .. } => true,
-        Problem::DuplicateId { .. }
-        | Problem::DependsOnItself { .. }
-        | Problem::Cycle { .. }
-        | Problem::NoSuchPrerequisite { .. }
-        | Problem::PrerequisiteNotComplete { .. }
-        | Problem::Behind { .. } => false,
+        PlanProblem::BadGlob { .. }
+        | PlanProblem::NoSuchRival { .. }
+        | PlanProblem::Unreadable { .. } => true,
+        PlanProblem::DuplicateId { .. }
+        | PlanProblem::DependsOnItself { .. }
+        | PlanProblem::Cycle { .. }
+        | PlanProblem::NoSuchPrerequisite { .. }
+        | PlanProblem::PrerequisiteNotComplete { .. }
+        | PlanProblem::Behind { .. } => false,
     }
 }
 
-fn concerns(problem: &Problem, bundle: &BundleId) -> bool {
+fn concerns(problem: &PlanProblem, bundle: &BundleId) -> bool {
     match problem {
-        Problem::DuplicateId { id, .. }
-        | Problem::DependsOnItself { id, .. }
-        | Problem::NoSuchPrerequisite { id, .. }
-        | Problem::NoSuchRival { id, .. }
-        | Problem::PrerequisiteNotComplete { id, .. }
-        | Problem::Unreadable { id, .. }
-        | Problem::Behind { id, .. }
-        | Problem::BadGlob { id, .. } => id == bundle,
-        Problem::Cycle { edges, .. } => edges.iter().any(|edge| edge.dependant == *bundle),
+        PlanProblem::DuplicateId { id, .. }
+        | PlanProblem::DependsOnItself { id, .. }
+        | PlanProblem::NoSuchPrerequisite { id, .. }
+        | PlanProblem::NoSuchRival { id, .. }
+        | PlanProblem::PrerequisiteNotComplete { id, .. }
+        | PlanProblem::Unreadable { id, .. }
+        | PlanProblem::Behind { id, .. }
+        | PlanProblem::BadGlob { id, .. } => id == bundle,
+        PlanProblem::Cycle { edges, .. } => edges.iter().any(|edge| edge.dependant == *bundle),
     }
 }
 
@@ -252,10 +254,10 @@ impl<'a> Works<'a> {
         Self { cx, at, driver }
     }
 
-    fn explain(&self, plan: &Plan, id: &BundleId, overview: &WorkspaceSnapshot) -> Schedule {
+    fn explain(&self, plan: &Plan, id: &BundleId, overview: &WorkspaceSnapshot) -> ScheduleView {
         let frontier = self.replay(plan);
-        let Some(why) = frontier.why(id) else { return Schedule::default() };
-        let mut schedule = Schedule { status: name(&why), ..Schedule::default() };
+        let Some(why) = frontier.why(id) else { return ScheduleView::default() };
+        let mut schedule = ScheduleView { status: name(&why), ..ScheduleView::default() };
         match &why {
             Why::Waits { on } => {
                 schedule.waits_on = on.iter().map(|unmet| self.waits_on(unmet)).collect();

@@ -21,11 +21,15 @@ use crate::integrate::conflict::resolve::keep_conflict;
 use crate::run_bundle::{BeatError, Driver};
 use pdca_events::EventKind;
 
-use super::resolve::{ResolveError, unusable};
+use super::resolve::{ConflictResolveError, unusable};
 
 /// Archives an accepted attempt whose conflict is resolved. Returns whether it did; a bundle that was continued
 /// meanwhile is left alone. The caller must be admitted to the workspace.
-pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
+pub fn adopt(
+    cx: &Driver<'_>,
+    front: &TargetBranch,
+    id: &BundleId,
+) -> Result<bool, ConflictResolveError> {
     let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
     let bundle = &change.bundle;
     let _taken = cx.config.locks().take(id)?;
@@ -121,7 +125,7 @@ pub(crate) fn resolved(
 pub fn resolving(
     config: &WorkspaceConfig,
     named: &BTreeSet<BundleId>,
-) -> Result<Vec<ConflictReport>, ResolveError> {
+) -> Result<Vec<ConflictReport>, ConflictResolveError> {
     let mut found = Vec::new();
     let conflicts = config.dirs.private().join("conflicts");
     for bundle in config.dirs.bundles.list()? {
@@ -136,8 +140,10 @@ pub fn resolving(
             State::AwaitingSignoff => !named.is_empty(),
             State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
         };
-        let failed =
-            |source| ResolveError::ConflictRecord { dir: conflicts.join(id.dir_name()), source };
+        let failed = |source| ConflictResolveError::ConflictRecord {
+            dir: conflicts.join(id.dir_name()),
+            source,
+        };
         let case = resolution(config, id, snapshot.iterations).map_err(failed)?;
         if let (true, Some((_, case))) = (is_under_way, case)
             && let Some(ConflictEnd::Resolved { by, .. }) = case.end

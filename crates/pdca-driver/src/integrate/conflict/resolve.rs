@@ -21,15 +21,15 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord, ConflictReport,
-    ConflictState, Due, EngineError, IntegrateError, ResolveRequest, Stamp, StoreError,
+    BootMoment, ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord,
+    ConflictReport, ConflictState, Due, EngineError, IntegrateError, ResolveRequest, StoreError,
     TargetBranch, find_base, find_sealed, is_as_it_was, report,
 };
-use pdca_leaves::Mode;
+use pdca_leaves::LeafMode;
 use pdca_process::wait_until_free;
 use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
-use crate::admission::AdmissionError;
+use crate::admission::BundleLockError;
 use crate::config::WorkspaceConfig;
 use crate::guard::relieve_guard;
 use crate::integrate::conflict::resolver::attempt_resolution;
@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The reason an attempt ended early. Counted attempts stay counted.
 #[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
+pub enum ConflictResolveError {
     /// Cancellation was requested.
     #[error("interrupted")]
     Interrupted,
@@ -62,7 +62,7 @@ pub enum ResolveError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
-    Admission(#[from] AdmissionError),
+    Admission(#[from] BundleLockError),
     /// The resolver could not be run, which does not count as an attempt.
     #[error(transparent)]
     Beat(Box<BeatError>),
@@ -70,7 +70,7 @@ pub enum ResolveError {
     ConflictRecord { dir: Utf8PathBuf, source: io::Error },
 }
 
-impl From<IntegrateError> for ResolveError {
+impl From<IntegrateError> for ConflictResolveError {
     fn from(error: IntegrateError) -> Self {
         if matches!(error, IntegrateError::Interrupted) {
             return Self::Interrupted;
@@ -79,7 +79,7 @@ impl From<IntegrateError> for ResolveError {
     }
 }
 
-impl From<ConflictError> for ResolveError {
+impl From<ConflictError> for ConflictResolveError {
     fn from(error: ConflictError) -> Self {
         match error {
             ConflictError::Unknown { id } => Self::Unknown { id },
@@ -91,7 +91,7 @@ impl From<ConflictError> for ResolveError {
     }
 }
 
-impl From<BeatError> for ResolveError {
+impl From<BeatError> for ConflictResolveError {
     fn from(error: BeatError) -> Self {
         if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
@@ -102,7 +102,7 @@ impl From<BeatError> for ResolveError {
 
 /// Returns whether a resolver is configured.
 pub fn has_resolver(config: &WorkspaceConfig) -> bool {
-    !config.force_stubs && config.leaves.resolver.mode == Mode::Command
+    !config.force_stubs && config.leaves.resolver.mode == LeafMode::Command
 }
 
 /// Has the resolver make one attempt at the conflict of an accepted change with its branch, if one is
@@ -112,7 +112,7 @@ pub fn resolve(
     front: &TargetBranch,
     id: &BundleId,
     task: ResolveRequest<'_>,
-) -> Result<ConflictReport, ResolveError> {
+) -> Result<ConflictReport, ConflictResolveError> {
     let (change, sealed) = match find_sealed(front, id)? {
         Ok(found) => found,
         Err(report) => return Ok(report),
@@ -121,7 +121,7 @@ pub fn resolve(
     let warn = |text| cx.warn(&change.bundle, WarningCode::RemoteRetried, text);
     let tip = find_base(front, task.settings, cx.cancel, &warn)?;
     let _taken = match cx.config.locks().take(id) {
-        Err(AdmissionError::Taken { holder, .. }) => {
+        Err(BundleLockError::Taken { holder, .. }) => {
             return Ok(report(id, ConflictOutcome::Busy { holder }));
         }
         taken => taken?,
@@ -145,8 +145,8 @@ pub fn resolve(
     let ConflictState { dir: file, mut record, sides: Some(sides), known: None } = state else {
         return Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)));
     };
-    wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
-    let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
+    wait_until_free(&file.hold(), PATIENCE).map_err(BundleLockError::from)?;
+    let stamp = || BootMoment::take(task.clock).map_err(|source| unusable(&file, source));
     let pause = task.settings.resolve_pause();
     if record.due(pause, &stamp()?) == Due::Never {
         record.exhaust();
@@ -183,8 +183,8 @@ fn conclude(
     file: &ConflictDir,
     record: &mut ConflictRecord,
     attempted: Attempted,
-    now: &Stamp,
-) -> Result<(), ResolveError> {
+    now: &BootMoment,
+) -> Result<(), ConflictResolveError> {
     let write = |name: &str, bytes: &[u8]| {
         let written = cx.effects.perform("resolution", || file.write(name, bytes));
         written.map_err(|source| unusable(file, source))
@@ -231,7 +231,7 @@ pub(super) fn keep_conflict(
     file: &ConflictDir,
     record: &ConflictRecord,
     name: &'static str,
-) -> Result<(), ResolveError> {
+) -> Result<(), ConflictResolveError> {
     let kept = cx.effects.perform(name, || file.store(record));
     kept.map_err(|source| unusable(file, source))
 }
@@ -247,8 +247,8 @@ fn resolver_name(cx: &Driver<'_>) -> String {
     format!("the resolver ({})", known.join(", "))
 }
 
-pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {
-    ResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
+pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ConflictResolveError {
+    ConflictResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
 }
 
 /// Returns the report of a record.

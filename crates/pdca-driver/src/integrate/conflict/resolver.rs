@@ -6,7 +6,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
-use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
+use pdca_lanes::{ClaimError, CommitSignature, OwnerNote, WorkbenchError};
 use pdca_leaves::{
     BoxError, Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role,
 };
@@ -22,8 +22,8 @@ use crate::run_bundle::{BeatError, Driver};
 
 /// The signer of commits that never leave the resolver's checkout. Fixed, so that a driver that takes over makes
 /// identical commits.
-const SCRATCH: Signature<'static> =
-    Signature { name: "pdca", email: "scratch@pdca.invalid", seconds: 0 };
+const SCRATCH: CommitSignature<'static> =
+    CommitSignature { name: "pdca", email: "scratch@pdca.invalid", seconds: 0 };
 /// The first slot for resolvers, above those for combinations.
 const FIRST_RESOLVER_SLOT: u32 = 2 * FIRST_SLOT;
 /// Larger files are not searched for markers.

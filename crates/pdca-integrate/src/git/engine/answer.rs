@@ -11,17 +11,17 @@ use gix::{
     bstr::{BString, ByteSlice as _},
 };
 
-use crate::{conflict::Stage, git::path::TreePath};
+use crate::{conflict::ConflictStage, git::path::TreePath};
 
 /// The beginning of an advice that older versions of git print after the last message if a submodule conflicts.
 const ADVICE: &[u8] = b"Recursive merging with submodules";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct MergeAnswer {
     pub(crate) clean: bool,
     /// The tree, with conflict markers in its files if it is not clean.
     pub(crate) tree: ObjectId,
-    pub(crate) stages: Vec<(TreePath, Stage)>,
+    pub(crate) stages: Vec<(TreePath, ConflictStage)>,
     pub(crate) messages: Vec<Message>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Message {
 }
 
 /// Parses all complete answers, up to the first that is invalid.
-pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Answer> {
+pub(crate) fn parse_all(bytes: &[u8]) -> Vec<MergeAnswer> {
     let mut fields = Fields { bytes, at: 0 };
     std::iter::from_fn(|| read(&mut fields)).collect()
 }
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Parses one answer, or returns `None` if the rest is incomplete or invalid.
-fn read(fields: &mut Fields<'_>) -> Option<Answer> {
+fn read(fields: &mut Fields<'_>) -> Option<MergeAnswer> {
     let clean = match fields.next()? {
         b"1" => true,
         b"0" => false,
@@ -84,16 +84,16 @@ fn read(fields: &mut Fields<'_>) -> Option<Answer> {
             messages.push(Message { paths, kind, text });
         }
     }
-    Some(Answer { clean, tree, stages, messages })
+    Some(MergeAnswer { clean, tree, stages, messages })
 }
 
-fn stage(entry: &[u8]) -> Option<(TreePath, Stage)> {
+fn stage(entry: &[u8]) -> Option<(TreePath, ConflictStage)> {
     let (facts, path) = entry.split_once_str("\t")?;
     let mut facts = facts.to_str().ok()?.split(' ');
     let mode = u32::from_str_radix(facts.next()?, 8).ok()?;
     let id = ObjectId::from_hex(facts.next()?.as_bytes()).ok()?;
     let number = facts.next()?.parse().ok()?;
-    facts.next().is_none().then(|| (TreePath::new(path), Stage { number, mode, id }))
+    facts.next().is_none().then(|| (TreePath::new(path), ConflictStage { number, mode, id }))
 }
 
 #[cfg(test)]

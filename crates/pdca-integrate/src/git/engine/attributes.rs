@@ -26,12 +26,12 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Writes attribute files, and remembers which trees have none.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct AttributeFiles {
     without: BTreeSet<ObjectId>,
     last: Option<(ObjectId, Option<Utf8PathBuf>)>,
 }
 
-impl Layout {
+impl AttributeFiles {
     /// Returns the directory with the attribute files of a tree, or `None` if it has none.
     pub(super) fn of(
         &mut self,

@@ -16,9 +16,9 @@ use gix::{
     objs::Write as _,
 };
 
-use super::{Question, answer::Answer};
+use super::{Question, answer::MergeAnswer};
 use crate::{
-    git::command::Scratch, git::failure::StoreError, git::footprint::Difference,
+    git::command::Scratch, git::failure::StoreError, git::footprint::TreeDifference,
     git::path::TreePath, git::store::Store,
 };
 
@@ -84,8 +84,8 @@ impl StandIns {
         &self,
         store: &Store,
         at: usize,
-        answer: Answer,
-    ) -> Result<Answer, StoreError> {
+        answer: MergeAnswer,
+    ) -> Result<MergeAnswer, StoreError> {
         match &self.pairs[at] {
             Some(pair) if !answer.clean => pair.relabel(store, answer),
             Some(_) | None => Ok(answer),
@@ -94,12 +94,12 @@ impl StandIns {
 }
 
 impl Pair {
-    fn relabel(&self, store: &Store, mut answer: Answer) -> Result<Answer, StoreError> {
+    fn relabel(&self, store: &Store, mut answer: MergeAnswer) -> Result<MergeAnswer, StoreError> {
         let failed = |source| StoreError::objects("name the sides of a conflict", source);
         let repo = store.repo();
         let mut editor = repo.edit_tree(answer.tree).map_err(failed)?;
         // Only paths that differ from our side can have been written by the merge.
-        let changed = Difference::between(store, Some(self.ours), answer.tree)?;
+        let changed = TreeDifference::between(store, Some(self.ours), answer.tree)?;
         for path in &changed.paths {
             let Some(leaf) = store.leaf(answer.tree, path)? else { continue };
             let is_file = leaf.mode.is_blob() && !leaf.mode.is_link();

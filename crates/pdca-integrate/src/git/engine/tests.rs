@@ -11,7 +11,7 @@ use gix::{
 use pdca_process::InstalledGit;
 use pdca_testkit::{Repo, gits};
 
-use super::{Drivers, Engine, EngineError, Merged, Question};
+use super::{Drivers, EngineError, MergeEngine, Merged, Question};
 use crate::git::store::Store;
 
 /// A stream of numbers that is the same on every machine.
@@ -297,7 +297,7 @@ fn attributes(store: &Store, dice: &mut Dice) -> ObjectId {
 type Told = Vec<Option<Merged>>;
 
 fn ask(store: &Store, attributes: Option<ObjectId>, questions: &[Question]) -> Told {
-    let mut engine = Engine::new(store, Drivers::default());
+    let mut engine = MergeEngine::new(store, Drivers::default());
     engine.attributes = attributes;
     let told = engine.ask_all(questions).into_iter();
     told.map(|answer| match answer {
@@ -404,7 +404,7 @@ fn where_the_outcome_is_certain_every_git_gives_the_same_tree() {
     let scene = Scene::new();
     for git in gits() {
         let store = scene.store(git.clone(), &git.said.replace(' ', "-"));
-        let mut engine = Engine::new(&store, Drivers::default());
+        let mut engine = MergeEngine::new(&store, Drivers::default());
         let questions = small_questions(&store, &mut Dice(0x2545_f491_4f6c_dd1d), 1600);
         let certain: Vec<_> = questions.iter().map(|question| engine.certain(*question)).collect();
         assert_eq!(engine.asked_git(), 0);

@@ -10,9 +10,9 @@ use super::{Folding, Tip, commit};
 use crate::{
     git::engine::{Question, is_attributes},
     git::failure::StoreError,
-    git::footprint::{Difference, Leaf},
+    git::footprint::{Leaf, TreeDifference},
     git::store::Store,
-    queue::plan::{Entry, Strategy},
+    queue::plan::{PlanEntry, Strategy},
 };
 
 /// The number of merges to look ahead.
@@ -22,7 +22,7 @@ impl Folding<'_, '_> {
     /// Returns the questions for a commit and for those that follow it, as far as results can be guessed.
     pub(super) fn foresee(
         &self,
-        entry: &Entry,
+        entry: &PlanEntry,
         commit: ObjectId,
     ) -> Result<Vec<Question>, StoreError> {
         let store = self.store();
@@ -48,9 +48,9 @@ impl Folding<'_, '_> {
     /// Returns this commit and all that follow it.
     fn from<'p>(
         &'p self,
-        entry: &Entry,
+        entry: &PlanEntry,
         commit: ObjectId,
-    ) -> impl Iterator<Item = (&'p Entry, ObjectId)> {
+    ) -> impl Iterator<Item = (&'p PlanEntry, ObjectId)> {
         let all = self.chosen.iter().filter_map(|place| self.plan.entries().get(*place));
         let all = all.flat_map(|entry| self.commits_of(entry).into_iter().map(move |c| (entry, c)));
         let id = entry.sealed().id().clone();
@@ -58,7 +58,11 @@ impl Folding<'_, '_> {
     }
 
     /// Returns the trees before and after a change, according to the strategy.
-    fn change(&self, entry: &Entry, commit: ObjectId) -> Result<(ObjectId, ObjectId), StoreError> {
+    fn change(
+        &self,
+        entry: &PlanEntry,
+        commit: ObjectId,
+    ) -> Result<(ObjectId, ObjectId), StoreError> {
         let store = self.store();
         let before = match self.plan.strategy() {
             Strategy::RebaseFf => store.parents_of(commit)?.first().copied(),
@@ -74,7 +78,7 @@ impl Folding<'_, '_> {
         tip: Tip,
         tree: ObjectId,
         head: ObjectId,
-        entry: &Entry,
+        entry: &PlanEntry,
     ) -> Result<Tip, StoreError> {
         let (sealed, form) = (entry.sealed(), self.plan.form());
         let commit = match self.plan.strategy() {
@@ -95,7 +99,7 @@ fn guess(
     ours: ObjectId,
     theirs: ObjectId,
 ) -> Result<Option<ObjectId>, StoreError> {
-    let changed = Difference::between(store, Some(base), theirs)?;
+    let changed = TreeDifference::between(store, Some(base), theirs)?;
     let failed = |source| StoreError::objects("foresee a merge", source);
     let repo = store.repo();
     let mut editor = repo.edit_tree(ours).map_err(failed)?;

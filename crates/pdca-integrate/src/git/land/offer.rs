@@ -18,9 +18,9 @@ use crate::{
     git::store::Store,
 };
 
-/// A sealed change with the message to offer it with. It comes only from [`Offer::make`].
+/// A sealed change with the message to offer it with. It comes only from [`SealedOffer::make`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct SealedOffer {
     commit: ObjectId,
 }
 
@@ -58,7 +58,7 @@ pub enum OfferError {
     Store(#[from] StoreError),
 }
 
-impl Offer {
+impl SealedOffer {
     /// Writes the commits to offer. `message` replaces that of the last one; earlier ones keep theirs.
     ///
     /// With `onto` they are put on that commit, which must have the tree of the change's base, so that no tree changes.
@@ -121,7 +121,7 @@ fn tame(message: &str) -> BString {
 /// Remote and credentials are the user's, as with [`push`](crate::push).
 pub fn offer(
     store: &Store,
-    offer: &Offer,
+    offer: &SealedOffer,
     to: Destination<'_>,
     ours: &[ObjectId],
 ) -> Result<OfferOutcome, PushError> {

@@ -4,8 +4,8 @@ use gix::ObjectId;
 use thiserror::Error;
 
 use crate::{
-    git::failure::StoreError, git::footprint::Difference, git::path::TreePath, git::store::Store,
-    queue::verdict::Gated,
+    git::failure::StoreError, git::footprint::TreeDifference, git::path::TreePath,
+    git::store::Store, queue::verdict::Gated,
 };
 
 /// The way in which a commit differs from what was gated.
@@ -39,7 +39,7 @@ pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<
     let base = store.tree_of(candidate.base)?;
     let found = store.tree_of(commit)?;
     let footprint = candidate.footprint();
-    let changed = Difference::between(store, Some(base), found)?.paths;
+    let changed = TreeDifference::between(store, Some(base), found)?.paths;
     let paths: Vec<TreePath> =
         changed.into_iter().filter(|path| !footprint.contains(path)).collect();
     if !paths.is_empty() {

@@ -9,7 +9,7 @@ use pdca_process::{GitCall, GitOutput};
 use super::push::PushError;
 use crate::{
     git::failure::StoreError,
-    git::fence::{Fence, Log, Move, ref_at},
+    git::fence::{Fence, Move, ReflogEntry, ref_at},
     git::presence::refs_below,
     git::store::Store,
 };
@@ -152,7 +152,7 @@ pub fn sight(
     fence: &Fence,
     of: Destination<'_>,
     at: ObjectId,
-    log: Log<'_>,
+    log: ReflogEntry<'_>,
 ) -> Result<Option<ObjectId>, PushError> {
     let name = of.sighting();
     let before = ref_at(store, &name)?;

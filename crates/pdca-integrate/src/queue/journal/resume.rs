@@ -6,7 +6,7 @@ use pdca_journal::{
 };
 use pdca_state::BundleId;
 
-use crate::Entry;
+use crate::PlanEntry;
 use crate::queue::landing_base::LandingBase;
 use crate::queue::target_branch::TargetBranch;
 
@@ -48,12 +48,12 @@ impl IntegrationJournal {
 }
 
 /// Returns true if an interrupted integration has the requested terms and changes and can continue.
-pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
+pub(super) fn is_of(journal: &Journal, entries: &[PlanEntry], terms: &str) -> bool {
     let state = journal.state();
     if state.admitted.config_digest != terms {
         return false;
     }
-    let is_there = |entry: &Entry| {
+    let is_there = |entry: &PlanEntry| {
         state.bundles.get(entry.sealed().id()).is_some_and(|work| {
             let same = work.seal.as_ref().is_none_or(|known| known.seal == seal_of(entry));
             same && match work.status {

@@ -8,9 +8,9 @@ use crate::{ObjectId, Onto};
 
 use super::{LandingMode, require_free};
 
-pub(super) struct Branch;
+pub(super) struct LandOnBranch;
 
-impl LandingMode for Branch {
+impl LandingMode for LandOnBranch {
     fn name(&self) -> &'static str {
         "branch"
     }

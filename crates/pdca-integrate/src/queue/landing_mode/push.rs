@@ -24,9 +24,9 @@ const TRIES: usize = 4;
 /// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) struct Push;
+pub(super) struct LandByPush;
 
-impl LandingMode for Push {
+impl LandingMode for LandByPush {
     fn name(&self) -> &'static str {
         "push"
     }

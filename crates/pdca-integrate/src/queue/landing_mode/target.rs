@@ -8,9 +8,9 @@ use crate::queue::target_branch::TargetBranch;
 
 use super::{LandingMode, require_free, require_local};
 
-pub(super) struct Target;
+pub(super) struct LandOnTarget;
 
-impl LandingMode for Target {
+impl LandingMode for LandOnTarget {
     fn name(&self) -> &'static str {
         "target"
     }

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Aside, Finding, Search, closure,
-    explain::{Progress, Want},
-    line::{Line, share_of_culprits},
+    Aside, Search, SetFinding, closure,
+    explain::{ExplainProgress, Want},
+    line::{SearchLine, share_of_culprits},
     union,
 };
 
@@ -27,7 +27,7 @@ impl<'s> Agenda<'s> {
         let mut wants: Vec<Want> = self.base_wants().into_iter().collect();
         wants.extend(self.line_wants(free_lanes));
         for suspect in &self.search.suspects {
-            if let Progress::Open { wants: due, .. } =
+            if let ExplainProgress::Open { wants: due, .. } =
                 suspect.progress(self.search.facts(), free_lanes)
             {
                 wants.extend(due);
@@ -43,9 +43,11 @@ impl<'s> Agenda<'s> {
             return None;
         }
         match self.search.knowledge.finding(&base) {
-            Finding::Unknown => Some(Want::decide(base)),
-            Finding::Bad => Some(Want::again(base.clone(), self.search.knowledge.runs(&base) + 1)),
-            Finding::Green | Finding::Unfit(_) => None,
+            SetFinding::Unknown => Some(Want::decide(base)),
+            SetFinding::Bad => {
+                Some(Want::again(base.clone(), self.search.knowledge.runs(&base) + 1))
+            }
+            SetFinding::Green | SetFinding::Unfit(_) => None,
         }
     }
 
@@ -85,16 +87,16 @@ impl<'s> Agenda<'s> {
         line[..red].iter().filter_map(guess).collect()
     }
 
-    fn outlook(&self, landed: &[usize], line: &[usize]) -> Line {
+    fn outlook(&self, landed: &[usize], line: &[usize]) -> SearchLine {
         let is_red = |length: &usize| {
-            self.search.knowledge.finding(&union(landed, &line[..*length])) == Finding::Bad
+            self.search.knowledge.finding(&union(landed, &line[..*length])) == SetFinding::Bad
         };
         let red = (1..=line.len()).find(is_red);
         let culprits = self.search.suspects.len() + self.search.culprits.len();
         let innocents = landed.len() - self.search.batch.setup.landed_before;
         let share = share_of_culprits(culprits, innocents);
         let decided = culprits + innocents;
-        Line { len: line.len(), red, share, is_new: decided == 0 && red.is_none() }
+        SearchLine { len: line.len(), red, share, is_new: decided == 0 && red.is_none() }
     }
 
     /// Returns the sets whose answers a decision may still wait for.
@@ -106,7 +108,8 @@ impl<'s> Agenda<'s> {
         useful.extend((1..=longest).map(|length| union(&landed, &line[..length])));
         useful.extend(self.base_wants().into_iter().chain(self.guesses()).map(|want| want.places));
         for suspect in &search.suspects {
-            if let Progress::Open { wants, alive, .. } = suspect.progress(search.facts(), 1) {
+            if let ExplainProgress::Open { wants, alive, .. } = suspect.progress(search.facts(), 1)
+            {
                 useful.extend(wants.into_iter().map(|want| want.places).chain(alive));
             }
         }

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeSet;
 
-use super::decision::{Answer, TestPurpose};
+use super::decision::{TestAnswer, TestPurpose};
 
 /// Gate runs by use; the module describes each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,18 +38,18 @@ impl Costs {
 
 /// The runs of a search, in the order in which they were answered.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Log {
+pub(super) struct SearchLog {
     runs: Vec<(Vec<usize>, TestPurpose, bool)>,
     /// Sets that landed, and sets that were the last word on a culprit.
     deciding: BTreeSet<Vec<usize>>,
 }
 
-impl Log {
-    pub(super) fn ran(&mut self, places: &[usize], purpose: TestPurpose, answer: &Answer) {
+impl SearchLog {
+    pub(super) fn ran(&mut self, places: &[usize], purpose: TestPurpose, answer: &TestAnswer) {
         let is_green = match answer {
-            Answer::Green => true,
-            Answer::Red { .. } | Answer::Undecidable { .. } => false,
-            Answer::Unfit(_) | Answer::Void => return,
+            TestAnswer::Green => true,
+            TestAnswer::Red { .. } | TestAnswer::Undecidable { .. } => false,
+            TestAnswer::Unfit(_) | TestAnswer::Void => return,
         };
         self.runs.push((places.to_vec(), purpose, is_green));
     }

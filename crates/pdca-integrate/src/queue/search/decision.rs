@@ -32,7 +32,7 @@ pub enum TestPurpose {
 
 /// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum TestAnswer {
     Green,
     Red {
         rows: Vec<String>,
@@ -47,7 +47,7 @@ pub enum Answer {
     Void,
 }
 
-impl Answer {
+impl TestAnswer {
     /// Returns a red answer whose rows are unknown.
     pub fn red() -> Self {
         Self::Red { rows: Vec::new() }
@@ -65,7 +65,7 @@ pub enum CulpritEffect {
 
 /// A decision of the search, to be carried out by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum SearchDecision {
     /// Land these changes on top of earlier landings: the tree was gated green.
     Land {
         /// The new places.
@@ -74,8 +74,8 @@ pub enum Decision {
         gated: Vec<usize>,
     },
     /// Hold this change.
-    Hold { place: usize, why: Why },
-    /// The smallest set with which a culprit is red, confirmed. Follows the culprit's [`Decision::Hold`].
+    Hold { place: usize, why: HoldReason },
+    /// The smallest set with which a culprit is red, confirmed. Follows the culprit's [`SearchDecision::Hold`].
     Explained {
         place: usize,
         /// The places of its partners, sorted; empty if it is red alone.
@@ -106,7 +106,7 @@ pub enum Decision {
 
 /// The reasons for holding a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum HoldReason {
     /// With it the gates are red or come to no verdict.
     Culprit(CulpritEffect),
     /// It needs the held change at this place.

@@ -13,7 +13,7 @@ use super::{
     closure,
     decision::TestPurpose,
     flake::FlakeRules,
-    knowledge::{Finding, Knowledge},
+    knowledge::{Knowledge, SetFinding},
     line::between,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Want {
 
 /// The progress of an explanation.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(super) enum ExplainProgress {
     /// The red set was green in another run; there is nothing to explain.
     Cleared,
     /// More answers are needed. `alive` are sets whose answers may still be useful.
@@ -71,9 +71,9 @@ struct Explaining<'a> {
 
 impl Suspect {
     /// Derives the progress, with tests for up to `lanes` lanes.
-    pub(super) fn progress(&self, facts: Facts<'_>, lanes: usize) -> Progress {
-        if facts.knowledge.finding(&self.whole) == Finding::Green {
-            return Progress::Cleared;
+    pub(super) fn progress(&self, facts: Facts<'_>, lanes: usize) -> ExplainProgress {
+        if facts.knowledge.finding(&self.whole) == SetFinding::Green {
+            return ExplainProgress::Cleared;
         }
         let (bads, rows) = facts.knowledge.against(self.place, &self.whole);
         let agreement = facts.flakes.agreement(rows);
@@ -83,18 +83,18 @@ impl Suspect {
 }
 
 impl Explaining<'_> {
-    fn derive(mut self, lanes: usize) -> Progress {
+    fn derive(mut self, lanes: usize) -> ExplainProgress {
         let mut others = &self.suspect.others[..];
-        if self.finding(&self.set(others)) == Finding::Green {
+        if self.finding(&self.set(others)) == SetFinding::Green {
             others = &self.suspect.below;
         }
         loop {
             let named = self.set(&[]);
-            if others.is_empty() || self.finding(&named) == Finding::Bad {
+            if others.is_empty() || self.finding(&named) == SetFinding::Bad {
                 return self.confirm(named);
             }
             let is_first = self.kept.is_empty();
-            if self.finding(&named) == Finding::Unknown {
+            if self.finding(&named) == SetFinding::Unknown {
                 return self.ask_named(named, others);
             }
             let all = self.set(others);
@@ -102,7 +102,7 @@ impl Explaining<'_> {
             // confirmed only if the search was led to a set that is green.
             let is_doubtful = !is_first || self.agreement > TWICE;
             if is_doubtful && self.facts.knowledge.bads(&all) < self.demanded() {
-                return Progress::ask(self.once_more(all));
+                return ExplainProgress::ask(self.once_more(all));
             }
             let (green, red) = self.narrowed(others);
             if red - green > 1 {
@@ -112,7 +112,7 @@ impl Explaining<'_> {
                 let mut wants: Vec<Want> = wants.collect();
                 wants.dedup();
                 let alive = (green + 1..red).map(|length| self.set(&others[..length])).collect();
-                return Progress::Open { wants, alive };
+                return ExplainProgress::Open { wants, alive };
             }
             // Green with the others before this one, red with this one: it is a partner.
             self.kept.push(others[green]);
@@ -122,15 +122,15 @@ impl Explaining<'_> {
 
     /// Asks whether the kept partners are enough. Nothing else is gated meanwhile: most culprits are red alone,
     /// and then any further run would be wasted.
-    fn ask_named(&self, named: Vec<usize>, others: &[usize]) -> Progress {
+    fn ask_named(&self, named: Vec<usize>, others: &[usize]) -> ExplainProgress {
         let mut alive: Vec<Vec<usize>> =
             (1..others.len()).map(|length| self.set(&others[..length])).collect();
         alive.push(named.clone());
-        Progress::Open { wants: vec![Want::explain(named)], alive }
+        ExplainProgress::Open { wants: vec![Want::explain(named)], alive }
     }
 
     /// Requires the named set to be red often enough.
-    fn confirm(mut self, mut named: Vec<usize>) -> Progress {
+    fn confirm(mut self, mut named: Vec<usize>) -> ExplainProgress {
         loop {
             let seen = self.facts.knowledge.bads(&named);
             let missing = self.agreement.saturating_sub(self.bads);
@@ -140,14 +140,14 @@ impl Explaining<'_> {
             let wanted = self.agreement.saturating_sub(1).max(least).max(seen + missing);
             if seen < wanted {
                 let times = self.facts.knowledge.runs(&named) + wanted - seen;
-                return Progress::ask(Want::again(named, times));
+                return ExplainProgress::ask(Want::again(named, times));
             }
             match self.superfluous() {
-                Need::Unknown(places) => return Progress::ask(Want::explain(places)),
+                Need::Unknown(places) => return ExplainProgress::ask(Want::explain(places)),
                 Need::All => {
                     let mut partners = self.kept;
                     partners.sort_unstable();
-                    return Progress::Named { partners, named };
+                    return ExplainProgress::Named { partners, named };
                 }
                 Need::Without(member) => {
                     self.kept.retain(|kept| *kept != member);
@@ -171,9 +171,9 @@ impl Explaining<'_> {
             let left = self.kept.iter().filter(is_left).copied();
             let places = closure(self.facts.needs, left.chain([self.suspect.place]));
             match self.finding(&places) {
-                Finding::Unknown => return Need::Unknown(places),
-                Finding::Bad => return Need::Without(*member),
-                Finding::Green | Finding::Unfit(_) => {}
+                SetFinding::Unknown => return Need::Unknown(places),
+                SetFinding::Bad => return Need::Without(*member),
+                SetFinding::Green | SetFinding::Unfit(_) => {}
             }
         }
         Need::All
@@ -183,9 +183,9 @@ impl Explaining<'_> {
     fn narrowed(&self, others: &[usize]) -> (usize, usize) {
         let finding = |length: usize| self.finding(&self.set(&others[..length]));
         let is_green =
-            |length: &usize| matches!(finding(*length), Finding::Green | Finding::Unfit(_));
+            |length: &usize| matches!(finding(*length), SetFinding::Green | SetFinding::Unfit(_));
         let green = (1..others.len()).rev().find(is_green).unwrap_or(0);
-        let red = (green + 1..others.len()).find(|length| finding(*length) == Finding::Bad);
+        let red = (green + 1..others.len()).find(|length| finding(*length) == SetFinding::Bad);
         (green, red.unwrap_or(others.len()))
     }
 
@@ -201,7 +201,7 @@ impl Explaining<'_> {
         Want::again(places, times)
     }
 
-    fn finding(&self, places: &[usize]) -> Finding {
+    fn finding(&self, places: &[usize]) -> SetFinding {
         self.facts.knowledge.finding(places)
     }
 
@@ -218,7 +218,7 @@ enum Need {
     Unknown(Vec<usize>),
 }
 
-impl Progress {
+impl ExplainProgress {
     fn ask(want: Want) -> Self {
         Self::Open { wants: vec![want], alive: Vec::new() }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::Answer;
+use super::decision::TestAnswer;
 
 /// A culprit is named only if the probability that all reds seen were flakes is at most this.
 const DOUBT: f64 = 3e-5;
@@ -123,18 +123,18 @@ impl FlakeRules {
     ///
     /// The caller applies this before it stores a verdict, so that the stored verdict is the one that decides.
     #[must_use]
-    pub fn judge(&self, answer: Answer) -> Answer {
+    pub fn judge(&self, answer: TestAnswer) -> TestAnswer {
         let counts = |row: &String| !self.is_quarantined(row);
         match answer {
-            Answer::Red { rows } if !rows.is_empty() => {
+            TestAnswer::Red { rows } if !rows.is_empty() => {
                 let rows: Vec<String> = rows.into_iter().filter(counts).collect();
-                if rows.is_empty() { Answer::Green } else { Answer::Red { rows } }
+                if rows.is_empty() { TestAnswer::Green } else { TestAnswer::Red { rows } }
             }
-            Answer::Red { .. }
-            | Answer::Green
-            | Answer::Undecidable { .. }
-            | Answer::Unfit(_)
-            | Answer::Void => answer,
+            TestAnswer::Red { .. }
+            | TestAnswer::Green
+            | TestAnswer::Undecidable { .. }
+            | TestAnswer::Unfit(_)
+            | TestAnswer::Void => answer,
         }
     }
 
@@ -190,13 +190,14 @@ mod tests {
     fn a_red_is_green_only_where_every_red_row_is_in_quarantine_and_known_to_be_flaky() {
         let mut rules = history(20, 0);
         rules.policies.insert("T1".to_owned(), FlakePolicy::Quarantine);
-        let red =
-            |rows: &[&str]| Answer::Red { rows: rows.iter().map(ToString::to_string).collect() };
+        let red = |rows: &[&str]| TestAnswer::Red {
+            rows: rows.iter().map(ToString::to_string).collect(),
+        };
         assert_eq!(rules.judge(red(&["T1"])), red(&["T1"]), "it never failed by mistake");
         rules.ledger.flaked("T1", "tree", "now");
-        assert_eq!(rules.judge(red(&["T1"])), Answer::Green);
+        assert_eq!(rules.judge(red(&["T1"])), TestAnswer::Green);
         assert_eq!(rules.judge(red(&["T1", "T2"])), red(&["T2"]));
-        assert_eq!(rules.judge(Answer::red()), Answer::red());
+        assert_eq!(rules.judge(TestAnswer::red()), TestAnswer::red());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::decision::{Answer, CulpritEffect};
+use super::decision::{CulpritEffect, TestAnswer};
 
 /// The number of runs without a verdict from which that counts as a property of the changes.
 const TRIES: u32 = 3;
@@ -26,7 +26,7 @@ struct Evidence {
 
 /// The conclusion about a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum SetFinding {
     Unknown,
     /// Green at least once. A gate may fail by mistake, but it does not pass by mistake.
     Green,
@@ -37,37 +37,37 @@ pub(super) enum Finding {
 
 impl Knowledge {
     /// Adds an answer. Returns the failed rows if it shows a flake: the same set was red and green.
-    pub(super) fn learn(&mut self, places: &[usize], answer: &Answer) -> Option<Vec<String>> {
+    pub(super) fn learn(&mut self, places: &[usize], answer: &TestAnswer) -> Option<Vec<String>> {
         let evidence = self.sets.entry(places.to_vec()).or_default();
         match answer {
-            Answer::Green => evidence.greens += 1,
-            Answer::Red { rows } => {
+            TestAnswer::Green => evidence.greens += 1,
+            TestAnswer::Red { rows } => {
                 evidence.reds += 1;
                 evidence.rows.extend(rows.iter().cloned());
             }
-            Answer::Undecidable { rows } => {
+            TestAnswer::Undecidable { rows } => {
                 self.undecidable += 1;
                 evidence.undecidable += 1;
                 evidence.rows.extend(rows.iter().cloned());
             }
-            Answer::Unfit(place) => evidence.unfit = Some(*place),
-            Answer::Void => return None,
+            TestAnswer::Unfit(place) => evidence.unfit = Some(*place),
+            TestAnswer::Void => return None,
         }
         let is_flake = match answer {
-            Answer::Green => evidence.reds > 0 && evidence.greens == 1,
-            Answer::Red { .. } => evidence.greens > 0 && evidence.reds == 1,
-            Answer::Undecidable { .. } | Answer::Unfit(_) | Answer::Void => false,
+            TestAnswer::Green => evidence.reds > 0 && evidence.greens == 1,
+            TestAnswer::Red { .. } => evidence.greens > 0 && evidence.reds == 1,
+            TestAnswer::Undecidable { .. } | TestAnswer::Unfit(_) | TestAnswer::Void => false,
         };
         is_flake.then(|| evidence.rows.iter().cloned().collect())
     }
 
-    pub(super) fn finding(&self, places: &[usize]) -> Finding {
-        let Some(evidence) = self.sets.get(places) else { return Finding::Unknown };
+    pub(super) fn finding(&self, places: &[usize]) -> SetFinding {
+        let Some(evidence) = self.sets.get(places) else { return SetFinding::Unknown };
         match evidence.unfit {
-            Some(place) => Finding::Unfit(place),
-            None if evidence.greens > 0 => Finding::Green,
-            None if self.bads_of(evidence) > 0 => Finding::Bad,
-            None => Finding::Unknown,
+            Some(place) => SetFinding::Unfit(place),
+            None if evidence.greens > 0 => SetFinding::Green,
+            None if self.bads_of(evidence) > 0 => SetFinding::Bad,
+            None => SetFinding::Unknown,
         }
     }
 
@@ -147,30 +147,30 @@ pub(super) fn is_within(part: &[usize], whole: &[usize]) -> bool {
 mod tests {
     use super::*;
 
-    fn red() -> Answer {
-        Answer::Red { rows: vec!["T3".to_owned()] }
+    fn red() -> TestAnswer {
+        TestAnswer::Red { rows: vec!["T3".to_owned()] }
     }
 
     #[test]
     fn a_green_takes_a_red_of_the_same_set_back_and_tells_the_rows_once() {
         let mut known = Knowledge::default();
         assert_eq!(known.learn(&[0, 1], &red()), None);
-        assert_eq!(known.finding(&[0, 1]), Finding::Bad);
-        assert_eq!(known.learn(&[0, 1], &Answer::Green), Some(vec!["T3".to_owned()]));
-        assert_eq!(known.finding(&[0, 1]), Finding::Green);
-        assert_eq!(known.learn(&[0, 1], &Answer::Green), None, "it is known by now");
+        assert_eq!(known.finding(&[0, 1]), SetFinding::Bad);
+        assert_eq!(known.learn(&[0, 1], &TestAnswer::Green), Some(vec!["T3".to_owned()]));
+        assert_eq!(known.finding(&[0, 1]), SetFinding::Green);
+        assert_eq!(known.learn(&[0, 1], &TestAnswer::Green), None, "it is known by now");
     }
 
     #[test]
     fn a_missing_verdict_counts_like_a_red_only_after_it_was_missing_three_times() {
         let mut known = Knowledge::default();
-        let missing = Answer::Undecidable { rows: Vec::new() };
+        let missing = TestAnswer::Undecidable { rows: Vec::new() };
         for _ in 0..2 {
             known.learn(&[0], &missing);
-            assert_eq!(known.finding(&[0]), Finding::Unknown);
+            assert_eq!(known.finding(&[0]), SetFinding::Unknown);
         }
         known.learn(&[1], &missing);
-        assert_eq!(known.finding(&[0]), Finding::Bad, "whichever set it was missing for");
+        assert_eq!(known.finding(&[0]), SetFinding::Bad, "whichever set it was missing for");
         assert_eq!((known.fault(&[0]), known.bads(&[0])), (CulpritEffect::Undecidable, 2));
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut known = Knowledge::default();
         known.learn(&[0, 2], &red());
         known.learn(&[2], &red());
-        known.learn(&[2], &Answer::Green);
+        known.learn(&[2], &TestAnswer::Green);
         known.learn(&[2, 3], &red());
         known.learn(&[0, 1], &red());
         assert_eq!(known.against(2, &[0, 1, 2]).0, 1, "not 3, not without 2, and no flake");
@@ -189,9 +189,9 @@ mod tests {
     fn a_set_that_mends_a_part_of_itself_is_noticed() {
         let mut known = Knowledge::default();
         known.learn(&[0], &red());
-        known.learn(&[1, 2], &Answer::Green);
+        known.learn(&[1, 2], &TestAnswer::Green);
         assert!(!known.shows_mending(), "the green set does not contain the red one");
-        known.learn(&[0, 1], &Answer::Green);
+        known.learn(&[0, 1], &TestAnswer::Green);
         assert!(known.shows_mending());
     }
 

@@ -7,7 +7,7 @@
 
 /// A line of undecided changes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct SearchLine {
     pub(super) len: usize,
     /// The length of the shortest red prefix.
     pub(super) red: Option<usize>,
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub(super) is_new: bool,
 }
 
-impl Line {
+impl SearchLine {
     /// Returns up to `count` lengths of prefixes to gate in addition to those in flight, most useful first.
     pub(super) fn lengths(&self, in_flight: &[usize], count: usize) -> Vec<usize> {
         let longest = self.red.map_or(self.len, |red| red - 1);
@@ -113,8 +113,8 @@ pub(super) fn between(low: usize, high: usize, count: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn line(len: usize, red: Option<usize>, is_new: bool) -> Line {
-        Line { len, red, share: share_of_culprits(0, 0), is_new }
+    fn line(len: usize, red: Option<usize>, is_new: bool) -> SearchLine {
+        SearchLine { len, red, share: share_of_culprits(0, 0), is_new }
     }
 
     #[test]

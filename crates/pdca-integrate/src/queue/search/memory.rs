@@ -1,6 +1,6 @@
 //! Remembered culprits, under names that outlive a search.
 //!
-//! The caller stores a [`Memory`]. A remembered culprit with all of its partners below it is held again without
+//! The caller stores a [`CulpritMemory`]. A remembered culprit with all of its partners below it is held again without
 //! a gate run. Once its own name, that of a partner or the gates change, it is searched for like any other
 //! change.
 
@@ -41,11 +41,11 @@ pub struct Known {
 /// All remembered culprits, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Memory {
+pub struct CulpritMemory {
     known: BTreeMap<String, Known>,
 }
 
-impl Memory {
+impl CulpritMemory {
     /// Returns what is known about the changes with these names, by these gates. A culprit of which a
     /// partner is missing is not known any more.
     pub fn recall(&self, names: &[String], gates: &str) -> Vec<Culprit> {
@@ -106,19 +106,19 @@ mod tests {
     fn a_pair_is_recalled_wherever_its_members_are_now() {
         let culprit =
             Culprit { place: 2, partners: vec![0], fault: CulpritEffect::Red, rows: names("T1") };
-        let mut memory = Memory::default();
+        let mut memory = CulpritMemory::default();
         memory.learn(Known::new(&culprit, &names("a b c"), "g", None));
         let found = memory.recall(&names("x a y c"), "g");
         assert_eq!(found, [Culprit { place: 3, partners: vec![1], ..culprit }]);
         let text = serde_json::to_string(&memory).unwrap();
-        assert_eq!(serde_json::from_str::<Memory>(&text).unwrap(), memory);
+        assert_eq!(serde_json::from_str::<CulpritMemory>(&text).unwrap(), memory);
     }
 
     #[test]
     fn nothing_is_recalled_once_a_member_or_the_gates_changed() {
         let culprit =
             Culprit { place: 1, partners: vec![0], fault: CulpritEffect::Red, rows: Vec::new() };
-        let mut memory = Memory::default();
+        let mut memory = CulpritMemory::default();
         memory.learn(Known::new(&culprit, &names("a b"), "g", None));
         for (now, gates) in [("a B", "g"), ("A b", "g"), ("b", "g"), ("a b", "other")] {
             assert_eq!(memory.recall(&names(now), gates), [], "{now} {gates}");

@@ -14,19 +14,19 @@ const ENOUGH: usize = 5;
 /// The size of the next batch: it doubles after a green batch, halves after a red one, and is 1 while more than
 /// a fifth of the recent changes are culprits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pace {
+pub struct BatchPace {
     size: usize,
     /// For each of the recent changes, whether it was a culprit.
     last: VecDeque<bool>,
 }
 
-impl Default for Pace {
+impl Default for BatchPace {
     fn default() -> Self {
         Self { size: START, last: VecDeque::new() }
     }
 }
 
-impl Pace {
+impl BatchPace {
     pub fn batch(&self) -> usize {
         if self.is_too_red() { 1 } else { self.size }
     }
@@ -52,11 +52,11 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::Pace;
+    use super::BatchPace;
 
     #[test]
     fn a_batch_grows_on_green_and_shrinks_on_red() {
-        let mut pace = Pace::default();
+        let mut pace = BatchPace::default();
         assert_eq!(pace.batch(), 8);
         pace.learn(8, 0);
         assert_eq!(pace.batch(), 16);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn above_a_fifth_of_red_changes_go_one_by_one_until_it_is_better() {
-        let mut pace = Pace::default();
+        let mut pace = BatchPace::default();
         pace.learn(8, 2);
         assert_eq!(pace.batch(), 1);
         for _ in 0..2 {

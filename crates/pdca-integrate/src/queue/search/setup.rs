@@ -83,7 +83,7 @@ impl SearchSetup {
 #[cfg(test)]
 mod tests {
     use super::SearchSetup;
-    use crate::queue::search::{Answer, Search};
+    use crate::queue::search::{Search, TestAnswer};
     use crate::testing::simulation::{Lanes, Scenario, carry_out};
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
             let mut green = vec![Vec::new()];
             let report = carry_out(Search::new(setup), Lanes::InStep(lanes), |test| {
                 let answer = scenario.answer(test);
-                if answer == Answer::Green {
+                if answer == TestAnswer::Green {
                     green.push(test.places.clone());
                 }
                 answer
@@ -116,7 +116,7 @@ mod tests {
             let setup =
                 SearchSetup::new(vec![Vec::new(); 2]).with_green_base(true).gating_each(each);
             let report = carry_out(Search::new(setup), Lanes::InStep(1), |test| {
-                if gate(&test.places) { Answer::Green } else { Answer::red() }
+                if gate(&test.places) { TestAnswer::Green } else { TestAnswer::red() }
             });
             report.landed
         };

@@ -1,8 +1,8 @@
 //! Tests of the search, one fact each.
 
 use super::{
-    Answer, Culprit, CulpritEffect, Decision, FlakeLedger, FlakeRules, Search, SearchSetup, Test,
-    TestPurpose, Why,
+    Culprit, CulpritEffect, FlakeLedger, FlakeRules, HoldReason, Search, SearchDecision,
+    SearchSetup, Test, TestAnswer, TestPurpose,
 };
 use crate::testing::laws;
 use crate::testing::simulation::{Dice, Lanes, Report, Scenario, carry_out};
@@ -17,7 +17,7 @@ fn searched(scenario: &Scenario, lanes: usize) -> Report {
 }
 
 /// Runs a search over `count` changes with one lane.
-fn with_gate(count: usize, gate: impl FnMut(&Test) -> Answer) -> Report {
+fn with_gate(count: usize, gate: impl FnMut(&Test) -> TestAnswer) -> Report {
     carry_out(new(count), Lanes::InStep(1), gate)
 }
 
@@ -46,7 +46,7 @@ fn ten_thousand_random_batches_keep_every_law() {
 fn sixteen_green_ones_take_one_run_and_one_more_for_an_ungated_base() {
     assert_eq!(searched(&Scenario::of(16, &[]), 1).runs, 1);
     let search = Search::new(SearchSetup::new(vec![Vec::new(); 16]));
-    let report = carry_out(search, Lanes::InStep(1), |_| Answer::Green);
+    let report = carry_out(search, Lanes::InStep(1), |_| TestAnswer::Green);
     assert_eq!((report.runs, report.landed.len()), (2, 16));
 }
 
@@ -94,11 +94,11 @@ fn g2_one_that_is_red_on_this_base_is_out_and_the_rest_lands() {
 fn g3_with_a_red_base_nobody_is_blamed() {
     for lanes in [1, 2, 4] {
         let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
-        let report = carry_out(search, Lanes::InStep(lanes), |_| Answer::red());
-        assert_eq!(report.decisions, [Decision::BaseRed], "{lanes}");
+        let report = carry_out(search, Lanes::InStep(lanes), |_| TestAnswer::red());
+        assert_eq!(report.decisions, [SearchDecision::BaseRed], "{lanes}");
     }
     let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
-    assert_eq!(carry_out(search, Lanes::InStep(1), |_| Answer::red()).runs, 2);
+    assert_eq!(carry_out(search, Lanes::InStep(1), |_| TestAnswer::red()).runs, 2);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn g4_a_red_that_is_green_the_next_time_holds_nobody() {
         let mut count = 0;
         let report = with_gate(8, |_| {
             count += 1;
-            if count == false_red + 1 { Answer::red() } else { Answer::Green }
+            if count == false_red + 1 { TestAnswer::red() } else { TestAnswer::Green }
         });
         assert_eq!(report.landed.len(), 8, "{false_red}");
         assert!(report.held.is_empty());
@@ -115,16 +115,16 @@ fn g4_a_red_that_is_green_the_next_time_holds_nobody() {
     let mut first = true;
     let report = with_gate(8, |_| {
         let is_red = std::mem::take(&mut first);
-        if is_red { Answer::Red { rows: rows("T1") } } else { Answer::Green }
+        if is_red { TestAnswer::Red { rows: rows("T1") } } else { TestAnswer::Green }
     });
-    let flake = Decision::Flake { places: (0..8).collect(), rows: rows("T1") };
+    let flake = SearchDecision::Flake { places: (0..8).collect(), rows: rows("T1") };
     assert!(report.decisions.contains(&flake), "{:?}", report.decisions);
 }
 
 #[test]
 fn g5_all_three_of_a_three_way_interaction_are_named() {
     let report = searched(&Scenario::of(8, &[&[1, 3, 6]]), 1);
-    assert_eq!(report.held.get(&6), Some(&Why::Culprit(CulpritEffect::Red)));
+    assert_eq!(report.held.get(&6), Some(&HoldReason::Culprit(CulpritEffect::Red)));
     assert_eq!(report.explained[&6], [1, 3]);
 }
 
@@ -137,7 +137,7 @@ fn g6_what_a_later_one_mends_lands_as_it_was_gated_and_is_told() {
     assert_eq!((all.landed, all.runs), (vec![0, 1, 2], 1));
     let told = searched(&scenario, 4);
     assert_eq!(told.landed, [0, 1, 2]);
-    let mended = Decision::Mended { red: vec![0, 1], green: vec![0, 1, 2] };
+    let mended = SearchDecision::Mended { red: vec![0, 1], green: vec![0, 1, 2] };
     assert!(told.decisions.contains(&mended), "{:?}", told.decisions);
 }
 
@@ -148,9 +148,9 @@ fn g7_what_needs_a_culprit_is_held_and_not_blamed() {
     scenario.needs[4] = vec![3];
     let report = searched(&scenario, 1);
     assert_eq!(report.landed, [0, 2]);
-    assert_eq!(report.held.get(&1), Some(&Why::Culprit(CulpritEffect::Red)));
-    assert_eq!(report.held.get(&3), Some(&Why::Needs(1)));
-    assert_eq!(report.held.get(&4), Some(&Why::Needs(3)));
+    assert_eq!(report.held.get(&1), Some(&HoldReason::Culprit(CulpritEffect::Red)));
+    assert_eq!(report.held.get(&3), Some(&HoldReason::Needs(1)));
+    assert_eq!(report.held.get(&4), Some(&HoldReason::Needs(3)));
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn one_that_does_not_fit_any_more_is_held_and_the_rest_goes_on() {
     let report = with_gate(4, |test| {
         let has = |place| test.places.contains(&place);
         match () {
-            () if has(2) && !has(1) => Answer::Unfit(2),
-            () if has(1) => Answer::red(),
-            () => Answer::Green,
+            () if has(2) && !has(1) => TestAnswer::Unfit(2),
+            () if has(1) => TestAnswer::red(),
+            () => TestAnswer::Green,
         }
     });
     assert_eq!(report.landed, [0, 3]);
-    assert_eq!(report.held.get(&2), Some(&Why::Unfit));
+    assert_eq!(report.held.get(&2), Some(&HoldReason::Unfit));
 }
 
 #[test]
@@ -175,14 +175,14 @@ fn one_written_upon_a_suspect_waits_for_it_and_lands_with_it() {
     let report = with_gate(4, |test| {
         let has = |place| test.places.contains(&place);
         if has(2) && !has(1) {
-            return Answer::Unfit(2);
+            return TestAnswer::Unfit(2);
         }
         match mistakes.iter().position(|places| *places == test.places) {
             Some(number) => {
                 mistakes.remove(number);
-                Answer::red()
+                TestAnswer::red()
             }
-            None => Answer::Green,
+            None => TestAnswer::Green,
         }
     });
     assert_eq!((report.landed.len(), report.held.len()), (4, 0), "{:?}", report.decisions);
@@ -190,16 +190,16 @@ fn one_written_upon_a_suspect_waits_for_it_and_lands_with_it() {
 
 #[test]
 fn gates_that_cannot_be_run_hold_nobody() {
-    let report = with_gate(4, |_| Answer::Void);
-    let stuck = Decision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() };
+    let report = with_gate(4, |_| TestAnswer::Void);
+    let stuck = SearchDecision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() };
     assert_eq!(report.decisions, [stuck]);
     let mut voids = 2;
     let report = with_gate(4, |_| {
         if voids > 0 {
             voids -= 1;
-            return Answer::Void;
+            return TestAnswer::Void;
         }
-        Answer::Green
+        TestAnswer::Green
     });
     assert_eq!(report.landed.len(), 4);
 }
@@ -209,9 +209,9 @@ fn after_three_runs_without_a_verdict_the_change_that_causes_it_is_held_and_the_
     for culprit in 0..5 {
         let report = with_gate(5, |test| {
             let is_in = test.places.contains(&culprit);
-            if is_in { Answer::Undecidable { rows: rows("T1") } } else { Answer::Green }
+            if is_in { TestAnswer::Undecidable { rows: rows("T1") } } else { TestAnswer::Green }
         });
-        assert_eq!(report.held[&culprit], Why::Culprit(CulpritEffect::Undecidable));
+        assert_eq!(report.held[&culprit], HoldReason::Culprit(CulpritEffect::Undecidable));
         assert_eq!(report.landed.len(), 4);
         assert_eq!(report.culprits[0].rows, rows("T1"));
     }
@@ -222,7 +222,7 @@ fn a_verdict_that_comes_the_second_time_holds_nobody() {
     let mut tries = 0;
     let report = with_gate(5, |_| {
         tries += 1;
-        if tries < 3 { Answer::Undecidable { rows: rows("T1") } } else { Answer::Green }
+        if tries < 3 { TestAnswer::Undecidable { rows: rows("T1") } } else { TestAnswer::Green }
     });
     assert_eq!((report.landed.len(), report.runs), (5, 3));
 }
@@ -230,22 +230,22 @@ fn a_verdict_that_comes_the_second_time_holds_nobody() {
 #[test]
 fn a_base_without_a_verdict_blames_nobody() {
     let search = Search::new(SearchSetup::new(vec![Vec::new(); 4]));
-    let gate = |_: &Test| Answer::Undecidable { rows: rows("T1") };
+    let gate = |_: &Test| TestAnswer::Undecidable { rows: rows("T1") };
     let report = carry_out(search, Lanes::InStep(1), gate);
     assert_eq!(report.runs, 3);
-    let stuck = Decision::Stuck { purpose: TestPurpose::Decide, rows: rows("T1") };
+    let stuck = SearchDecision::Stuck { purpose: TestPurpose::Decide, rows: rows("T1") };
     assert_eq!(report.decisions, [stuck]);
 }
 
 #[test]
 fn a_red_and_an_undecidable_culprit_are_told_apart() {
     let report = with_gate(8, |test| match () {
-        () if test.places.contains(&6) => Answer::red(),
-        () if test.places.contains(&2) => Answer::Undecidable { rows: rows("T1") },
-        () => Answer::Green,
+        () if test.places.contains(&6) => TestAnswer::red(),
+        () if test.places.contains(&2) => TestAnswer::Undecidable { rows: rows("T1") },
+        () => TestAnswer::Green,
     });
-    assert_eq!(report.held[&2], Why::Culprit(CulpritEffect::Undecidable));
-    assert_eq!(report.held[&6], Why::Culprit(CulpritEffect::Red));
+    assert_eq!(report.held[&2], HoldReason::Culprit(CulpritEffect::Undecidable));
+    assert_eq!(report.held[&6], HoldReason::Culprit(CulpritEffect::Red));
     assert_eq!(report.landed.len(), 6);
 }
 
@@ -268,9 +268,9 @@ fn known(place: usize, partners: &[usize]) -> Culprit {
 fn a_known_culprit_is_held_again_without_a_run_and_so_is_what_needs_it() {
     let needs = vec![Vec::new(), Vec::new(), vec![1]];
     let setup = SearchSetup::new(needs).landed_before(1).with_known(vec![known(1, &[0])]);
-    let report = carry_out(Search::new(setup), Lanes::InStep(4), |_| Answer::Green);
+    let report = carry_out(Search::new(setup), Lanes::InStep(4), |_| TestAnswer::Green);
     assert_eq!((report.runs, &report.explained[&1][..]), (0, &[0][..]));
-    assert_eq!(report.held[&2], Why::Needs(1));
+    assert_eq!(report.held[&2], HoldReason::Needs(1));
     assert_eq!(report.culprits, [known(1, &[0])]);
 }
 
@@ -304,12 +304,12 @@ fn what_is_of_no_use_any_more_is_cancelled_and_may_still_be_reported() {
     let mut search = new(16);
     let tests = search.next_tests(4);
     let longest = tests.iter().max_by_key(|test| test.places.len()).unwrap().clone();
-    search.report(longest.id, &Answer::Green).unwrap();
+    search.report(longest.id, &TestAnswer::Green).unwrap();
     assert!(search.is_done());
     let cancelled = search.cancelled();
     assert_eq!(cancelled.len(), 3);
     assert!(!cancelled.contains(&longest.id) && search.cancelled().is_empty());
-    search.report(cancelled[0], &Answer::red()).unwrap();
+    search.report(cancelled[0], &TestAnswer::red()).unwrap();
     assert!(search.is_done());
 }
 
@@ -318,7 +318,7 @@ fn a_red_prefix_cancels_the_longer_ones_only() {
     let mut search = new(16);
     let mut tests = search.next_tests(4);
     tests.sort_by_key(|test| test.places.len());
-    search.report(tests[1].id, &Answer::red()).unwrap();
+    search.report(tests[1].id, &TestAnswer::red()).unwrap();
     let mut longer = vec![tests[2].id, tests[3].id];
     longer.sort_unstable();
     assert_eq!(search.cancelled(), longer);
@@ -328,8 +328,8 @@ fn a_red_prefix_cancels_the_longer_ones_only() {
 fn a_report_about_a_test_that_is_not_in_flight_is_refused() {
     let mut search = new(2);
     let test = search.next_tests(1).remove(0);
-    search.report(test.id, &Answer::Green).unwrap();
-    assert!(search.report(test.id, &Answer::red()).is_err());
+    search.report(test.id, &TestAnswer::Green).unwrap();
+    assert!(search.report(test.id, &TestAnswer::red()).is_err());
     assert!(search.is_done());
 }
 
@@ -337,7 +337,7 @@ fn a_report_about_a_test_that_is_not_in_flight_is_refused() {
 fn a_confirmation_is_never_taken_from_the_cache() {
     let mut search = new(1);
     let whole = search.next_tests(1).remove(0);
-    search.report(whole.id, &Answer::red()).unwrap();
+    search.report(whole.id, &TestAnswer::red()).unwrap();
     let again = search.next_tests(1).remove(0);
     assert_eq!((again.purpose, again.fresh), (TestPurpose::Confirm, true));
     assert_eq!(again.places, whole.places);
@@ -379,7 +379,8 @@ fn flaky(runs: u32, flakes: u32) -> FlakeRules {
 fn a_row_that_is_known_to_flake_must_be_red_more_often() {
     let runs = |rules| {
         let setup = SearchSetup::new(vec![Vec::new()]).with_green_base(true).with_flakes(rules);
-        carry_out(Search::new(setup), Lanes::InStep(1), |_| Answer::Red { rows: rows("T1") }).runs
+        carry_out(Search::new(setup), Lanes::InStep(1), |_| TestAnswer::Red { rows: rows("T1") })
+            .runs
     };
     assert_eq!((runs(flaky(100, 0)), runs(flaky(100, 4)), runs(flaky(100, 20))), (2, 3, 4));
 }
@@ -402,10 +403,10 @@ fn with_mistakes(batches: u32, lanes: usize) -> (u32, u32) {
         let report = carry_out(Search::new(setup), Lanes::InStep(lanes), |test| {
             rules.ledger.ran("T1");
             let is_red = scenario.is_red(&test.places) || dice.in_thousand(30);
-            if is_red { Answer::Red { rows: rows("T1") } } else { Answer::Green }
+            if is_red { TestAnswer::Red { rows: rows("T1") } } else { TestAnswer::Green }
         });
         for decision in &report.decisions {
-            if let Decision::Flake { rows, .. } = decision {
+            if let SearchDecision::Flake { rows, .. } = decision {
                 for row in rows {
                     rules.ledger.flaked(row, "tree", "now");
                 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::read::parse;
 
-fn reading(bytes: &[u8]) -> Result<Reading, ReadError> {
+fn reading(bytes: &[u8]) -> Result<Reading, JournalReadError> {
     parse(bytes, Utf8Path::new("journal"), &run())
 }
 
@@ -25,9 +25,9 @@ fn every_truncation_of_a_journal_is_a_prefix_of_its_records() {
         assert_eq!(cut.entries, all[..whole.saturating_sub(1)], "at {len}");
         let start = ends.iter().copied().filter(|end| *end <= len).max().unwrap_or(0);
         let tail = if start == len && len > 0 {
-            Tail::Whole
+            JournalTail::Whole
         } else {
-            Tail::Torn { at: start as u64, bytes: (len - start) as u64 }
+            JournalTail::Torn { at: start as u64, bytes: (len - start) as u64 }
         };
         assert_eq!(cut.tail, tail, "at {len}");
         let state = RunState::fold(&cut.entries).unwrap();
@@ -51,7 +51,7 @@ fn e6_a_torn_record_is_cut_kept_and_told_and_the_run_goes_on() {
         assert_eq!(fs_err::read(&torn.kept).unwrap(), bytes[start..len]);
         let now = scene.bytes();
         assert_eq!(now[..start], bytes[..start]);
-        assert_eq!(reading(&now).unwrap().tail, Tail::Whole);
+        assert_eq!(reading(&now).unwrap().tail, JournalTail::Whole);
         assert_eq!(opened.journal.state().last.seq, Seq(ends.len() as u64 - 1));
     }
 }
@@ -92,7 +92,7 @@ fn every_flipped_bit_of_a_journal_is_noticed_and_never_cuts_what_was_synced_befo
                 Err(_) => assert!(at < last, "the last batch may be torn: {at}"),
                 Ok(found) => {
                     assert!(at >= last, "byte {at} bit {bit} went unnoticed or cut too much");
-                    let Tail::Torn { at: cut, .. } = found.tail else {
+                    let JournalTail::Torn { at: cut, .. } = found.tail else {
                         panic!("byte {at} bit {bit} went unnoticed")
                     };
                     assert!((last as u64..=at as u64).contains(&cut), "{at} cut at {cut}");
@@ -114,7 +114,7 @@ fn e7_a_flipped_bit_in_the_middle_stops_everything_and_nothing_is_cut() {
     bytes[middle] ^= 1;
     fs_err::write(scene.journal_path(), &bytes).unwrap();
     let error = scene.open(2).unwrap_err();
-    assert!(matches!(error, OpenError::Read(ReadError::Damaged { .. })), "{error}");
+    assert!(matches!(error, OpenError::Read(JournalReadError::Damaged { .. })), "{error}");
     assert_eq!(scene.bytes(), bytes);
     assert_eq!(fs_err::read_dir(scene.runs().dir(&run())).unwrap().count(), 1);
     assert!(scene.runs().find(&run()).is_active(), "it may not be over");
@@ -135,7 +135,7 @@ fn a_record_that_is_missing_twice_there_or_in_another_s_place_is_noticed() {
         swapped.swap(at, at + 1);
         for changed in [missing, twice, swapped] {
             let error = reading(&changed.concat()).unwrap_err();
-            assert!(matches!(error, ReadError::Broken { .. }), "{error}");
+            assert!(matches!(error, JournalReadError::Broken { .. }), "{error}");
         }
     }
 }
@@ -152,5 +152,8 @@ fn a_batch_of_which_only_a_later_part_reached_the_disk_is_torn_and_not_damage() 
     bytes[before..before + 40].fill(0);
     let found = reading(&bytes).unwrap();
     assert_eq!(found.entries.len(), 2);
-    assert_eq!(found.tail, Tail::Torn { at: before as u64, bytes: (bytes.len() - before) as u64 });
+    assert_eq!(
+        found.tail,
+        JournalTail::Torn { at: before as u64, bytes: (bytes.len() - before) as u64 }
+    );
 }

@@ -58,7 +58,7 @@ impl Storage for Faulty {
         }
     }
 
-    fn look(&self) -> io::Result<Look> {
+    fn look(&self) -> io::Result<PathState> {
         self.disk.look()
     }
 }

@@ -48,7 +48,7 @@ impl Storage for Recorded {
         self.disk.cut(len)
     }
 
-    fn look(&self) -> io::Result<Look> {
+    fn look(&self) -> io::Result<PathState> {
         self.disk.look()
     }
 }

@@ -8,7 +8,7 @@ use super::{Checked, Transition};
 use crate::object_id::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::{Effect, EffectOutcome, Landing, Seal, Seq};
-use crate::state::{Integration, InvalidRecord, SealRecord, WorkstreamStatus};
+use crate::state::{IntegrationState, InvalidRecord, JournaledSeal, WorkstreamStatus};
 
 impl Transition<'_> {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
@@ -132,7 +132,7 @@ impl Transition<'_> {
         match effect {
             Effect::Seal(seal) => {
                 let work = self.state.work(&seal.bundle.clone())?;
-                work.seal = Some(SealRecord { seal, order: intent });
+                work.seal = Some(JournaledSeal { seal, order: intent });
                 work.set(WorkstreamStatus::Sealed, self.since);
             }
             Effect::Apply { target, bundle, commit, .. } => {
@@ -159,7 +159,7 @@ impl Transition<'_> {
         if !self.state.admitted.targets.iter().any(|known| known.name == target) {
             return Err(InvalidRecord::NotPlanned(target.to_owned()));
         }
-        let integration = Integration::new(*base, order.to_vec());
+        let integration = IntegrationState::new(*base, order.to_vec());
         self.state.integrations.insert(target.to_owned(), integration);
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::claim::Generation;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::Seal;
 use crate::state::{
-    Claim, Integration, InvalidRecord, Since, Workstream, WorkstreamStatus, touches,
+    Claim, IntegrationState, InvalidRecord, Since, Workstream, WorkstreamStatus, touches,
 };
 
 impl RunState {
@@ -44,7 +44,10 @@ impl RunState {
         Ok(&sealed.seal)
     }
 
-    pub(super) fn integration(&mut self, target: &str) -> Result<&mut Integration, InvalidRecord> {
+    pub(super) fn integration(
+        &mut self,
+        target: &str,
+    ) -> Result<&mut IntegrationState, InvalidRecord> {
         let none = || InvalidRecord::NotPlanned(target.to_owned());
         self.integrations.get_mut(target).ok_or_else(none)
     }

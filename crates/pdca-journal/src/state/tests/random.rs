@@ -137,7 +137,7 @@ fn whatever_is_decided_about_any_tuple_can_be_recorded() {
         recordings += records.len();
         for record in records {
             let (seq, epoch) = (Seq(state.last.seq.0 + 1), state.epoch);
-            let entry = Entry { seq, epoch, at: at(9), record };
+            let entry = JournalEntry { seq, epoch, at: at(9), record };
             let taken = state.apply(&entry);
             assert_eq!(taken, Ok(()), "{facts:?} {action:?} {:?}", entry.record);
         }
@@ -154,7 +154,7 @@ proptest! {
         let mut state = RunState::fold(&entries).unwrap().unwrap();
         for record in records {
             let seq = Seq(entries.len() as u64 + 1);
-            let entry = Entry { seq, epoch: Epoch::FIRST, at: at(1), record };
+            let entry = JournalEntry { seq, epoch: Epoch::FIRST, at: at(1), record };
             let before = state.clone();
             if state.apply(&entry).is_ok() {
                 require_sound(&state);

@@ -81,7 +81,7 @@ fn a_brief_that_would_grow_past_its_limit_stays_as_it_is_until_a_person_shortens
     scene.write("issue_7/brief.md", &brief);
     let error = archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap_err();
     assert!(
-        matches!(error, ArchiveError::Load(LoadError::File(ReadError::TooLarge { .. }))),
+        matches!(error, ArchiveError::Load(LoadError::File(FileReadError::TooLarge { .. }))),
         "{error}"
     );
     assert_eq!(fs_err::read(bundle.path(Artifact::Brief)).unwrap(), brief);

@@ -10,7 +10,7 @@ use crate::ask::{ModelAsk, ModelProtocol};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelFault {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FaultKind,
     pub(crate) role: Option<String>,
     pub(crate) calls: Option<u32>,
     pub(crate) seconds: Option<u64>,
@@ -26,7 +26,7 @@ fn an_hour() -> i64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum FaultKind {
     Unauthorized,
     RateLimit,
     Overloaded,
@@ -36,16 +36,16 @@ pub(crate) enum Kind {
     Stall,
 }
 
-impl Kind {
+impl FaultKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Unauthorized => "unauthorized",
-            Kind::RateLimit => "rate-limit",
-            Kind::Overloaded => "overloaded",
-            Kind::UsageLimit => "usage-limit",
-            Kind::Context => "context",
-            Kind::Cut => "cut",
-            Kind::Stall => "stall",
+            FaultKind::Unauthorized => "unauthorized",
+            FaultKind::RateLimit => "rate-limit",
+            FaultKind::Overloaded => "overloaded",
+            FaultKind::UsageLimit => "usage-limit",
+            FaultKind::Context => "context",
+            FaultKind::Cut => "cut",
+            FaultKind::Stall => "stall",
         }
     }
 }
@@ -67,7 +67,9 @@ impl ModelFault {
             ModelProtocol::Gemini => self.gemini()?,
         };
         let mut headers = Vec::new();
-        if let (Kind::RateLimit | Kind::Overloaded, Some(seconds)) = (self.kind, self.retry_after) {
+        if let (FaultKind::RateLimit | FaultKind::Overloaded, Some(seconds)) =
+            (self.kind, self.retry_after)
+        {
             headers.push(("retry-after", seconds.to_string()));
         }
         Some(ModelRefusal { status, headers, body })
@@ -79,14 +81,16 @@ impl ModelFault {
 
     fn anthropic(&self) -> Option<(u16, Value)> {
         let (status, kind, message) = match self.kind {
-            Kind::Unauthorized => (401, "authentication_error", "invalid x-api-key".to_owned()),
-            Kind::RateLimit => (
+            FaultKind::Unauthorized => {
+                (401, "authentication_error", "invalid x-api-key".to_owned())
+            }
+            FaultKind::RateLimit => (
                 429,
                 "rate_limit_error",
                 "This request would exceed the rate limit of your organization".to_owned(),
             ),
-            Kind::Overloaded => (529, "overloaded_error", "Overloaded".to_owned()),
-            Kind::UsageLimit => (
+            FaultKind::Overloaded => (529, "overloaded_error", "Overloaded".to_owned()),
+            FaultKind::UsageLimit => (
                 400,
                 "invalid_request_error",
                 format!(
@@ -94,12 +98,12 @@ impl ModelFault {
                     self.resets_at().strftime("%Y-%m-%d at %H:%M")
                 ),
             ),
-            Kind::Context => (
+            FaultKind::Context => (
                 400,
                 "invalid_request_error",
                 "prompt is too long: 205012 tokens > 200000 maximum".to_owned(),
             ),
-            Kind::Cut | Kind::Stall => return None,
+            FaultKind::Cut | FaultKind::Stall => return None,
         };
         Some((status, json!({"type": "error", "error": {"type": kind, "message": message}})))
     }
@@ -107,12 +111,12 @@ impl ModelFault {
     fn openai(&self, model: &str) -> Option<(u16, Value)> {
         let error = |kind: &str, code: &str, message: &str| json!({"error": {"message": message, "type": kind, "param": null, "code": code}});
         Some(match self.kind {
-            Kind::Unauthorized => {
+            FaultKind::Unauthorized => {
                 let message =
                     "Incorrect API key provided: fake. You can find your API key in the dashboard.";
                 (401, error("invalid_request_error", "invalid_api_key", message))
             }
-            Kind::RateLimit => {
+            FaultKind::RateLimit => {
                 let wait =
                     self.retry_after.map(|seconds| format!(" Please try again in {seconds}s."));
                 let message = format!(
@@ -121,24 +125,24 @@ impl ModelFault {
                 );
                 (429, error("requests", "rate_limit_exceeded", &message))
             }
-            Kind::Overloaded => {
+            FaultKind::Overloaded => {
                 let message =
                     "The server is currently overloaded with other requests. Sorry about that!";
                 (503, error("server_error", "server_is_overloaded", message))
             }
-            Kind::UsageLimit => {
+            FaultKind::UsageLimit => {
                 let mut body = error("usage_limit_reached", "", "The usage limit has been reached");
                 body["error"]["plan_type"] = json!("plus");
                 body["error"]["resets_at"] = json!(self.resets_at().as_second());
                 body["error"]["resets_in_seconds"] = json!(self.resets_in);
                 (429, body)
             }
-            Kind::Context => {
+            FaultKind::Context => {
                 let message = "This model's maximum context length is 128000 tokens. However, your messages \
                                resulted in 130012 tokens. Please reduce the length of the messages.";
                 (400, error("invalid_request_error", "context_length_exceeded", message))
             }
-            Kind::Cut | Kind::Stall => return None,
+            FaultKind::Cut | FaultKind::Stall => return None,
         })
     }
 
@@ -154,32 +158,32 @@ impl ModelFault {
             json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
         };
         let (code, status, message, details) = match self.kind {
-            Kind::Unauthorized => (
+            FaultKind::Unauthorized => (
                 401,
                 "UNAUTHENTICATED",
                 "Request had invalid authentication credentials.",
                 Vec::new(),
             ),
-            Kind::RateLimit => {
+            FaultKind::RateLimit => {
                 let mut details = vec![quota("GenerateRequestsPerMinutePerProjectPerModel")];
                 details.extend(self.retry_after.map(|seconds| retry(seconds.cast_signed())));
                 (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", details)
             }
-            Kind::Overloaded => {
+            FaultKind::Overloaded => {
                 (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", Vec::new())
             }
-            Kind::UsageLimit => {
+            FaultKind::UsageLimit => {
                 let details =
                     vec![quota("GenerateRequestsPerDayPerProjectPerModel"), retry(self.resets_in)];
                 (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", details)
             }
-            Kind::Context => (
+            FaultKind::Context => (
                 400,
                 "INVALID_ARGUMENT",
                 "The input token count (1200012) exceeds the maximum number of tokens allowed (1048576).",
                 Vec::new(),
             ),
-            Kind::Cut | Kind::Stall => return None,
+            FaultKind::Cut | FaultKind::Stall => return None,
         };
         let error = json!({"code": code, "message": message, "status": status, "details": details});
         Some((code, json!({ "error": error })))

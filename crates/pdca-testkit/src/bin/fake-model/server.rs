@@ -14,7 +14,7 @@ use crate::{
     anthropic,
     ask::{ModelAsk, ModelProtocol},
     chat,
-    fault::{Kind, ModelFault},
+    fault::{FaultKind, ModelFault},
     gemini,
     http::{self, Extent, HttpRequest},
     responses,
@@ -71,7 +71,7 @@ impl Server {
         }
         let reply = role.map_or_else(|| ModelReply::side_call(&ask), |role| role.reply(&ask));
         let extent = match fault.map(|fault| fault.kind) {
-            Some(Kind::Stall) => Extent::Stalled,
+            Some(FaultKind::Stall) => Extent::Stalled,
             Some(_) => Extent::Cut,
             None => {
                 self.log(&request, Some(&ask), name, reply.name())?;
