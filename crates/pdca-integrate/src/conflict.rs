@@ -19,6 +19,7 @@ use crate::{
 };
 
 /// The maximum size, in bytes, of a file whose hunks are read.
+/// More than a person reads in a report.
 const MAX_FILE: u64 = 8 << 20;
 /// The maximum size, in bytes, of each side of a hunk.
 const MAX_SIDE: usize = 4 << 10;
@@ -127,6 +128,8 @@ fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
     for text in text.lines_with_terminator() {
         let bare = text.trim_end_with(|c| matches!(c, '\n' | '\r'));
         at = match at {
+            // Lines of theirs and markers are not counted: `line` is the place in our version, which a person
+            // has open.
             At::Outside => {
                 if let Some(found) = marker(bare, b'<', ours) {
                     width = found;
@@ -137,6 +140,8 @@ fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
                     At::Outside
                 }
             }
+            // The separator has no label. Its width is that of the opening marker, which `conflict-marker-size`
+            // may change.
             At::Ours if bare.len() == width && bare.iter().all(|byte| *byte == b'=') => At::Theirs,
             At::Ours => {
                 line += 1;

@@ -165,6 +165,7 @@ fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(
     );
     writeln!(out, "{} {branch}  {}", p.strong(&sky.target), p.faint(known))?;
     let width = sky.bundles.iter().map(|(id, _)| id.as_str().len()).max().unwrap_or(0).max(2);
+    // A matrix that wraps cannot be read.
     let fits = (width + 1) * (sky.bundles.len() + 1) < cx.width();
     if fits && sky.bundles.len() > 1 {
         write!(out, "{:width$}", "")?;

@@ -1,4 +1,13 @@
 //! `pdca integrate`: gates accepted changes together, and lands them.
+//!
+//! 1. *Admit* and *hold the landings*, in this order and before anything is read: no other integration runs, and no
+//!    change that was read as accepted is sent back while it lands.
+//! 2. *Seal*, with `--seal`, what older versions accepted without a seal. Only sealed changes land.
+//! 3. *Finish certificates* that a driver which died had announced, so that no landing stays without one.
+//! 4. *Integrate* each branch after those that it depends on. A branch that fails keeps no other from landing.
+//! 5. *End* interrupted integrations with nothing left to do, so that `status` does not ask a person about them.
+//! 6. *Release* both locks, and only then resolve conflicts and send culprits back: a resolver may take an hour
+//!    (decision 016).
 
 mod order;
 pub(crate) mod output;
@@ -69,6 +78,7 @@ pub fn integrate(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
+    // Before any lock is taken: a git that is too old is the first thing to mend (decision 020).
     InstalledGit::require()?;
     cx.workspace()?.require_all_distinct()?;
     let only: BTreeSet<BundleId> =
@@ -80,6 +90,7 @@ pub fn integrate(
     let admitted = if dry_run {
         None
     } else {
+        // A dry run changes nothing, so it need not wait for another driver.
         Some(site.locks().admit().map_err(|error| session::refused(&error))?)
     };
     // Taken before the changes are read, so that none is sent back while it lands.
@@ -89,6 +100,7 @@ pub fn integrate(
     let settings = settings(args, cx)?;
     let TargetBranches { branches: fronts, unplaceable, open } =
         TargetBranches::load(&site.queue())?;
+    // Of all branches, before `--target` leaves some out: a change may wait for one of those.
     let unlanded = Unlanded::of(&fronts, &unplaceable, open);
     let fronts = of_target(args, cx, arranged(fronts))?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
@@ -97,6 +109,7 @@ pub fn integrate(
         Came { ended: tell_unplaceable(cx, &unplaceable, &only, err)?, ..Came::default() };
     came.ended.extend(unsealed);
     if !dry_run {
+        // Also for branches without work, whose integration does not do it.
         asked.finish_certificates(&fronts, err)?;
     }
     asked.integrate(&fronts, unlanded, &mut came, err)?;
@@ -123,6 +136,7 @@ pub fn integrate(
         output::nothing(cx, &fronts, err)?;
         return Ok(Response::new(report, Exit::NothingToDo));
     }
+    // One exit code for all branches: the one that most needs a person, in this order.
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
     let has_old_alone = failure.is_none() && ended.iter().all(|exit| *exit == Exit::NothingToDo);
     let usual = if has_old_alone { Exit::NothingToDo } else { Exit::Done };
@@ -174,6 +188,7 @@ impl Asked<'_> {
         let effects = crate::faults::effects(cx)?;
         for front in fronts {
             let finished =
+                // No remote was asked here, so what became of a push stays open.
                 finish_certificates(&site.queue(), front, certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
@@ -190,6 +205,8 @@ impl Asked<'_> {
         let configured = ("integrate.lanes", settings.lanes);
         let asked = args.lanes.unwrap_or(settings.lanes);
         let (lanes, local) = if is_far_only(cx, asked, args.hosts)? {
+            // Every combination goes to a host. One local lane stays the lower bound if the hosts offer no
+            // slot.
             (NonZeroU32::MIN, 0)
         } else {
             let lanes = session::lanes(cx, site, args.lanes, configured, err)?;
@@ -229,6 +246,7 @@ impl Asked<'_> {
                 clock: process_env::moment,
                 fresh: args.fresh,
             };
+            // Only a person can go on here, by merging the staging branch.
             if waits(front, only, settings.land) {
                 came.branches.push(BranchReport::waits(front));
                 came.ended.push(Exit::Waiting);
@@ -237,6 +255,7 @@ impl Asked<'_> {
             if cx.globals.dry_run {
                 match pdca_driver::integrate::dry_run(site, front, &order) {
                     Ok(said) => {
+                        // A change of a later branch that depends on one of these is predicted to land too.
                         unlanded.landed(said.landing.iter().map(|(id, _)| id));
                         came.branches.push(BranchReport::dry_run(front, said));
                         came.ended.push(Exit::Done);
@@ -259,6 +278,7 @@ impl Asked<'_> {
                 }
             };
             let there = done.present.iter().map(|(id, _)| id);
+            // What is present counts as landed: a change that depends on it must not wait for ever.
             unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
             came.branches.push(BranchReport::done(cx, site, settings, front, done));
         }
@@ -267,6 +287,7 @@ impl Asked<'_> {
 }
 
 /// The longest wait for a decision about an accepted change.
+/// A decision writes a few files only.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps other processes from sending back what is about to land.
@@ -316,6 +337,7 @@ fn send_back(
     if held.is_empty() {
         return Ok(Vec::new());
     }
+    // Taken again, because the locks of the integration were released for the resolver.
     let _kept = hold_landings(site)?;
     let (effects, date) = (crate::faults::effects(cx)?, cx.env.today());
     let culprits = pdca_review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
@@ -345,6 +367,7 @@ fn send_back(
 
 /// Combines failures into one: an interruption first, then in order.
 fn worst(mut failures: Vec<Failure>) -> Option<Failure> {
+    // The exit code is that of the first, and the sort is stable.
     failures.sort_by_key(|failure| failure.exit != Exit::Interrupted);
     let mut failures = failures.into_iter();
     let mut first = failures.next()?;
@@ -357,6 +380,7 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
     if integrations(site)?.is_empty() {
         return Ok(());
     }
+    // Loaded again, because this integration has moved branches since.
     let fronts = TargetBranches::load(&site.queue())?;
     for (sighting, follows) in pdca_driver::integrate::unfinished_integrations(site, &fronts)? {
         if follows == NextAction::End {
@@ -499,6 +523,7 @@ fn seal_old(
             if !is_old || !(only.is_empty() || only.contains(id)) {
                 continue;
             }
+            // No other command may change the bundle while it is sealed.
             let _taken = site.locks().take(id).map_err(|error| session::refused(&error))?;
             let snapshot = change.bundle.load()?;
             let text = snapshot.summary.as_ref().map_or("", pdca_state::Summary::text);
@@ -513,6 +538,7 @@ fn seal_old(
                 Ok(sealed) => sealed,
                 Err(error) => {
                     let failure = unsealable(&error, &change.bundle);
+                    // One old change that cannot be sealed must not keep the others from landing.
                     if only.contains(id) || failure.exit == Exit::Unexpected {
                         return Err(failure);
                     }

@@ -61,6 +61,7 @@ pub fn resolve(
     let settings = cx.workspace()?.config.integrate.clone();
     let now = TargetBranches::load(&site.queue())?;
     tell_unplaceable(&now.unplaceable, &named)?;
+    // Resolutions that an earlier command adopted and did not bring to their sign-off. Their Check goes on here.
     let begun =
         pdca_driver::integrate::resolving(&site, &named).map_err(|error| explain(&error))?;
     let work = ResolveContext { cx, site: &site, settings: &settings, now: &now };
@@ -70,6 +71,7 @@ pub fn resolve(
     } else {
         work.carry_out(&open, begun, events, err)?
     };
+    // Without names every accepted change was looked at, and most have no conflict to report.
     if named.is_empty() {
         let is_nothing = |came: &ConflictOutcome| {
             matches!(came, ConflictOutcome::Nothing { .. } | ConflictOutcome::Waits { .. })
@@ -187,6 +189,7 @@ impl ResolveContext<'_> {
                 match pdca_driver::integrate::resolve(driver, front, id, task) {
                     Ok(one) => told.push(one),
                     Err(error) => {
+                        // Any other failure is about one bundle, so the next one is tried.
                         let stops = matches!(error, ConflictResolveError::Interrupted);
                         failed = failed.or(Some(error));
                         if stops {
@@ -219,6 +222,8 @@ impl ResolveContext<'_> {
     ) -> Result<(), Failure> {
         let (cx, site) = (self.cx, self.site);
         let _admitted = match site.locks().admit() {
+            // Nothing waits for another driver here: the resolution is on record, and the next command adopts
+            // it (decision 016).
             Err(BundleLockError::Taken { holder, .. }) => {
                 let text = format!("resolved, and not checked yet: {holder} is at work");
                 cx.note(err, &format!("{text}; `pdca resolve` goes on when it is done"))?;
@@ -226,6 +231,7 @@ impl ResolveContext<'_> {
             }
             admitted => admitted.map_err(|error| session::refused(&error))?,
         };
+        // The resolution goes through Check, whose gates and reviewer are programs too.
         session::require_programs(cx, site)?;
         let ids: BTreeSet<BundleId> = resolving.ready().cloned().collect();
         let places = self.places(&ids);

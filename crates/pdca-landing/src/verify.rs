@@ -54,6 +54,7 @@ pub fn verify(
         .ok_or_else(|| Failure::usage(format!("{path} not found")).at(FilePosition::file(&path)))?;
     let (repository, verified) = match repo {
         Some(repo) => {
+            // A repository outside of a workspace: nothing may be left beside it.
             let room = tempfile::tempdir()?;
             let room = Utf8Path::from_path(room.path())
                 .ok_or_else(|| Failure::usage("the temporary directory is not UTF-8"))?;
@@ -87,6 +88,8 @@ fn among_targets(
         let drivers =
             settings.drivers().map_err(|error| Failure::from_error(Exit::Usage, &error))?;
         let verified = pdca_integrate::verify(&mut MergeEngine::new(&store, drivers), text);
+        // The commits of a seal are missing in the repository of another target. Any other failure is about
+        // this certificate.
         let is_foreign = matches!(verified, Err(VerifyError::Seal { .. }));
         if !is_foreign || answer.is_none() {
             answer = Some((target.path.clone(), verified));
@@ -118,6 +121,7 @@ fn newest(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
         let Some(name) = path.file_name().and_then(|name| name.strip_suffix(".json")) else {
             continue;
         };
+        // The name of a run has no `-`. As numbers, so that the tenth landing of a run comes after the second.
         let (run, number) = name.split_once('-').unwrap_or((name, "1"));
         found.push((run.to_owned(), number.parse().unwrap_or(0), path.clone()));
     }

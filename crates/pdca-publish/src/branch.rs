@@ -92,6 +92,7 @@ fn fill(
         filled.push_str(&value(place).ok_or_else(|| BranchFlaw::Place(shown(place)))?);
         rest = next;
     }
+    // Values have no braces, so one that is left comes from the pattern.
     if rest.contains('}') || filled.contains('}') {
         return Err(BranchFlaw::Brace);
     }
@@ -112,7 +113,10 @@ fn is_legal(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')
+            // Stricter than git, which forbids it at the end of the name alone.
             && !part.ends_with('.')
+            // Git refuses `.lock` alone. On a file system that ignores case, `.LOCK` would be the lock file of
+            // another ref.
             && !part.to_ascii_lowercase().ends_with(".lock")
     };
     name.len() <= LONGEST

@@ -5,8 +5,10 @@ use std::io;
 use pdca_process::{Tool, ToolError, ToolOutput};
 
 /// The maximum length, in characters, of a program's message that an error keeps.
+/// An error is shown to a person, and a proxy may answer with a page of HTML.
 const SAID: usize = 1000;
 /// `EX_TEMPFAIL` of `sysexits.h`.
+/// The one agreement with a command of the project, whose messages have no known form.
 const TEMPFAIL: i32 = 75;
 /// The exit code of `gh` without a login.
 const NO_LOGIN: i32 = 4;
@@ -90,6 +92,7 @@ fn fault(output: &ToolOutput, dialect: Dialect, doing: &'static str) -> ForgeErr
     match (dialect, output.code) {
         (Dialect::Command, TEMPFAIL) => ForgeError::Passing { doing, said },
         (Dialect::Gh, NO_LOGIN) => ForgeError::NotLoggedIn { said },
+        // Code 4 is that of a missing login; an expired one ends with code 1.
         (Dialect::Gh, _) if said.contains("HTTP 401") => ForgeError::NotLoggedIn { said },
         (Dialect::Gh, _) if may_pass(&said) => ForgeError::Passing { doing, said },
         (Dialect::Command | Dialect::Gh, _) => ForgeError::Refused { doing, said },
@@ -99,6 +102,7 @@ fn fault(output: &ToolOutput, dialect: Dialect, doing: &'static str) -> ForgeErr
 /// Recognizes network errors and server errors in a message of `gh`, which has no exit code for them.
 fn may_pass(said: &str) -> bool {
     let said = said.to_lowercase();
+    // Exactly three digits: `HTTP 5` may be part of a title that the message quotes.
     let is_server_s = said.match_indices("http 5").any(|(at, found)| {
         let digits = said[at + found.len()..].bytes().take_while(u8::is_ascii_digit).count();
         digits == 2

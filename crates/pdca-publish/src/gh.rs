@@ -16,6 +16,7 @@ use crate::retry::RetryPolicy;
 use crate::settings::MergeMethod;
 
 /// The maximum size, in bytes, of a list of pull requests or comments.
+/// A hostile or broken answer must not fill the memory.
 const LIST: usize = 32 << 20;
 /// The maximum number of pull requests to list for one branch.
 const MOST: u32 = 100;
@@ -172,9 +173,12 @@ impl Gh<'_> {
             env: vec![("PDCA_HEAD", head.to_string())],
             text: "",
         };
+        // Looking may be repeated freely. Requests that change something are repeated by `once` alone, which
+        // looks in between.
         let said = RetryPolicy::new(self.cancel).read(|| self.request(&request))?;
         let all: Vec<Pull> =
             serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })?;
+        // `gh pr list --head` matches the name of the branch alone, without its owner.
         let is_of_it =
             |pull: &Pull| pull.head_ref_name == head.as_str() && !pull.is_cross_repository;
         Ok(all.into_iter().filter(is_of_it).collect())
@@ -188,6 +192,8 @@ impl Gh<'_> {
             args: vec![
                 "pr".to_owned(),
                 "create".to_owned(),
+                // A draft asks for no review. `mark_ready` does, once the person who accepted the change wants
+                // it.
                 "--draft".to_owned(),
                 format!("--head={}", opening.head),
                 format!("--base={}", opening.base),
@@ -263,6 +269,8 @@ impl Gh<'_> {
                 "merge".to_owned(),
                 number.to_string(),
                 format!("--{}", how.as_str()),
+                // A commit that was pushed to the branch after the acceptance must not be merged with it
+                // (decision 046).
                 format!("--match-head-commit={head}"),
             ],
             env: vec![
@@ -289,6 +297,8 @@ impl Gh<'_> {
 
     /// Sends a request to `gh`, or to the command of the project.
     fn request(&self, request: &Request<'_>) -> Result<Vec<u8>, ForgeError> {
+        // Only pull requests come here. Comments are off where the forge is not `gh`, see
+        // `PublishSettings::comments`.
         let Some(command) = self.command else {
             let mut args = request.args.clone();
             args.push(format!("--repo={}", self.repo));
@@ -373,6 +383,8 @@ impl Gh<'_> {
             return Err(ForgeError::Interrupted);
         }
         let fixed = [
+            // A question would wait for an answer until the time limit, and words around the JSON would make it
+            // invalid.
             ("GH_PROMPT_DISABLED", "1"),
             ("GH_NO_UPDATE_NOTIFIER", "1"),
             ("GH_PAGER", "cat"),
@@ -380,6 +392,7 @@ impl Gh<'_> {
             // `gh` asks git about its working directory; git must not refresh the index there.
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("NO_COLOR", "1"),
+            // The classification of failures reads words in English.
             ("LC_ALL", "C"),
         ];
         let tool = Tool::new(self.program)
@@ -398,6 +411,7 @@ impl Gh<'_> {
 fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     let is_one = text.starts_with("https://") || text.starts_with("http://");
+    // It is stored in `publish.json` and printed: a control character could change the terminal.
     if is_one && text.len() <= 2000 && text.chars().all(|c| c.is_ascii_graphic()) {
         Ok(text)
     } else {

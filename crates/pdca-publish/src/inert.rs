@@ -8,6 +8,7 @@
 /// Zero-width space: it is invisible, and a forge does not recognize a reference that contains it.
 const BREAK: char = '\u{200b}';
 /// The lowercase texts that disable checks.
+/// One list for GitHub, GitLab and Azure DevOps, because the forge behind a command is not known.
 const SKIPS: [&str; 6] =
     ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***"];
 
@@ -42,6 +43,7 @@ pub(crate) fn plain(text: &str) -> String {
         let next = rest[c.len_utf8()..].chars().next();
         tamed.push(c);
         let acts = match c {
+            // Only where a name or number follows, so that ordinary text such as `C#` stays as it is.
             '@' => next.is_some_and(|c| c.is_alphanumeric() || c == '_'),
             '#' | '!' => next.is_some_and(char::is_numeric),
             // A link to an issue closes it as its number does.

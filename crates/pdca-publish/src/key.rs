@@ -16,6 +16,7 @@ pub struct PublishKey(String);
 impl PublishKey {
     /// Returns the key of a change that was sealed in `run` with the text `seal`.
     pub fn new(run: &str, id: &BundleId, seal: &[u8]) -> Self {
+        // 64 bits distinguish the seals of one bundle in one run, and keep the line short.
         Self(format!("{run}/{id}/{}", &sha256_hex(seal)[..16]))
     }
 
@@ -36,6 +37,8 @@ impl PublishKey {
     /// Returns true if the marker is in the text, on a line of its own.
     pub fn is_in(&self, text: &str) -> bool {
         let marker = self.marker();
+        // A quotation of the marker is not a marker. Forges change line ends, so white space around it does not
+        // count.
         text.lines().any(|line| line.trim() == marker)
     }
 }

@@ -16,6 +16,7 @@ pub struct LegacyRecord {
 impl LegacyRecord {
     /// Parses a record; `None` for anything that names no pull request.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
+        // The current format has no `pr_url`, so it is not taken for an old one.
         let record: Self = serde_json::from_slice(bytes).ok()?;
         Some(record).filter(|record| {
             record.url.starts_with("https://") || record.url.starts_with("http://")

@@ -53,6 +53,7 @@ impl MergeView {
         let (failed, running) = (named(Progress::Failed), named(Progress::Running));
         let waits = |why: &str| Mergeability::Waits { why: why.to_owned() };
         let refused = |why: &str| Mergeability::Refused { why: why.to_owned() };
+        // First, because a failed check must be mended whatever else is missing.
         if !failed.is_empty() {
             return Mergeability::Refused { why: format!("a check failed: {failed}") };
         }
@@ -75,6 +76,8 @@ impl MergeView {
             "BLOCKED" => waits("the forge's rules for the branch do not let it"),
             "UNKNOWN" => waits("the forge has not decided yet whether it merges"),
             "DRAFT" => waits("it is a draft"),
+            // `CLEAN`, `UNSTABLE`, `HAS_HOOKS`, or a word of a later forge. The forge decides: it refuses what
+            // its rules forbid (decision 046).
             _ => Mergeability::Ready,
         }
     }
@@ -92,6 +95,7 @@ impl CheckState {
         // A check that is neither run nor status in a known way has not passed.
         match (self.conclusion.as_deref(), self.state.as_deref()) {
             (Some("SUCCESS" | "NEUTRAL" | "SKIPPED" | "STALE"), _) => Progress::Passed,
+            // `gh` prints an empty conclusion for a run that has not ended.
             (Some(word), _) if !word.is_empty() => Progress::Failed,
             (_, Some("SUCCESS")) => Progress::Passed,
             (_, Some("FAILURE" | "ERROR")) => Progress::Failed,

@@ -11,6 +11,7 @@ use crate::key::PublishKey;
 /// The version of the file format.
 const SCHEMA: u32 = 1;
 /// The maximum number of our commits to remember for a branch.
+/// Only the newest can be at the remote, unless pushes fail again and again.
 const REMEMBERED: usize = 32;
 
 /// The content of `publish.json`.
@@ -186,8 +187,10 @@ impl PublishRecord {
 
     /// Records that a commit is about to be pushed to a branch.
     pub fn intend(&mut self, remote: &str, name: &str, commit: &str) {
+        // On another branch no commit is known to be ours, so nothing there may be replaced.
         let known = self.branch.take().filter(|known| known.remote == remote && known.name == name);
         let mut ours = known.map(|known| known.ours).unwrap_or_default();
+        // Moved to the end, so that it is not the next one to be forgotten.
         ours.retain(|other| other != commit);
         ours.push(commit.to_owned());
         let excess = ours.len().saturating_sub(REMEMBERED);
@@ -206,6 +209,7 @@ impl PublishRecord {
         if let Some(branch) = &mut self.branch
             && !branch.ours.iter().any(|known| known == commit)
         {
+            // At the front, because it is older than every commit that was pushed here.
             branch.ours.insert(0, commit.to_owned());
         }
     }

@@ -8,6 +8,8 @@ use pdca_process::{Backoff, Cancel};
 use crate::error::ForgeError;
 
 /// The number of tries of a call that fails transiently.
+/// With `PAUSE` the waits add up to less than two seconds. A longer outage is for the next command, which looks
+/// first.
 const TRIES: usize = 4;
 /// The pause before the second try; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -57,10 +59,13 @@ pub fn once<T>(
     mut act: impl FnMut() -> Result<(), ForgeError>,
 ) -> Result<T, ForgeError> {
     loop {
+        // On each round: what an earlier request made may be visible only now.
         if let Some(found) = look()? {
             return Ok(found);
         }
         let done = act();
+        // A failure does not mean that nothing happened: a forge may answer 502 to a request that it carried
+        // out.
         if let Some(found) = look()? {
             return Ok(found);
         }

@@ -192,6 +192,7 @@ impl PublishSettings {
         if self.merge && self.forge == ForgeKind::None {
             say("merge", SettingsFault::NoForge);
         }
+        // The builder must push to the branch that the driver looks at, before any run has sealed the change.
         if self.builder_pushes && self.branch.contains("{run}") {
             say("builder_pushes", SettingsFault::RunUnknown);
         }

@@ -11,10 +11,12 @@ use crate::inert;
 use crate::key::{PublishKey, without_marks};
 
 /// The maximum length, in characters, of a generated subject line.
+/// The usual limit for the subject of a commit, which `git log` shows in 80 columns.
 const SUBJECT: usize = 72;
 /// The maximum length, in characters, of a title; forges accept slightly more.
 const TITLE: usize = 240;
 /// The maximum length, in characters, of a text; forges accept slightly more, which leaves room for the marker.
+/// GitHub takes 65,536 characters.
 const BODY: usize = 60_000;
 
 /// The documents of a bundle that the texts are made from.
@@ -144,6 +146,7 @@ fn cut(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
         return text.to_owned();
     }
+    // One character is for the ellipsis.
     let kept: String = text.chars().take(most - 1).collect();
     let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
     format!("{kept}…")

@@ -25,6 +25,8 @@ const LARGEST: u64 = 64 << 20;
 /// The number of attempts to resolve one sealed change.
 pub const MOST_ATTEMPTS: u32 = 5;
 /// The number of times an attempt is started, including those that died with their driver.
+/// An attempt that died with its driver is not counted as failed, so a resolver that kills its driver each time
+/// needs a bound of its own.
 const MOST_BEGINNINGS: u32 = 2 * MOST_ATTEMPTS;
 
 /// A conflict of one sealed change with its branch.
@@ -189,6 +191,7 @@ impl ConflictRecord {
         self.open = false;
         self.last = Some(Last {
             wall: now.at.wall.to_string(),
+            // Pauses are measured by the uptime of one boot, because the wall clock may be set.
             uptime_ms: u64::try_from(now.at.uptime.as_millis()).unwrap_or(u64::MAX),
             boot: now.boot.clone(),
         });
@@ -197,6 +200,7 @@ impl ConflictRecord {
     /// Removes the block and resets the counters; failures stay on record.
     fn unblock(&mut self, note: Option<&str>) {
         self.unblocked.push(note.unwrap_or_default().to_owned());
+        // `last` too, so that the next attempt is due at once.
         (self.attempts, self.begun, self.open, self.last) = (0, 0, false, None);
         self.end = None;
     }
@@ -209,9 +213,11 @@ impl ConflictRecord {
             first_pause,
             ..RetryLimits::default()
         };
+        // An interrupted attempt has not failed, so it needs no pause.
         if self.open {
             return if self.begun < MOST_BEGINNINGS { Due::Now } else { Due::Never };
         }
+        // A time that cannot be read counts as none: the pause is lost and not the attempt.
         let last = self.last.as_ref().and_then(Last::moment);
         let last = last.as_ref().map(BootMoment::now);
         match limits.after(self.attempts, last, self.begun, now.now()) {

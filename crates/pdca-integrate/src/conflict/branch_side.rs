@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// The maximum number of commits to walk back.
+/// A bound for a change without a common ancestor. The answer only explains a conflict.
 const FAR: usize = 10_000;
 
 /// The commit of a branch with which a change began to conflict.
@@ -61,6 +62,7 @@ pub(crate) fn disagree(
     ours: ObjectId,
     theirs: ObjectId,
 ) -> Result<bool, EngineError> {
+    // The attributes of the side that is merged into, as in a fold.
     engine.set_attributes(engine.store().tree_of(ours)?);
     match engine.ask(Question::Commits { ours, theirs }) {
         Ok(merged) => Ok(matches!(merged, Merged::Conflicted { .. })),
@@ -90,6 +92,7 @@ fn touching(
         let tree = store.tree_of(commit)?;
         let parent = store.parents_of(commit)?.first().copied();
         let before = parent.map(|parent| store.tree_of(parent)).transpose()?;
+        // Other commits cannot have begun the conflict, so merges with them need not be made.
         for conflict in conflicts {
             let was = before.map(|tree| store.leaf(tree, &conflict.path)).transpose()?.flatten();
             if store.leaf(tree, &conflict.path)? != was {

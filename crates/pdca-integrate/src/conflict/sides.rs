@@ -85,6 +85,7 @@ fn is_partner(
     };
     let footprint = &other.record().footprint;
     let touches = conflicts.iter().any(|conflict| footprint.contains(&conflict.path));
+    // What the base of the change contains was there when the change was made, and cannot conflict with it.
     Ok(touches && !contains(&branch.store, sealed.record().base, *commit)?)
 }
 

@@ -197,6 +197,7 @@ impl ConflictState {
             Merged::Conflicted { tree, conflicts } => {
                 let sides = Sides::new(branch, sealed, (tip, tree), conflicts)?;
                 matter.record.said = sides.sentence();
+                // In memory only. The caller stores the record when an attempt begins.
                 matter.record.partners.clone_from(&sides.partners);
                 matter.sides = Some(sides);
             }
@@ -224,6 +225,7 @@ fn unlanded(
     for needed in &change.depends_on {
         let found = branch.changes.iter().find(|other| other.bundle.id() == needed);
         let is_there = match found {
+            // It is neither accepted for this branch nor unfinished, so there is nothing to wait for here.
             None => !request.open.contains(needed),
             Some(other) => {
                 matches!(other.standing, ChangeState::Landed { .. })
@@ -316,6 +318,7 @@ pub fn is_as_it_was(change: &AcceptedChange, sealed: &Sealed) -> Result<bool, Lo
         return Ok(false);
     }
     let copy = bundle.read(Artifact::Seal)?;
+    // Without a copy the seal in the repository alone counts.
     Ok(copy.is_none_or(|text| text == sealed.to_json()))
 }
 

@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// The maximum number of commits of a change.
+/// More than a person reviews in one bundle. It ends the walk where `base` is no ancestor of `head`.
 const MAX_COMMITS: usize = 10_000;
 
 /// Returns the ref for the work of a bundle. `workspace` distinguishes workspaces with the same target.
@@ -112,6 +113,8 @@ impl<'s> LaneObjects<'s> {
             copy(lane, &own, *id)?;
             before = tree;
         }
+        // A commit that cannot be recreated exactly could not be sealed, so the caller squashes the work
+        // instead.
         for id in &commits {
             if store.require_sound(*id).is_err() {
                 return Ok(None);
@@ -144,6 +147,7 @@ fn copy_tree(
     let mut trees = Vec::new();
     let mut open = vec![(before, tree)];
     while let Some((before, tree)) = open.pop() {
+        // `before` is in the store already, with all of its contents.
         if before == Some(tree) || !seen.insert(tree) {
             continue;
         }
@@ -187,6 +191,7 @@ fn is_sound_name(name: &[u8]) -> bool {
     !name.is_empty()
         && !name.contains_str("/")
         && !matches!(name, b"." | b"..")
+        // A checkout would write such an entry into its own repository, for example as a hook.
         && !name.eq_ignore_ascii_case(b".git")
 }
 
@@ -201,6 +206,7 @@ fn copy(from: &gix::Repository, to: &gix::Repository, id: ObjectId) -> Result<()
         .objects
         .write_buf(object.kind, &object.data)
         .map_err(|source| StoreError::objects("write an object", source))?;
+    // The lane is writable by the builder, so the content may not be that of the id.
     if written == id {
         return Ok(());
     }

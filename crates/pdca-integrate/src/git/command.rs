@@ -17,6 +17,9 @@ use crate::git::failure::StoreError;
 const LARGEST: usize = 2 << 30;
 
 /// Settings that are fixed against changes of git's defaults.
+/// A certificate must fold to the same trees with any later git (decision 020). Another limit or another
+/// treatment of renames, line ends or file names would give other trees. The conflict style fixes the form of
+/// the hunks that are read.
 const SETTINGS: &[&str] = &[
     "core.autocrlf=false",
     "core.ignoreCase=false",
@@ -58,6 +61,7 @@ impl RoomGit {
             "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = {format}\n"
         );
         for (name, text) in [("config", config.as_str()), ("HEAD", "ref: refs/heads/none\n")] {
+            // Written each time and not synced: a room contains nothing that cannot be made again.
             pdca_state::files::replace_unsynced(room.join(name), text.as_bytes()).map_err(io)?;
         }
         Ok(git)
@@ -80,6 +84,8 @@ impl RoomGit {
     pub(crate) fn call(&self, args: &[&str]) -> GitCall {
         GitCall::isolated(&self.room)
             .program(&self.program)
+            // The target's own object directory and not an alternate of the room, so that git writes merged
+            // trees where the target finds them.
             .objects(&self.objects)
             .settings(SETTINGS)
             .args(args)

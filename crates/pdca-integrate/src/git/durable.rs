@@ -23,6 +23,8 @@ impl<'s> LooseObjects<'s> {
         let mut objects = BTreeSet::new();
         let mut at = head;
         while at != base {
+            // The other side of a merge commit is a sealed change, whose commits were synced when it was sealed
+            // or kept.
             let Some(parent) = self.store.parents_of(at)?.first().copied() else {
                 break;
             };
@@ -36,12 +38,14 @@ impl<'s> LooseObjects<'s> {
 
     /// Syncs the objects that are loose files.
     pub(crate) fn sync_objects(&self, objects: &BTreeSet<ObjectId>) -> Result<(), StoreError> {
+        // The directory of an object may be new itself, and its entry is in `objects`.
         let mut dirs = BTreeSet::from([self.store.common_dir().join("objects")]);
         for object in objects {
             let path = self.loose_path(*object);
             let failed = |source| StoreError::io("sync", &path, source);
             match fs::File::open(&path) {
                 Ok(file) => file.sync_all().map_err(failed)?,
+                // Not a loose file, so it is in a pack or in an alternate object directory.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             }

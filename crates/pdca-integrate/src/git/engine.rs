@@ -109,6 +109,7 @@ impl Drivers {
     /// Declares a driver.
     pub fn declare(&mut self, name: &str, driver: MergeDriver) -> Result<(), EngineError> {
         let bad = |why| Err(EngineError::Driver { name: name.to_owned(), why });
+        // The name becomes part of a key of git's configuration, in which a dot separates sections.
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(legal) {
             return bad("its name may have letters, digits, `-` and `_` only");
@@ -224,6 +225,7 @@ impl<'a> MergeEngine<'a> {
         let store = self.store;
         let certain = self.certain.get_or_insert_with(|| Certain::new(store));
         // If something cannot be read here, git is asked, and reports the error if there is one.
+        // An unwritable object store also ends here, and git then reports it.
         let tree = certain_tree(store, certain, question).ok().flatten();
         self.asked += u64::from(tree.is_some());
         tree
@@ -291,6 +293,8 @@ impl<'a> MergeEngine<'a> {
             Ok(false) => self.run_commits(questions),
             Err(error) => Err(error),
         };
+        // No answer is no conflict: the caller asks once more and then reports `NoAnswer`, which blames no
+        // change.
         said.unwrap_or_else(|error| (Vec::new(), pdca_state::chain(&error)))
     }
 
@@ -298,6 +302,7 @@ impl<'a> MergeEngine<'a> {
         let lines: String = questions.iter().map(Question::line).collect();
         let mut call = self.store.git()?.call(&ARGS).settings(self.drivers.settings()).stdin(lines);
         if let Some(tree) = self.attributes {
+            // Git reads this variable since 2.41 (decision 020).
             call = call.env("GIT_ATTR_SOURCE", tree.to_string());
         }
         let said = call.run()?;
@@ -359,6 +364,7 @@ fn certain_tree(
         Question::Commits { ours, theirs } => {
             let Some(newer) = certain.newer(ours, theirs)? else { return Ok(None) };
             let older = tree(if newer == ours { theirs } else { ours })?;
+            // If one commit has the other as an ancestor, that one is their merge base.
             certain.merge(older, older, tree(newer)?)
         }
     }

@@ -45,6 +45,7 @@ const OWN: &str = "refs/pdca/";
 /// The file whose kernel lock is held while refs change.
 const LOCK: &str = "pdca-fence.lock";
 /// The time after which another driver's ref update counts as stuck.
+/// The longest step under the lock waits `GIT_PATIENCE` for a lock file of git and then syncs a few files.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time to wait for a lock file of git: longer than a git command needs to move a ref, and shorter than
 /// [`PATIENCE`], with which other drivers wait for us.
@@ -89,8 +90,11 @@ pub(crate) struct Move {
 impl Fence {
     /// Takes the fence: raises the epoch above the current one and above `seen`.
     pub fn take(store: &Store, holder: &RefNamespace, seen: u64) -> Result<Self, RefError> {
+        // Read and raised under one lock, so that two drivers cannot take the same epoch.
         let _held = lock(store)?;
         let found = Self::current(store)?;
+        // `seen` comes from the journal. It keeps the epoch growing where the ref was lost, for example with a
+        // restored repository.
         let epoch = found.as_ref().map_or(0, |fence| fence.epoch).max(seen).saturating_add(1);
         let text = format!("epoch {epoch}\nholder {holder}\n");
         let object = store
@@ -100,6 +104,7 @@ impl Fence {
             .detach();
         let from = found.map(|fence| fence.object);
         let raise = Move { name: FENCE.to_owned(), from, to: Some(object) };
+        // By default git keeps no reflog below `refs/pdca/`, so the time is not used.
         apply(store, &[raise], ReflogEntry { message: "pdca: take over", seconds: 0 })?;
         Ok(Self { epoch, holder: holder.clone(), object })
     }
@@ -148,6 +153,7 @@ impl Fence {
     /// Fails if another driver has taken the fence.
     pub fn verify(&self, store: &Store) -> Result<(), RefError> {
         let found = Self::current(store)?;
+        // The holder is compared too: the epoch alone would be equal if the ref was lost and taken anew.
         if found.as_ref() == Some(self) {
             return Ok(());
         }
@@ -159,6 +165,7 @@ impl Fence {
 fn lock(store: &Store) -> Result<File, RefError> {
     let path = store.common_dir().join(LOCK);
     let failed = |source| StoreError::io("lock", &path, source);
+    // The file is never removed: a process could then lock the removed file while another locks a new one.
     let file = fs::OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -168,6 +175,7 @@ fn lock(store: &Store) -> Result<File, RefError> {
     let file = file.into_parts().0;
     let deadline = Instant::now() + PATIENCE;
     loop {
+        // `lock` would wait without a limit.
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(source)) => return Err(failed(source).into()),
@@ -189,6 +197,7 @@ fn apply(store: &Store, moves: &[Move], log: ReflogEntry<'_>) -> Result<(), RefE
         time: &time,
     };
     let repo = store.repo();
+    // Edits are built again for each try, because gix consumes them.
     let mut result = repo.edit_references_as(edits()?, Some(who));
     // First what a crash of ours left, then a wait for a git of the user, and only then what nobody else can have left.
     if result.is_err() && remove_own_locks(store, moves)? {
@@ -242,6 +251,7 @@ fn edit(step: &Move, log: ReflogEntry<'_>) -> Result<RefEdit, RefError> {
         },
         None => Change::Delete { expected, log: RefLog::AndReference },
     };
+    // Without following a symbolic ref: the update would move another ref than the one that was compared.
     Ok(RefEdit { change, name, deref: false })
 }
 
@@ -249,8 +259,11 @@ fn edit(step: &Move, log: ReflogEntry<'_>) -> Result<RefEdit, RefError> {
 /// kernel lock is held, so no process of ours still uses them.
 fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
     let mut removed = false;
+    // gix reports only that the transaction failed. Reading the refs tells a ref that moved, which the caller
+    // handles as a race, from a lock file that a person must look at.
     for step in moves {
         let path = lock_file(store, &step.name);
+        // A lock file of git has one id in it. An unreadable one is left to the error that names it.
         let Ok(Some(text)) = pdca_state::files::read_bounded(&path, 1024) else {
             continue;
         };

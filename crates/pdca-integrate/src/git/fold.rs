@@ -188,6 +188,8 @@ impl<'a, 'e> Folding<'a, 'e> {
         let store = engine.store();
         let tree = store.tree_of(plan.base())?;
         let tip = Tip { commit: plan.base(), tree, attributes: tree };
+        // Another git may merge differently, so its commits are not adopted. They are still compared, to tell
+        // what differs.
         let same_git = known.git_version == store.git_version();
         let mut applied = BTreeMap::new();
         for step in &known.steps {
@@ -230,6 +232,7 @@ impl<'a, 'e> Folding<'a, 'e> {
             return Ok(FoldFate::Held { behind });
         }
         let before = self.tip;
+        // A rolled-back bundle may have left some.
         self.renamed.clear();
         let (mut applied, mut present_by) = (Vec::new(), None);
         for commit in self.commits_of(entry) {
@@ -255,6 +258,7 @@ impl<'a, 'e> Folding<'a, 'e> {
             };
             self.tell(entry, commit, state)?;
             if let Some(fate) = fate {
+                // A change that landed in part was never reviewed as such.
                 self.tip = before;
                 return Ok(fate);
             }
@@ -283,6 +287,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     }
 
     fn pick(&mut self, entry: &PlanEntry, commit: ObjectId) -> Result<Pick, FoldError> {
+        // No `applying` step is told for it; the journal writes the missing intent itself.
         if let Some(done) = self.adopt(entry, commit)? {
             return Ok(Pick::Applied(done));
         }
@@ -293,6 +298,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         let question = match self.plan.strategy() {
             Strategy::RebaseFf => {
                 let parent = store.parents_of(commit)?;
+                // A pick applies the difference to the first parent. A sealed change has no other parents.
                 let base = match parent.first() {
                     Some(parent) => store.tree_of(*parent)?,
                     None => return Ok(Pick::Failed(format!("{commit} has no parent"))),
@@ -360,6 +366,8 @@ impl<'a, 'e> Folding<'a, 'e> {
             return Ok(None);
         };
         let store = self.store();
+        // Garbage collection may have removed it, or an earlier change of the plan may have become another
+        // commit.
         if store.require_commit(applied).is_err()
             || store.parents_of(applied)?.first() != Some(&self.tip.commit)
             || !commit::is_marked(store, self.plan.form(), applied, entry.sealed())?
@@ -376,6 +384,8 @@ impl<'a, 'e> Folding<'a, 'e> {
         let changed = TreeDifference::between(store, Some(self.tip.tree), done.tree)?;
         let footprint = &entry.sealed().record().footprint;
         let old = store.tree_of(entry.sealed().record().base)?;
+        // Only if a file of the change is gone from the tip can git have applied an edit under another name.
+        // Without this condition any path outside of the footprint would pass the proof of the landing.
         let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
         for path in changed.paths.iter().filter(|path| !footprint.contains(path)) {
             // The target has renamed the file since the change was made; git applied the edit under the new name.
@@ -383,6 +393,8 @@ impl<'a, 'e> Folding<'a, 'e> {
                 self.renamed.insert(path.clone());
             }
         }
+        // The tree of the attributes stays the same object as long as it can: results that were made ahead are
+        // kept under it, and a git before 2.45 needs its files laid out anew for another one.
         let same = !changed.paths.iter().any(is_attributes);
         let attributes = if same { self.tip.attributes } else { done.tree };
         self.tip = Tip { commit: done.applied, tree: done.tree, attributes };
@@ -414,6 +426,7 @@ impl<'a, 'e> Folding<'a, 'e> {
             .collect();
         let head = entry.sealed().record().head;
         let mut with = Vec::new();
+        // A change that touches the same file may still merge with this one, so each is asked alone.
         for (id, other) in &others {
             if branch_side::disagree(self.engine, *other, head)? {
                 with.push(id.clone());

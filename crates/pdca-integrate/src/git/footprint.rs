@@ -31,6 +31,7 @@ impl TreeDifference {
         let mut difference = Self::default();
         let mut open = vec![Dir { path: BString::default(), depth: 0, old, new: Some(new) }];
         while let Some(dir) = open.pop() {
+            // Equal ids are equal contents, so an unchanged directory is never read.
             if dir.old != dir.new {
                 open.extend(difference.look_into(&repo, &dir)?);
             }
@@ -44,6 +45,7 @@ impl TreeDifference {
             let what = format!("a tree of more than {MAX_DEPTH} directories in each other");
             return Err(StoreError::Form { what });
         }
+        // The directory itself is a new object, which must be synced before a commit names it.
         self.new_objects.extend(dir.new);
         let data = [read(repo, dir.old)?, read(repo, dir.new)?];
         let hash = repo.object_hash();

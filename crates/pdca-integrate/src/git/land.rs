@@ -184,9 +184,12 @@ pub(crate) fn land_as(
     if let Some(at) = before
         && proof::contains(store, at, candidate.commit)?
     {
+        // Where the ref was before the earlier landing is no longer visible; the gated base is the best that is
+        // known.
         return Ok(landed(Some(candidate.base), StepEffect::Recognised));
     }
     require_base(store, gated, onto, before)?;
+    // The mode required this before the first gate ran, but a person may have checked the branch out since.
     require_nobody_there(store, &reference)?;
     LooseObjects::of(store).sync_commits(candidate.base, candidate.commit)?;
     let step = Move { name: reference.clone(), from: before, to: Some(written) };
@@ -255,6 +258,7 @@ fn prove(
     written: ObjectId,
     log: ReflogEntry<'_>,
 ) -> Result<(), LandError> {
+    // The refs and objects as they are on disk, without any cache of this process.
     let anew = store.reopen()?;
     let actual = ref_at(&anew, reference)?;
     let commit = gated.candidate.commit;
@@ -274,6 +278,7 @@ fn prove(
         Err(proof::ProofError::Disproved(disproof)) => Box::new(disproof),
     };
     let evidence = fence.holder().evidence_ref(written);
+    // Before the branch moves back, or garbage collection could remove what went wrong.
     let keep = Move { name: evidence.clone(), from: None, to: Some(written) };
     fence.move_refs(store, &[keep], log)?;
     let back = Move { name: reference.to_owned(), from: Some(written), to: before };

@@ -71,6 +71,7 @@ impl FromStr for RefNamespace {
 
     fn from_str(text: &str) -> Result<Self, RefNamespaceError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        // A leading `-` could be taken for an option, and a dot or a slash could leave the namespace.
         let fits = !text.is_empty() && text.len() <= Self::MAX_LEN && !text.starts_with('-');
         if fits && text.bytes().all(legal) {
             Ok(Self(text.to_owned()))

@@ -30,6 +30,8 @@ impl TreePath {
 impl fmt::Display for TreePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.to_str() {
+            // A path that begins with a quote is quoted itself, so that the first character decides how a text
+            // is read.
             Ok(text) if !text.starts_with('"') && !text.contains(char::is_control) => {
                 f.write_str(text)
             }

@@ -82,7 +82,8 @@ pub struct CommitBeyond {
     pub seals: Vec<String>,
 }
 
-/// Returns the commits in the history of `tip` that are not in that of `known`, children before their parents.
+/// Returns the commits in the history of `tip` that are not in that of `known`, breadth first from `tip`: on a
+/// line, children before their parents.
 pub fn commits_beyond(
     store: &Store,
     known: ObjectId,
@@ -151,7 +152,7 @@ pub fn descends_from(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<b
 
 /// A part of a history, read once.
 struct History {
-    /// Children before their parents.
+    /// In breadth-first order from the tip: on a line, children before their parents.
     commits: Vec<Commit>,
     places: BTreeMap<ObjectId, usize>,
     /// The reverted commits, each with a revert that is in effect.
@@ -176,6 +177,8 @@ struct Claim {
 impl History {
     /// Reads the part that may contain these changes: everything after the oldest base.
     fn since(store: &Store, tip: ObjectId, seals: &[&SealRecord]) -> Result<Self, StoreError> {
+        // The base may be a fold of ours that is in no branch. The tip is where the branch was when that base was
+        // made.
         let starts: BTreeSet<ObjectId> =
             seals.iter().map(|record| record.tip.unwrap_or(record.base)).collect();
         let mut common = Vec::new();
@@ -197,6 +200,7 @@ impl History {
         store.require_commit(tip)?;
         let failed = |source| StoreError::objects("walk a history", source);
         let repo = store.repo();
+        // Hidden by ancestry and not by a cutoff, because the dates of commits may go back.
         let walk = repo.rev_walk([tip]).with_hidden(without);
         let (mut commits, mut reverts) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
         for step in walk.all().map_err(failed)? {
@@ -227,6 +231,7 @@ impl History {
         let mut carriers: BTreeMap<&[u8], Vec<ObjectId>> = BTreeMap::new();
         let mut last = None;
         for commit in &self.commits {
+            // The head itself is an ancestor where a person merged or pushed the sealed branch as it is.
             if commit.id == record.head || brings(store, commit, record, digest)? {
                 last.get_or_insert(commit.id);
                 carriers.entry(&commit.origin).or_default().push(commit.id);
@@ -237,6 +242,7 @@ impl History {
         for copies in carriers.values() {
             let undone: Vec<Option<ObjectId>> =
                 copies.iter().map(|copy| self.undone_by(*copy)).collect();
+            // One commit of the change that is reverted in all its copies takes the change back.
             if undone.iter().all(Option::is_some) {
                 reverted_by = undone.into_iter().flatten().next();
             }
@@ -249,6 +255,7 @@ impl History {
         if self.undone.is_empty() {
             return None;
         }
+        // A revert of a merge names the merge alone, and takes back every commit that the merge brought.
         let by_merge = self.commits.iter().filter(|merge| {
             merge.parents.len() > 1
                 && self.undone.contains_key(&merge.id)
@@ -291,6 +298,8 @@ fn brings(
     for claim in commit.claims.iter().filter(|claim| claim.id == record.id.as_str()) {
         match &claim.digest {
             Some(named) if named == digest => return Ok(true),
+            // The first version left no digest. A commit below the base is an earlier change of the same
+            // number.
             None if record.schema == 1 => {
                 if !descends_from(store, record.base, commit.id)? {
                     return Ok(true);
@@ -308,6 +317,7 @@ fn undone(reverts: &BTreeMap<ObjectId, Vec<ObjectId>>) -> BTreeMap<ObjectId, Obj
     let mut known: BTreeMap<ObjectId, Option<ObjectId>> = BTreeMap::new();
     for start in reverts.keys() {
         let mut open = vec![*start];
+        // A commit is decided after all of its reverts are: it stays on the stack until they are known.
         while let Some(at) = open.last().copied() {
             let by = reverts.get(&at).map(Vec::as_slice).unwrap_or_default();
             let unknown =
@@ -328,6 +338,8 @@ fn undone(reverts: &BTreeMap<ObjectId, Vec<ObjectId>>) -> BTreeMap<ObjectId, Obj
 fn claims(message: &[u8]) -> Vec<Claim> {
     let body = message.trim_end();
     let Some((_, last)) = body.rsplit_once_str("\n\n") else { return Vec::new() };
+    // One trailer is enough, unlike in `with_trailers`: a forge or a person may have added other lines when
+    // merging.
     if !last.lines().any(is_trailer) {
         return Vec::new();
     }

@@ -81,6 +81,7 @@ struct PrivateIndex<'s> {
 
 impl<'s> PrivateIndex<'s> {
     fn new(store: &'s Store, change: &Ingredients<'_>) -> Result<Self, StoreError> {
+        // Rebuilds of different changes may run at the same time, so each has an index of its own.
         let name = format!("{}-{}", change.base, sha256_hex(change.patch));
         let name = format!("index-{}", &sha256_hex(name.as_bytes())[..16]);
         Ok(Self { store, path: store.git()?.room().join(name) })
@@ -104,6 +105,8 @@ impl<'s> PrivateIndex<'s> {
         };
         let succeed = |said: GitOutput, doing| said.require(doing).map_err(StoreError::from);
         succeed(git(&["read-tree", &change.base.to_string()], b"")?, "read the base")?;
+        // White space is for the gates to judge; a warning about it would only fill the error of a patch that
+        // fails.
         let apply = ["apply", "--cached", "--binary", "-p1", "--whitespace=nowarn", "-"];
         let applied = git(&apply, change.patch)?;
         if !applied.success() {

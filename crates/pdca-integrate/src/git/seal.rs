@@ -39,6 +39,7 @@ const WITHOUT_BRIEF: u32 = 2;
 /// The oldest readable version.
 const OLDEST: u32 = 1;
 /// The maximum number of commits of a change.
+/// More than a person reviews in one bundle. It ends the walk where the base is no ancestor of the head.
 const MAX_COMMITS: usize = 10_000;
 
 /// An accepted change. It comes only from [`seal`] and [`Sealed::load`], which both read the objects.
@@ -226,6 +227,7 @@ pub fn seal(
     log: ReflogEntry<'_>,
 ) -> Result<(Sealed, StepEffect), SealError> {
     require_as_reviewed(accepted)?;
+    // So that nothing that is accepted stands on something that is not (decision 018).
     let open = accepted.stands_on.iter().find(|support| support.seal.is_none());
     if let Some(on) = open {
         let (id, on) = (accepted.id.clone(), on.id.clone());
@@ -293,6 +295,7 @@ impl Sealed {
         }
         let mut seals = Vec::new();
         for name in names {
+            // One broken seal must not hide the others.
             match find(store, &name) {
                 Ok(None) => {}
                 Ok(Some(found)) if found.record.run.seal_ref(found.id()) != name => {
@@ -496,6 +499,7 @@ fn require_complete(store: &Store, record: &SealRecord) -> Result<(), StoreError
 fn write_tag(store: &Store, record: &SealRecord) -> Result<ObjectId, StoreError> {
     let failed = |source| StoreError::objects("write the seal", source);
     let repo = store.repo();
+    // From the commit and not from a clock: sealing again after a crash writes the same tag.
     let committer = store.read_commit(record.head)?.committer;
     let tag = gix::objs::Tag {
         target: record.head,
@@ -518,6 +522,7 @@ fn find(store: &Store, name: &str) -> Result<Option<Sealed>, SealError> {
     let decoded = tag.decode().map_err(failed)?;
     let record: SealRecord = serde_json::from_slice(decoded.message)
         .map_err(|source| SealError::Unreadable { name: name.to_owned(), source })?;
+    // The ref keeps the target of the tag alive, so a record about another commit could lose its objects.
     if decoded.target() != record.head {
         return Err(SealError::Broken { name: name.to_owned(), field: "head" });
     }

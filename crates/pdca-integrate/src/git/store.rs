@@ -53,6 +53,7 @@ impl Tooling {
 }
 
 /// The size, in bytes, of each handle's object cache. A fold reads the same commits and directories repeatedly.
+/// The cache belongs to a handle and goes with it, which is why handles return to a pool.
 const REMEMBERED: usize = 16 << 20;
 
 /// A handle on the repository, which returns to the pool when it is dropped.
@@ -111,6 +112,7 @@ impl Store {
     }
 
     /// Opens the same repository again, without any caches.
+    /// A landing is proved through it: a cached ref or object would prove only what this process believes.
     pub(crate) fn reopen(&self) -> Result<Self, StoreError> {
         let repo = open_repository(&self.path)?;
         let (path, common_dir) = (self.path.clone(), self.common_dir.clone());
@@ -123,6 +125,7 @@ impl Store {
         if let Some(known) = self.tooling.get() {
             return Ok(known);
         }
+        // Two threads may prepare it at the same time. Both make the same files, and the first one is kept.
         let tooling = Tooling::prepare(self, InstalledGit::require()?)?;
         Ok(self.tooling.get_or_init(|| tooling))
     }
@@ -183,6 +186,8 @@ impl Store {
             &["pack-objects", "--revs", "--stdout", "--quiet"],
             wanted.into_bytes(),
         )?;
+        // A builder wrote these objects. `--strict` refuses malformed ones, such as a tree with an entry
+        // `.git`.
         let args = ["index-pack", "--stdin", "--strict"];
         git.must("take in the commits", &args, pack)?;
         self.require_commit(head)
@@ -291,6 +296,7 @@ fn find_commit(repo: &gix::Repository, commit: ObjectId) -> Result<gix::Commit<'
 }
 
 pub(crate) fn open_repository(path: &Utf8Path) -> Result<gix::ThreadSafeRepository, StoreError> {
+    // With a replacement, gix would show another content under an id than the one that was sealed and gated.
     let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
     gix::ThreadSafeRepository::open_opts(path.as_std_path(), options).map_err(|source| {
         StoreError::NotARepository { path: path.to_owned(), source: Box::new(source) }

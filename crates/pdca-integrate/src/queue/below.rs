@@ -34,8 +34,10 @@ pub fn landed_below<'a>(
         Strategy::RebaseFf => landing.sealed.record().commits.len().max(1),
         Strategy::MergeCommit => 1,
     };
+    // Enough for all of them on one line, and the commit below.
     let count: usize = landings.iter().map(length).sum::<usize>() + 1;
     let count = format!("--max-count={count}");
+    // First parents: with merge commits the sealed commits are on the second one.
     let args = ["rev-list", "--first-parent", &count, "--end-of-options", &tip.to_string(), "--"];
     let said = store.git()?.must("list the commits below a tip", &args, Vec::new())?;
     let form = || StoreError::Form { what: "git's list of commits".to_owned() };

@@ -85,9 +85,11 @@ impl Bisection<'_, '_> {
     fn run(mut self) -> Result<Round, IntegrateError> {
         let QueueContext { workspace, gate, effects, .. } = self.integration.cx;
         let mut search = self.search()?;
+        // Taken from the end, so that tests that run one after the other share the first checkout.
         let mut slots: Vec<u32> =
             (0..self.integration.request.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
         let branch = self.integration.branch;
+        // A part of the integration's cancellation: it is cancelled with it, and can be cancelled alone.
         let round = self.integration.cx.cancel.part();
         let ended = thread::scope(|scope| {
             // On every way out, gates that still run must be stopped: the scope waits for their threads.
@@ -95,6 +97,7 @@ impl Bisection<'_, '_> {
             let (to, from) = unbounded();
             let mut running: BTreeMap<_, Running> = BTreeMap::new();
             loop {
+                // Decisions before new tests: a landing changes the base that tests are folded onto.
                 for decision in search.decisions() {
                     if self.carry_out(&decision)? == Round::Moved {
                         return Ok(Round::Moved);
@@ -133,6 +136,8 @@ impl Bisection<'_, '_> {
                         }
                     }
                 }
+                // An answer from the cache may bring decisions and other tests, and nothing may be running to
+                // wait for.
                 if answered {
                     continue;
                 }
@@ -144,6 +149,7 @@ impl Bisection<'_, '_> {
                 let Some(ended) = running.remove(&id) else { continue };
                 match rulings {
                     Err(IntegrateError::Interrupted) if ended.is_cancelled => {}
+                    // A cancelled test whose gates ended nevertheless counts like any other.
                     rulings => {
                         let (mut answer, mut is_whole) = (TestAnswer::Void, false);
                         for (tree, ruling) in rulings? {
@@ -160,6 +166,7 @@ impl Bisection<'_, '_> {
                 }
             }
         });
+        // Also after a failed round: the runs have happened, and the history of a row counts each of them.
         let ledger = &self.integration.verdicts.rules.ledger;
         effects.perform("flakes.json", || store_ledger(workspace, ledger))?;
         ended
@@ -170,6 +177,7 @@ impl Bisection<'_, '_> {
         let below: Vec<usize> = (0..self.places.landed_before()).collect();
         let each = self.integration.request.settings.gate == GateSteps::Each;
         let mut is_green = self.is_known_green(&below)?;
+        // With `gate = "each"` a green whole says nothing about the steps below it.
         if !is_green && !each {
             // If the whole batch is known to be green it lands as it is, and the base need not be gated.
             let whole: Vec<usize> = (0..self.places.needs().len()).collect();
@@ -245,6 +253,7 @@ impl Bisection<'_, '_> {
         };
         let mut steps = self.steps(&candidate);
         steps.push((candidate.commit(), candidate.tree()));
+        // A fresh test exists because the verdict is in doubt, so the cache must not answer it.
         if !test.fresh {
             let mut unknown = Vec::new();
             for (commit, tree) in steps {
@@ -262,6 +271,7 @@ impl Bisection<'_, '_> {
             }
             steps = unknown;
         }
+        // Before the gates start: they may run for hours, and no other ref has this commit.
         self.integration.anchor(&candidate)?;
         let tree = candidate.tree();
         let tree = tree.to_hex_with_len(12);
@@ -277,6 +287,8 @@ impl Bisection<'_, '_> {
         self.integration.cx.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
         let mut number = 0;
         if test.fresh {
+            // Each fresh run has a directory of its own. In that of an earlier run the finished rows would be
+            // found and reused.
             number = self.integration.verdicts.next_fresh_run(candidate.tree());
         }
         let job = |(commit, tree): (ObjectId, ObjectId)| GateJob {
@@ -338,12 +350,15 @@ impl Bisection<'_, '_> {
             self.integration.verdicts.keep_red(candidate.tree(), Red::of(ruling));
             return Ok(answer);
         };
+        // Before the journal and the search: a landing requires the stored verdict, and a crash must not cost
+        // the run.
         self.integration.verdicts.keep(tree, light, quarantined)?;
         let said = match light {
             Light::Green => pdca_journal::GateVerdict::Pass,
             Light::Red => pdca_journal::GateVerdict::Fail,
         };
         let is_whole = tree == candidate.tree();
+        // The journal records combinations. An intermediate commit of one is none.
         if is_whole {
             let gates = &self.integration.verdicts.gates().gate_digest;
             self.integration.journal.judged(candidate, gates, said)?;
@@ -377,8 +392,11 @@ impl Bisection<'_, '_> {
                     self.integration.done.landed.iter().any(|(landed, _)| landed == id)
                         || self.integration.round.iter().any(|held| held.id == *id)
                 };
+                // The journal plans the rest together with the outcome, so that a resumed integration goes on
+                // with it.
                 let rest = self.places.batch().filter(|id| !over(id)).collect();
                 let round = self.integration.land(&candidate, &rest)?;
+                // After a move the places are void, and a new round numbers them again.
                 if round == Round::Done {
                     self.places.land(new);
                 }
@@ -390,6 +408,7 @@ impl Bisection<'_, '_> {
                     CulpritEffect::Undecidable => HeldReason::Undecidable,
                 };
                 let mut culprit = held(self.places.entry(*place), reason, Vec::new());
+                // The partners come with the `Explained` decision that follows.
                 self.red_of(&[*place])?.put_into(&mut culprit);
                 self.integration.round.push(culprit);
             }
@@ -572,6 +591,8 @@ fn gate_all(
     let mut rulings = Rulings::new();
     for job in jobs {
         let ruling = gate.gate(branch, job, cancel)?;
+        // The later trees of a test contain the earlier ones, so a red one decides. A red that quarantine will
+        // turn green does not: the search thread pardons it, and then needs the ruling of the whole tree.
         let is_over = match ruling.light {
             Some(Light::Green) => false,
             Some(Light::Red) => !ruling.rows.iter().all(|row| rules.is_quarantined(row)),

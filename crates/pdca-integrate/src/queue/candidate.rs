@@ -93,6 +93,7 @@ impl Candidate {
         if ref_at(store, &name)? == Some(self.commit) {
             return Ok(StepEffect::Recognised);
         }
+        // Before a ref names the commits, or a power loss could leave a ref to nothing.
         LooseObjects::of(store).sync_commits(self.base, self.commit)?;
         let step = Move { name, from: None, to: Some(self.commit) };
         fence.move_refs(store, &[step], log)?;
@@ -106,6 +107,7 @@ impl Candidate {
         if tip == self.base {
             return Some(self.clone());
         }
+        // Only between two bundles: a bundle lands as a whole.
         let ends_there =
             |taken: &TakenChange| taken.commits.last().is_some_and(|c| c.applied == tip);
         let place = self.bundles.iter().position(ends_there)?;
@@ -136,6 +138,7 @@ pub fn drop_own_ref(
     log: ReflogEntry<'_>,
 ) -> Result<StepEffect, RefError> {
     let is_work = name.starts_with(ATTEMPTS);
+    // Cleanup passes names from a list of refs, and a branch of the user must never be deleted.
     let is_ours =
         RefNamespace::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
     let is_free = holders(store, name)?.is_empty();

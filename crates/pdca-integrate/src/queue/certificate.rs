@@ -191,10 +191,12 @@ pub fn verify(engine: &mut MergeEngine<'_>, text: &[u8]) -> Result<Verified, Ver
         .map_err(VerifyError::Order)?;
     let form = if certificate.schema == 1 { Form::First } else { Form::Dated };
     let plan = plan.in_form(form);
+    // Without recorded steps: every merge is made again.
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))
         .map_err(|source| VerifyError::Fold(Box::new(source)))?;
     let candidate = folded.candidate();
     let results: Vec<_> = candidate.bundles.iter().collect();
+    // `zip` below would ignore what one side has beyond the other.
     compare("results", &certificate.results.len(), &results.len())?;
     for (place, (says, taken)) in certificate.results.iter().zip(results).enumerate() {
         let (entry, commits) = (&taken.entry, &taken.commits);
@@ -215,6 +217,7 @@ pub fn verify(engine: &mut MergeEngine<'_>, text: &[u8]) -> Result<Verified, Ver
         paths.map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
     compare("footprint", &list(&mut certificate.footprint.iter()), &list(&mut footprint.iter()))?;
+    // The verdict cannot be recomputed here, but it must be about the tree that was.
     compare("verdict.key.tree", &certificate.verdict.key.tree, &candidate.tree())?;
     compare("verdict.key.drivers", &certificate.verdict.key.drivers, &candidate.drivers)?;
     let light = |light| match light {
@@ -233,6 +236,7 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
         column: source.column(),
         source,
     })?;
+    // Digests cover values and not bytes. Without this, white space and key order could change unnoticed.
     let canonical = pretty(&file);
     if canonical != text {
         let same = canonical.iter().zip(text).take_while(|(a, b)| a == b).count();
@@ -252,6 +256,7 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
             return changed(&format!("certificate.{name}"));
         }
     }
+    // After the digests, so that a changed version is reported as a change and not as an unknown version.
     if file.certificate.schema != 1 {
         compare("schema", &file.certificate.schema, &SCHEMA)?;
     }

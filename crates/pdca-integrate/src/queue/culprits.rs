@@ -20,6 +20,7 @@ use super::workspace::QueueWorkspace;
 /// The remembered culprits, by the head of their seals.
 const CULPRITS: &str = "culprits.json";
 /// The maximum number of landed changes below the batch that are considered as partners.
+/// Each of them is asked about with `contains`, which starts a git for each change of the batch.
 const MOST_BELOW: usize = 64;
 
 /// The changes of a batch and those that landed below it. A place is an index into them.
@@ -70,6 +71,7 @@ impl Integration<'_> {
         for (place, entry) in entries.iter().enumerate() {
             let is_needed = |other: &PlanEntry| entry.depends_on().contains(other.sealed().id());
             let mut needed: Vec<usize> =
+                // Only earlier places: the search requires that a change comes after what it needs.
                 (0..place).filter(|other| is_needed(&entries[*other])).collect();
             // A change was checked on top of its base, so a combination without a change in that base would be new.
             for (other, landing) in below.iter().enumerate().take(place) {
@@ -149,6 +151,8 @@ impl ChangePlaces {
         places: &[usize],
     ) -> Result<Built, IntegrateError> {
         let (base, chosen) = match self.on_tip(places) {
+            // Folding only the rest onto the tip gives the same tree with fewer merges, and a commit that can
+            // land.
             Some(rest) => (tip, rest),
             None => (self.origin, places.to_vec()),
         };
@@ -171,6 +175,8 @@ impl ChangePlaces {
         chosen: &[usize],
     ) -> Result<Built, IntegrateError> {
         let entries = chosen.iter().map(|place| self.entries[*place].clone());
+        // The plan may order the entries differently from the places, so the unfit one is found again by its
+        // id.
         let plan = FoldPlan::new(base, self.strategy, entries)?;
         let all: Vec<usize> = (0..chosen.len()).collect();
         let built: Result<Built, FoldError> = Combination::new(&plan).build(engine, &all);

@@ -92,6 +92,7 @@ impl Evidence {
 
     /// Stores the results of the rows beside their logs, replacing those of an earlier run.
     pub fn keep(&self, tree: &str, rows: &[RedRow]) -> io::Result<()> {
+        // A green tree must not erase the evidence of an earlier red, which a held change may name.
         if rows.is_empty() {
             return Ok(());
         }
@@ -132,6 +133,7 @@ impl Evidence {
         // If it is unknown which evidence a bundle names, all of it must stay.
         let Ok(bundles) = workspace.dirs.bundles.list() else { return Ok(Vec::new()) };
         for bundle in bundles {
+            // An unreadable bundle is not over, so its brief is read and keeps what it names.
             let is_over = bundle.glance().is_ok_and(|glance| glance.state.is_terminal());
             if is_over {
                 continue;

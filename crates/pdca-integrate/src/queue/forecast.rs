@@ -147,6 +147,7 @@ impl PairOutlook {
         base: ObjectId,
         pairs: &[(ObjectId, ObjectId)],
     ) -> Result<Vec<Self>, EngineError> {
+        // One tree of attributes for all pairs, so that one process can merge all of them.
         engine.set_attributes(engine.store().tree_of(base)?);
         let question = |&(ours, theirs): &(ObjectId, ObjectId)| Question::Commits { ours, theirs };
         let questions: Vec<Question> = pairs.iter().map(question).collect();

@@ -154,6 +154,8 @@ impl<'w> Integration<'w> {
             let runs = cx.workspace.dirs.integrations();
             IntegrationJournal::begin(&runs, branch, &base, entries, terms, request.clock)
         };
+        // The journal comes before the fence, because the fence takes the epoch that the journal was opened
+        // with.
         let journal = cx.effects.perform("journal", begin)?;
         let run = journal.run().clone();
         let dir = IntegrationDir::new(&cx, &run);
@@ -165,6 +167,8 @@ impl<'w> Integration<'w> {
         let fence = cx.effects.perform("fence", take)?;
         let tree = branch.store.tree_of(base.at)?;
         let mode = settings.land.mode();
+        // A staging branch that is current is continued, so it counts as moved already: `onto` then replaces
+        // nothing.
         let staged = mode.staged(branch).map(|_| mode.reference(settings, branch));
         let done = Integrated {
             base: base.at,
@@ -186,6 +190,7 @@ impl<'w> Integration<'w> {
         let drivers = engine.drivers().digest();
         let verdicts = KnownVerdicts::new(cx, settings, &run, drivers, request.fresh);
         let mut tally = IntegrationTally::load(cx.workspace, &run);
+        // A resumed integration keeps the time of its first beginning.
         if tally.begun == 0 {
             tally.begun = now;
         }
@@ -214,6 +219,8 @@ impl<'w> Integration<'w> {
     /// Runs rounds until every change has landed, is held or is present already.
     pub(super) fn run(&mut self, chosen: Chosen) -> Result<Integrated, IntegrateError> {
         let Chosen { entries: mut waiting, held, landed } = chosen;
+        // Before the certificates: with `land = "push"` it remembers where the remote is, and what became of an
+        // announced push is read from that ref. Only then is `remote_was_asked` true.
         self.request.settings.land.mode().begin(self)?;
         let QueueContext { workspace, effects, .. } = self.cx;
         let certificates = self.request.certificates;
@@ -226,6 +233,8 @@ impl<'w> Integration<'w> {
             if self.cx.cancel.is_cancelled() {
                 return Err(IntegrateError::Interrupted);
             }
+            // Each round starts from the branch as it is now. What was gated on an older tip is void (decision
+            // 013).
             let base = self.follow()?;
             let strategy = self.request.settings.strategy;
             let plan = FoldPlan::new(base, strategy, waiting.iter().cloned())?;
@@ -238,6 +247,7 @@ impl<'w> Integration<'w> {
             let fit = self.fold(&FoldPlan::new(base, strategy, batch.iter().cloned())?)?;
             let round = self.bisect(&FoldPlan::new(base, strategy, fit)?)?;
             if round == Round::Moved {
+                // What this round held was held relative to the old base. The next round decides again.
                 self.round.clear();
                 moved += 1;
                 if moved > MOST_MOVES {
@@ -246,6 +256,7 @@ impl<'w> Integration<'w> {
                     return Err(IntegrateError::Drifted { reference, how });
                 }
             } else {
+                // The size of a batch follows from how often the gates fail, so a conflict does not count.
                 let culprits = self.round.iter().filter(|held| {
                     matches!(held.reason, HeldReason::Red | HeldReason::Undecidable)
                 });
@@ -277,6 +288,7 @@ impl<'w> Integration<'w> {
     /// Returns the base of the next round: the current tip of the branch, if it only moved forward.
     fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
         let mode = self.request.settings.land.mode();
+        // The staging branch has its first landing. Going on from a branch that moved meanwhile would drop it.
         if mode.stays_on_landing() && !self.done.landed.is_empty() {
             return Ok(self.at);
         }
@@ -296,6 +308,7 @@ impl<'w> Integration<'w> {
                 return Err(drifted(format!("gained {commits} commits, and {limit} are followed")));
             }
             (BaseDrift::Rewritten, _) => return Err(drifted("was rewound or rewritten".into())),
+            // `Forward` without a tip cannot happen: `base_drift` calls that `Gone`.
             (BaseDrift::Gone | BaseDrift::Forward { .. }, _) => {
                 return Err(drifted("is gone".into()));
             }
@@ -320,6 +333,7 @@ impl<'w> Integration<'w> {
             (self.cx.notify)(IntegrationNotice::Warning { code: WarningCode::MergeDiffers, text });
         }
         let mut fit = Vec::new();
+        // A fold gives one result for each entry, in the order of the plan.
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
                 FoldFate::Applied { .. } => fit.push(entry.clone()),
@@ -334,6 +348,7 @@ impl<'w> Integration<'w> {
                 FoldFate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
                 FoldFate::Failed { why } => {
                     let (id, why) = (bundle.id.clone(), why.clone());
+                    // Leaving the change out would call it unfit because git failed.
                     return Err(IntegrateError::Unfoldable { id, why });
                 }
             }
@@ -406,6 +421,7 @@ impl<'w> Integration<'w> {
             let about_it = held.iter().find(|held| held.id == *change.bundle.id());
             keep_logs_beside(&change.bundle, about_it);
         }
+        // Entries of changes that this integration was not about stay as they are.
         let mut known = HeldBack::load(self.cx.workspace);
         let about = self.branch.changes.iter().map(|change| change.bundle.id());
         known.renew(about.filter(|id| self.request.wants(id)), &held);
@@ -447,6 +463,7 @@ pub(super) fn conflicting(
 ) -> Result<HeldChange, IntegrateError> {
     let conflicts = conflicts.to_vec();
     let mut held = HeldChange { conflicts, ..held(entry, HeldReason::Conflict, with.to_vec()) };
+    // Bundles of the same plan are named by the fold. Only a conflict with the base needs a search.
     if with.is_empty()
         && let Some(side) =
             BranchSide::find(engine, base, entry.sealed().record(), &held.conflicts)?
@@ -542,6 +559,7 @@ pub(super) fn choose(
         if request.elsewhere.contains(id) {
             return true;
         }
+        // Two bundles have one id if the first was put away; the later one is meant.
         let change = branch.changes.iter().rev().find(|change| change.bundle.id() == id);
         change.is_some_and(|change| {
             !matches!(change.standing, ChangeState::Landed { .. })
@@ -549,6 +567,7 @@ pub(super) fn choose(
         }) && !entries.contains_key(id)
             && !skipped.contains(id)
     };
+    // Repeated until nothing changes, because each change that is held may be what another one needs.
     while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
         let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;
         Some((id.clone(), behind.clone()))
@@ -564,6 +583,7 @@ pub(super) fn choose(
 /// rival that is not declared as a dependency does not count: the gates decide about the combination.
 fn outdated(branch: &TargetBranch, change: &AcceptedChange, sealed: &Sealed) -> Vec<BundleId> {
     let is_outdated = |support: &&Support| {
+        // A dependency that is not accepted at all is judged by `missing`.
         let now = branch.changes.iter().find(|other| *other.bundle.id() == support.id);
         let now = now.and_then(AcceptedChange::sealed);
         change.depends_on.contains(&support.id)

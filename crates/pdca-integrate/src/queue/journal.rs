@@ -44,6 +44,7 @@ use super::target_branch::TargetBranch;
 /// read the branch from git each time.
 pub const LOCK: &str = "pdca-integrate.lock";
 /// The maximum number of files to record of a conflict.
+/// A record is one line of the journal. What a conflict is about in full is found again by folding.
 const MOST_PATHS: usize = 50;
 /// The maximum length, in characters, of a recorded sentence.
 const LONGEST: usize = 2000;
@@ -97,6 +98,7 @@ impl IntegrationJournal {
         let me = myself()?;
         let mut taken = None;
         for run in runs.active()? {
+            // Not skipped: an integration that cannot be read may have a landing under way.
             let found = run.found.map_err(|_| JournalError::Unreadable { run: run.id.clone() })?;
             if !found.state.admitted.targets.iter().any(|known| known.name == branch.target.name) {
                 continue;
@@ -108,6 +110,7 @@ impl IntegrationJournal {
                     |source| JournalError::TakeUp { run: run.id.clone(), source: Box::new(source) },
                 )?;
             let mut journal = opened.journal;
+            // Before the comparison: whether an open landing happened decides which changes are left.
             settle(&mut journal, Some((branch, base)), clock)?;
             if taken.is_none() && is_of(&journal, entries, &terms) {
                 taken = Some(journal);
@@ -142,6 +145,7 @@ impl IntegrationJournal {
         let mut records = Vec::new();
         if self.journal.state().block.is_some() {
             records.push(Record::Unblocked { bundle: None });
+            // At once: the phase that follows from it decides which records come next.
             self.journal.append((self.clock)(), std::mem::take(&mut records))?;
         }
         if self.journal.state().phase == RunPhase::Preparing {
@@ -186,6 +190,7 @@ impl IntegrationJournal {
             plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect();
         let mut steps = Vec::new();
         match self.journal.state().integrations.get(&self.target) {
+            // A commit depends on everything below it, so the steps of another base or order are of no use.
             Some(known) if known.base == base && known.order == order => {
                 for (bundle, progress) in &known.progress {
                     for applied in &progress.commits {
@@ -272,6 +277,7 @@ impl IntegrationJournal {
 
     fn combined(&self, candidate: &Candidate, gate_digest: &str, verdict: GateVerdict) -> Record {
         let bundles = &self.journal.state().bundles;
+        // Members that landed before are part of the tree, but no longer of this integration's work.
         let is_new = |id: &&BundleId| {
             bundles.get(*id).is_some_and(|work| !matches!(work.status, WorkstreamStatus::Landed))
         };
@@ -291,6 +297,7 @@ impl IntegrationJournal {
         reference: &str,
         gate_digest: &str,
     ) -> Result<(), JournalError> {
+        // The journal refuses a landing of commits that it does not have as applied.
         self.require_applied(candidate)?;
         let combined = self.combined(candidate, gate_digest, GateVerdict::Pass);
         let landing = Effect::Land(Landing {
@@ -334,6 +341,8 @@ impl IntegrationJournal {
         self.journal.append((self.clock)(), vec![Record::Planned { target, base, order }])?;
         for (bundle, commits) in parts {
             let sources: Vec<ObjectId> = match &self.journal.state().bundles[&bundle].seal {
+                // Commits that the fold skipped have a record too. With one commit it may be a merge, whose
+                // source is the head alone.
                 Some(sealed) if commits.len() > 1 => sealed.seal.commits.clone(),
                 Some(_) | None => commits.iter().map(|commit| commit.source).collect(),
             };
@@ -366,6 +375,7 @@ impl IntegrationJournal {
                 let order =
                     rest.iter().filter(|bundle| !brought.contains(*bundle)).cloned().collect();
                 let (target, base) = (self.target.clone(), commit);
+                // In one append with the outcome, so that a resumed integration goes on from the new tip.
                 let next = Record::Planned { target, base, order };
                 intent.resolve_before(&mut self.journal, at, EffectOutcome::Done, vec![next])?;
             }
@@ -401,6 +411,8 @@ impl IntegrationJournal {
                 && gone.insert(bundle.clone())
             {
                 let (bundle, why) = (bundle.clone(), evidence.clone());
+                // A sealed change can be abandoned only once it is blocked, and the block keeps the reason for
+                // people.
                 records.push(Record::Blocked { bundle: Some(bundle.clone()), reason, evidence });
                 records.push(Record::Abandoned { bundle, why });
             }

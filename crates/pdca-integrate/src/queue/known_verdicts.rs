@@ -88,6 +88,7 @@ impl<'w> KnownVerdicts<'w> {
     ) -> Self {
         let now = (cx.now)();
         let own = Some(run.as_str().to_owned());
+        // Its own verdicts always count, or a resumed integration with `--fresh` would gate everything again.
         let trust = VerdictTrust { own, only_own: fresh, ..settings.trust(now) };
         Self {
             cx,
@@ -145,6 +146,7 @@ impl<'w> KnownVerdicts<'w> {
         let tree = known.tree.as_ref().and_then(|tree| ObjectId::from_hex(tree.as_bytes()).ok());
         let Some(tree) = tree else { return Ok(false) };
         Ok(match self.cache.look_up(&self.key_of(tree))? {
+            // A green of the same tree since then means that its red was a flake.
             Lookup::Found(verdict) => verdict.light == Light::Red,
             Lookup::Unknown | Lookup::Dropped { .. } => false,
         })

@@ -53,6 +53,7 @@ impl Integration<'_> {
         if candidate.bundles().next().is_none() {
             return Ok(Round::Done);
         }
+        // The file may have been removed since the search asked. The next round gates the tree again.
         let Some(verdict) = self.verdicts.to_land(&candidate)? else {
             return Ok(Round::Moved);
         };
@@ -65,6 +66,8 @@ impl Integration<'_> {
         let gated = Gated::new(candidate, self.verdicts.gates(), verdict)?;
         let reference = mode.reference(settings, self.branch);
         let target = &self.branch.target.name;
+        // Announced before the intent and before any ref moves: from here on a crash leaves a trace from which
+        // the certificate is made.
         let pending = self.dir.announce(&self.cx, target, &gated, &reference)?;
         let (effects, digest) = (self.cx.effects, &self.verdicts.gates().gate_digest);
         let intend = || self.journal.land(gated.candidate(), &reference, digest);
@@ -74,6 +77,8 @@ impl Integration<'_> {
             Ok(Delivery::Moved) => {
                 let why = "the branch moved before the push".to_owned();
                 self.journal.landed(Err((Cause::Race, why)), rest)?;
+                // The remote is at a commit that does not contain ours, so the announced landing did not
+                // happen.
                 remove(&pending)?;
                 return Ok(Round::Moved);
             }
@@ -101,9 +106,11 @@ impl Integration<'_> {
             effects,
         )?;
         self.done.certificates.push(path);
+        // Only after the certificate is at its place. A crash in between writes the same certificate once more.
         remove(&pending)?;
         effects.perform("land-outcome", || self.journal.landed(Ok(landed.commit()), rest))?;
         self.arrived(&gated, reference);
+        // Last: the landing has its certificate and its outcome, and a failure here is only told.
         mode.after(self, &gated);
         Ok(Round::Done)
     }
@@ -155,6 +162,7 @@ pub fn finish_certificates(
     };
     let prefix = format!("{PENDING}{}-", branch.target.name);
     let mut finished = Vec::new();
+    // Announcements of every integration, because the one that died need not be the one that is resumed.
     for dir in dirs {
         let dir = dir.map_err(failed)?;
         let Ok(run) = dir.file_name().parse::<RunId>() else { continue };
@@ -204,6 +212,7 @@ fn become_of(
     };
     let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
     let Ok(commit) = object_id::parse(field("commit")) else {
+        // Readable but without a commit: it never announced a landing.
         return Ok(Became::Nothing);
     };
     let reference = field("reference");
@@ -233,6 +242,7 @@ fn certify(
         let name = if number == 1 { format!("{run}.json") } else { format!("{run}-{number}.json") };
         let path = dir.join(name);
         match files::read_bounded(&path, LARGEST) {
+            // Written by the driver that died after this step.
             Ok(Some(there)) if there == text => return Ok(path),
             Ok(None) => {
                 let failed = |source| IntegrateError::Io { path: path.clone(), source };

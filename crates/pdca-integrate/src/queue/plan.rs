@@ -109,6 +109,7 @@ impl FoldPlan {
                 let mut on = entry.sealed.record().stands_on.iter();
                 !on.any(|support| waiting.get(&support.id).is_some_and(|it| it.is(support)))
             };
+            // The id breaks ties, so that the same changes are planned in the same order on every machine.
             let order = |entry: &&PlanEntry| {
                 (entry.sealed.record().completion_order, entry.sealed.id().clone())
             };

@@ -8,6 +8,7 @@ use super::IntegrateError;
 use super::workspace::QueueWorkspace;
 
 /// The maximum size of a record, in bytes.
+/// Larger than any of them grows; a damaged file must not fill the memory.
 const LARGEST: u64 = 16 << 20;
 
 pub(crate) fn load<T: DeserializeOwned + Default>(workspace: &QueueWorkspace, name: &str) -> T {

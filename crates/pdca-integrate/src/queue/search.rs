@@ -54,8 +54,10 @@ pub use pace::BatchPace;
 pub use setup::SearchSetup;
 
 /// The number of consecutive tests without a gate run after which the search gives up.
+/// A host that cannot run gates answers every test like that; trying for ever would keep the locks.
 const MAX_VOID: u32 = 3;
 /// The number of red runs after which the base is called red.
+/// A single red may be a flake, and a red base stops the whole integration.
 const BASE_REDS: u32 = 2;
 /// The search over one batch.
 #[derive(Debug, Clone)]
@@ -108,6 +110,7 @@ impl Search {
         };
         if search.batch.setup.base_is_green {
             let base = search.batch.base();
+            // Nothing ran for it, so it is not logged as a run.
             search.knowledge.learn(&base, &TestAnswer::Green);
         }
         search.advance();
@@ -124,8 +127,11 @@ impl Search {
         for want in Agenda::of(self).wants(free_lanes) {
             let in_flight = self.in_flight.values().filter(|test| test.places == want.places);
             let in_flight = u32::try_from(in_flight.count()).unwrap_or(u32::MAX);
+            // A want says how many runs a set needs in total. Those that were made and those in flight count
+            // towards it.
             let runs = self.knowledge.runs(&want.places);
             let mut wanted = want.times.saturating_sub(runs);
+            // Runs without a verdict were made, and the set is still to be found out.
             if self.knowledge.finding(&want.places) == SetFinding::Unknown {
                 wanted = wanted.max(1);
             }
@@ -133,6 +139,8 @@ impl Search {
                 if tests.len() == free_lanes {
                     return tests;
                 }
+                // A second run of the same set is asked for because the first is in doubt, so a stored verdict
+                // must not answer it.
                 let fresh = runs + number > 0;
                 tests.push(self.ask(&want, fresh));
             }
@@ -142,6 +150,7 @@ impl Search {
 
     /// Takes the answer to a test. An answer to a cancelled test counts as well.
     pub fn report(&mut self, id: TestId, answer: &TestAnswer) -> Result<(), UnknownTest> {
+        // A cancelled test may have ended before it noticed. Its answer is true, and saves a later run.
         let test = self.in_flight.remove(&id).or_else(|| self.dropped.remove(&id));
         let test = test.ok_or(UnknownTest(id))?;
         if self.is_over {
@@ -154,6 +163,7 @@ impl Search {
             }
             return Ok(());
         }
+        // Only consecutive failures count: the host works.
         self.voids = 0;
         self.log.ran(&test.places, test.purpose, answer);
         if let Some(rows) = self.knowledge.learn(&test.places, answer) {
@@ -197,6 +207,8 @@ impl Search {
 
     /// Derives every decision that follows from the answers so far.
     fn advance(&mut self) {
+        // The order is that of the module: each step may assume that the ones before it have nothing left to
+        // do.
         while !self.is_over
             && (self.judge_base()
                 || self.land_green()
@@ -226,7 +238,10 @@ impl Search {
     /// Lands the longest green prefix, with or without the suspects in it.
     fn land_green(&mut self) -> bool {
         let landed = self.batch.landed_set();
+        // With the suspects first: a later change may mend a suspect, and then more lands.
         for line in [self.batch.line(Aside::Nothing), self.batch.line(Aside::Suspects)] {
+            // With `gate = "each"` changes land one by one, so that each step of the branch was gated as the
+            // tip.
             let longest = if self.batch.setup.gates_each { line.len().min(1) } else { line.len() };
             for length in (1..=longest).rev() {
                 let gated = union(&landed, &line[..length]);
@@ -248,6 +263,7 @@ impl Search {
         for place in places {
             self.batch.fates[*place] = FoldFate::Landed;
         }
+        // A green set that contains a suspect clears it.
         self.suspects.retain(|suspect| !places.contains(&suspect.place));
         self.decisions.push(SearchDecision::Land { places: places.to_vec(), gated });
     }
@@ -260,6 +276,7 @@ impl Search {
             let fates = || culprit.partners.iter().map(|partner| self.batch.fates[*partner]);
             let is_settled = fates().all(|fate| fate == FoldFate::Landed);
             let is_void = fates().any(|fate| fate == FoldFate::Held);
+            // While a partner is undecided, so is the culprit: it is red only together with all of them.
             (is_open && (is_settled || is_void)).then(|| (culprit.clone(), is_settled))
         });
         let Some((culprit, is_settled)) = recalled else { return false };
@@ -308,12 +325,14 @@ impl Search {
         let Some(place) = line.first().copied() else { return false };
         let whole = union(&landed, &[place]);
         let is_charged = self.knowledge.finding(&whole) == SetFinding::Bad;
+        // On a base that may be red itself, a red says nothing about the change. What landed was green.
         let is_sound =
             self.batch.has_landed() || self.knowledge.finding(&landed) == SetFinding::Green;
         if !is_charged || !is_sound {
             return false;
         }
         let needed = closure(&self.batch.setup.needs, [place]);
+        // What the suspect needs is in every set with it, so it cannot be told apart as a partner.
         let below = landed.into_iter().filter(|other| !needed.contains(other));
         let below: Vec<usize> = below.collect();
         let may_meet = |other: &&usize| self.batch.setup.may_meet(**other, place);
@@ -334,6 +353,8 @@ impl Search {
                 }
                 ExplainProgress::Named { partners, named } => {
                     let Suspect { place, whole, .. } = self.suspects.remove(number);
+                    // The red on top of what landed decided the change; the runs that explain it are counted as
+                    // such.
                     self.log.decided(&whole);
                     let (fault, rows) = (self.knowledge.fault(&named), self.knowledge.rows(&named));
                     self.hold(place, HoldReason::Culprit(fault));
@@ -355,6 +376,7 @@ impl Search {
     fn hold(&mut self, place: usize, why: HoldReason) {
         self.batch.fates[place] = FoldFate::Held;
         self.decisions.push(SearchDecision::Hold { place, why });
+        // Recursive through `needs`; a change that is held already is left alone, so it ends.
         for other in 0..self.batch.fates.len() {
             let is_open = !matches!(self.batch.fates[other], FoldFate::Landed | FoldFate::Held);
             if is_open && self.batch.setup.needs[other].contains(&place) {
@@ -368,6 +390,7 @@ impl Search {
         self.decisions.push(decision);
         self.is_over = true;
         self.cancelled.extend(self.in_flight.keys());
+        // Their answers may still be reported, which must not be an error.
         self.dropped.append(&mut self.in_flight);
     }
 

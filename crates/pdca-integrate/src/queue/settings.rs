@@ -17,6 +17,7 @@ use super::target_branch::TargetBranch;
 use super::workspace::QueueWorkspace;
 
 /// The number of seconds that the clock of another process may be ahead.
+/// A verdict that another host or process has just given would otherwise be from the future and not count.
 const AHEAD: i64 = 60;
 
 /// The settings of the merge queue.
@@ -144,6 +145,8 @@ impl QueueSettings {
         let parts = [
             branch.target.name.as_str(),
             &branch.reference,
+            // Another git may merge differently, so the steps of an interrupted integration would not be its
+            // own.
             branch.store.git_version(),
             &serde_json::to_string(self).unwrap_or_default(),
             &oracle.gate_digest,

@@ -243,6 +243,7 @@ impl TargetBranch {
         for place in ["heads", "remotes"] {
             let reference = format!("refs/{place}/{branch}");
             let tip = store.commit_at(&reference).map_err(failed)?;
+            // A local branch outweighs a remote one of the same name.
             found = found.or(tip.map(|tip| (reference, tip)));
         }
         let Some((reference, tip)) = found else {
@@ -267,6 +268,7 @@ impl TargetBranch {
         for change in &mut changes {
             mark_edited_brief(change)?;
         }
+        // After the other states, because it asks which changes are still to land.
         let staging = Staging::find(&store, &branch, tip, &changes).map_err(failed)?;
         mark_staged(&store, &staging, &mut changes).map_err(failed)?;
         Ok(Self { target, branch, reference, store, tip, staging, changes })
@@ -280,6 +282,7 @@ fn place_of(
 ) -> Result<Option<(TargetSpec, Option<String>, Snapshot)>, TargetBranchError> {
     let snapshot = bundle.load()?;
     let has_patch = snapshot.artifacts.contains(Artifact::Patch);
+    // A bundle can be complete without a patch, and then has nothing to land.
     let is_accepted = has_patch && snapshot.state == State::Complete;
     let Some(brief) = snapshot.authored_brief().filter(|_| is_accepted) else {
         return Ok(None);
@@ -328,6 +331,7 @@ impl Staging {
         let at = store.commit_at(&format!("refs/heads/{branch}"))?;
         let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
         let Some(at) = at else { return Ok(staging) };
+        // Asked for an outdated staging branch too, because that one is folded anew.
         staging.foreign = foreign_commits(store, tip, at)?;
         if staging.foreign.is_empty() && descends_from(store, at, tip)? {
             let wanted: BTreeSet<String> = changes
@@ -336,6 +340,8 @@ impl Staging {
                 .filter_map(|change| Some(change.sealed()?.digest()))
                 .collect();
             let named = seals_named(store, tip, at)?;
+            // A change that was sent back or has landed since makes it outdated: it must not be merged with the
+            // rest.
             staging.is_current = !named.is_empty() && named.is_subset(&wanted);
         }
         Ok(staging)
@@ -391,6 +397,7 @@ fn the_only_seal(store: &Store, id: &BundleId) -> Option<Sealed> {
 
 /// Checks that `patch.diff`, which people read, is what was sealed.
 fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBranchError> {
+    // What lands is the seal. `patch.diff` is compared only because a person may have read an edited one.
     let Some(patch) = bundle.read(Artifact::Patch)? else {
         return Ok(ChangeState::Sealed(Box::new(sealed)));
     };
@@ -439,6 +446,7 @@ fn mark_landed(
                 let (sealed, places) = (sealed.clone(), vec![name.to_owned()]);
                 change.standing = ChangeState::Landed { sealed, commit: presence.commit, places };
             }
+            // A remote-tracking ref and a remembered tip may have the same name.
             (ChangeState::Landed { places, .. }, None) if !places.iter().any(|it| it == name) => {
                 places.push(name.to_owned());
             }

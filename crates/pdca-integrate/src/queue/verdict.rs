@@ -221,16 +221,20 @@ impl VerdictCache {
         let text = match files::read_bounded(&path, MAX_FILE) {
             Ok(None) => return Ok(Lookup::Unknown),
             Ok(Some(text)) => text,
+            // Not a verdict of ours, so it is treated like a damaged one.
             Err(files::FileReadError::TooLarge { .. }) => Vec::new(),
             Err(error) => {
                 let source = std::io::Error::other(error);
                 return Err(StoreError::io("read", path, source));
             }
         };
+        // The name of the file is a digest of the key. The key itself is compared, so that a renamed file does
+        // not count.
         if let Some(entry) = read(&text).filter(|entry| entry.verdict.key == *key) {
             let counts = self.trust.covers(&entry.origin);
             return Ok(if counts { Lookup::Found(entry.verdict) } else { Lookup::Unknown });
         }
+        // Otherwise it would be damaged at each lookup until the gates write a new one.
         fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
         Ok(Lookup::Dropped { path })
     }
@@ -259,6 +263,7 @@ impl VerdictCache {
 fn read(text: &[u8]) -> Option<Entry> {
     let entry: Entry = serde_json::from_slice(text).ok()?;
     let sha256 = match entry.schema {
+        // The checksum of the first version does not cover an origin, so it must not have one.
         1 if entry.origin == VerdictOrigin::default() => sha256_hex(&json(&entry.verdict)),
         SCHEMA => sha256_hex(&json(&(&entry.verdict, &entry.origin))),
         _ => return None,

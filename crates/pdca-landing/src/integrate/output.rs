@@ -80,6 +80,7 @@ impl BranchReport {
         let staging = done.references.first().filter(|_| settings.land.stages());
         let merge =
             staging.map(|name| merge_command(front, name.trim_start_matches("refs/heads/")));
+        // Dozens of commands for changes that are not to be decided now would hide the others.
         let (single, _) = folded(&done.held);
         let next = single.iter().map(|held| cx.typed(&after_held(site, held))).collect();
         Self::new(front, BranchOutcome::Done { done, merge, next })

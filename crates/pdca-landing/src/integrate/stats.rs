@@ -22,11 +22,12 @@ pub struct StatsReport {
     records: Vec<IntegrationTally>,
 }
 
-/// Shows the statistics of everything, or of one target or branch.
-/// Returns what integrations cost so far, of one target or of all.
+/// Returns what integrations cost so far: all of them, or those of a target (`NAME`) or branch (`NAME@BRANCH`).
+///
+/// Unreadable records are left out. A target without a record yields an empty report.
 ///
 /// # Errors
-/// When the records cannot be read, or the target does not exist.
+/// When the configuration of the workspace cannot be read.
 pub fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut records = IntegrationTally::all(&session::driver_config(cx)?.queue());
     if let Some(wanted) = target {

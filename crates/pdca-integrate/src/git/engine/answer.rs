@@ -72,6 +72,8 @@ fn read(fields: &mut Fields<'_>) -> Option<MergeAnswer> {
     if !clean {
         loop {
             let count = fields.next()?;
+            // The advice has no zero byte of its own, so it takes the place of the empty field that ends the
+            // messages.
             if count.is_empty() || count.starts_with(ADVICE) {
                 break;
             }
@@ -93,6 +95,7 @@ fn stage(entry: &[u8]) -> Option<(TreePath, ConflictStage)> {
     let mode = u32::from_str_radix(facts.next()?, 8).ok()?;
     let id = ObjectId::from_hex(facts.next()?.as_bytes()).ok()?;
     let number = facts.next()?.parse().ok()?;
+    // A further fact would be a format that this parser does not know.
     facts.next().is_none().then(|| (TreePath::new(path), ConflictStage { number, mode, id }))
 }
 

@@ -38,6 +38,7 @@ impl AttributeFiles {
         store: &Store,
         tree: ObjectId,
     ) -> Result<Option<Utf8PathBuf>, StoreError> {
+        // The merges of a fold share one tree of attributes until a change touches an attributes file.
         if let Some((last, dir)) = &self.last
             && *last == tree
         {
@@ -60,6 +61,8 @@ impl AttributeFiles {
         files: &mut Vec<(BString, ObjectId)>,
     ) -> Result<bool, StoreError> {
         let failed = |source| StoreError::objects("read a tree", source);
+        // Most directories have no attributes file, and the next tree shares most of its directories with this
+        // one.
         if self.without.contains(&tree) {
             return Ok(false);
         }
@@ -135,6 +138,8 @@ fn write(
     let blob = repo.find_blob(id).map_err(failed)?;
     // When git reads attributes from a tree, the file ends at the first zero byte.
     let text = &blob.data[..blob.data.find_byte(0).unwrap_or(blob.data.len())];
+    // Git skips the mark on the first line of a file only. Behind a comment line it stays part of the pattern,
+    // as in a tree.
     let start: &[u8] = if text.starts_with(MARK) { b"#\n" } else { b"" };
     let to = top.as_std_path().join(OsStr::from_bytes(path));
     let io = |source| StoreError::io("write attributes of", path.to_str_lossy().as_ref(), source);

@@ -26,6 +26,7 @@ use crate::{
 };
 
 /// The number of commits to search for an ancestor.
+/// Any number is correct: where the search gives up, git is asked.
 const FAR_BACK: usize = 64;
 /// The depth from which git rejects a tree.
 const MAX_DEPTH: usize = 2048;
@@ -93,6 +94,7 @@ impl<'a> Certain<'a> {
         }
         match merged.tree {
             Some(tree) => Ok(Some(tree)),
+            // The root is the only tree that may be empty.
             None => self.write(Vec::new()).map(Some),
         }
     }
@@ -117,6 +119,7 @@ impl<'a> Certain<'a> {
             if at == to {
                 return Ok(true);
             }
+            // The commits that are queued already are still compared.
             if seen.len() > FAR_BACK {
                 continue;
             }
@@ -150,6 +153,7 @@ impl<'a> Certain<'a> {
             (ours, theirs) = (ours.and(here), theirs.and(there));
             merged.extend(leaf.map(|leaf| (name, leaf)));
         }
+        // Most directories are those of one side; their objects exist and need not be written.
         let known = [(&here, ids[1]), (&there, ids[2]), (&old, ids[0])];
         let same = known.into_iter().find(|(known, id)| **known == merged && id.is_some());
         let tree = match same {
@@ -186,6 +190,7 @@ impl<'a> Certain<'a> {
             return Ok(Some((taken, ours, theirs)));
         }
         let is_tree = |entry: Option<Leaf>| entry.is_none_or(|entry| entry.mode.is_tree());
+        // Both sides changed a file in different ways, or a file meets a directory.
         if !(is_tree(old) && is_tree(here) && is_tree(there)) {
             return Ok(None);
         }

@@ -102,6 +102,7 @@ impl Pair {
         let changed = TreeDifference::between(store, Some(self.ours), answer.tree)?;
         for path in &changed.paths {
             let Some(leaf) = store.leaf(answer.tree, path)? else { continue };
+            // Git writes no markers into a link, and a rewritten target would be another link.
             let is_file = leaf.mode.is_blob() && !leaf.mode.is_link();
             let id = if is_file { self.renamed_in(&repo, leaf.id)? } else { leaf.id };
             let name = self.renamed(path.as_bytes(), "~");

@@ -44,6 +44,7 @@ pub(super) fn merge(
     tree: ObjectId,
     onto: ObjectId,
 ) -> Result<ObjectId, StoreError> {
+    // The merge commit gets the author and the date of the head, so it too depends on the seal alone.
     let mut commit = store.read_commit(head)?;
     commit.tree = tree;
     commit.parents = [onto, head].into_iter().collect();
@@ -62,6 +63,8 @@ fn finish(
     mut commit: gix::objs::Commit,
     onto: ObjectId,
 ) -> Result<ObjectId, StoreError> {
+    // From the parent and not from a clock, so that a fold on another machine writes the same commit (decision
+    // 019).
     let before = store.read_commit(onto)?.committer.time.seconds;
     match form {
         Form::Plain => {
@@ -127,6 +130,7 @@ pub(crate) fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectI
 /// able to claim that another change has landed.
 pub(crate) fn without_claims(message: &[u8]) -> BString {
     let names_one = |line: &[u8]| {
+        // The key alone decides: git accepts white space between the key of a trailer and its colon.
         let start = line.trim_start();
         [TRAILER, UNSIGNED_TRAILER].iter().any(|key| {
             start.get(..key.len()).is_some_and(|found| found.eq_ignore_ascii_case(key.as_bytes()))
@@ -155,6 +159,8 @@ pub(crate) fn with_trailers<'a>(
     for wanted in lines {
         let mut paragraphs = text.rsplitn_str(2, "\n\n");
         let last = paragraphs.next().unwrap_or_default();
+        // A message of one paragraph has no trailers: its only line is the subject, even if that looks like
+        // one.
         let has_trailers = paragraphs.next().is_some() && last.lines().all(is_trailer);
         if has_trailers && last.lines().any(|line| line == wanted.as_bytes()) {
             continue;

@@ -66,6 +66,7 @@ impl Folding<'_, '_> {
         let store = self.store();
         let before = match self.plan.strategy() {
             Strategy::RebaseFf => store.parents_of(commit)?.first().copied(),
+            // The merge base may be another commit. A wrong guess costs only useless questions.
             Strategy::MergeCommit => Some(entry.sealed().record().base),
         };
         let before = before.ok_or(StoreError::NoSuchCommit { commit })?;
@@ -109,6 +110,7 @@ fn guess(
             return Ok(None);
         };
         let is_plain = |leaf: Leaf| leaf.mode.is_blob() && !leaf.mode.is_link();
+        // Another attributes file would change the attributes that the following questions are asked with.
         if old != here || !is_plain(old) || !is_plain(new) || is_attributes(path) {
             return Ok(None);
         }

@@ -27,6 +27,8 @@ pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError
             continue;
         }
         let uses = [
+            // During a rebase or a bisection HEAD is detached or elsewhere, and git comes back to the branch at
+            // the end.
             ("rebase-merge/head-name", reference.to_owned(), "is rebasing it"),
             ("rebase-apply/head-name", reference.to_owned(), "is rebasing it"),
             ("BISECT_START", short.to_owned(), "is bisecting from it"),
@@ -56,7 +58,10 @@ fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
 fn checkouts(store: &Store) -> Result<Vec<(Utf8PathBuf, Utf8PathBuf)>, StoreError> {
     let common = store.common_dir();
     let mut found = Vec::new();
+    // HEAD of a bare repository names a default branch, which has no checkout.
     if store.repo().config_snapshot().boolean("core.bare") != Some(true) {
+        // The path is only shown to people; with `--separate-git-dir` the place of the checkout is not known
+        // here.
         let place = if common.file_name() == Some(".git") { common.parent() } else { None };
         found.push((common.to_owned(), place.unwrap_or(common).to_owned()));
     }

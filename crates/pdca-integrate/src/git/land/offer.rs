@@ -79,6 +79,7 @@ impl SealedOffer {
         if let Some(onto) = onto {
             commit.parents = [below_head(store, sealed, onto)?].into_iter().collect();
         }
+        // A signature is about the sealed message.
         commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
         // The sealed commit may declare another encoding, but the new message is UTF-8.
         commit.encoding = None;
@@ -128,6 +129,8 @@ pub fn offer(
     let new = offer.commit;
     let old = match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => return Ok(OfferOutcome::AlreadyThere),
+        // A person may have pushed to the branch since. Only a commit that the record has as ours is replaced
+        // (decision 015).
         RemoteTip::At(at) if ours.contains(&at) => Some(at),
         RemoteTip::At(at) => return Ok(OfferOutcome::Foreign { at }),
         RemoteTip::NoBranch => None,

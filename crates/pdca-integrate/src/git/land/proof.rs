@@ -39,6 +39,7 @@ pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<
     let base = store.tree_of(candidate.base)?;
     let found = store.tree_of(commit)?;
     let footprint = candidate.footprint();
+    // The paths come first, although a wrong tree would be found without them: they tell which files are wrong.
     let changed = TreeDifference::between(store, Some(base), found)?.paths;
     let paths: Vec<TreePath> =
         changed.into_iter().filter(|path| !footprint.contains(path)).collect();
@@ -49,6 +50,7 @@ pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<
     if found != tree {
         return Err(Disproof::Tree { gated: tree, found }.into());
     }
+    // Nothing but the commits of the candidate may lie between the base and the commit.
     let most = candidate.bundles.iter().map(|taken| taken.commits.len()).sum::<usize>();
     if !goes_on_from(store, candidate.base, commit, most)? {
         return Err(Disproof::Base { base: candidate.base }.into());

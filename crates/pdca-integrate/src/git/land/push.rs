@@ -72,6 +72,8 @@ pub fn push(
     to: Destination<'_>,
 ) -> Result<PushOutcome, PushError> {
     to.require_names()?;
+    // Without the lock, which is not held while a remote answers. A driver that loses the fence during the push
+    // can still only move the branch from the gated base, by the lease below.
     fence.verify(store)?;
     let candidate = &gated.candidate;
     proof::examine(store, gated, candidate.commit).map_err(|error| match error {
@@ -88,6 +90,8 @@ pub fn push(
     }
     let address = address(store, to.remote)?;
     let reference = format!("refs/heads/{}", to.branch);
+    // The remote compares and moves in one step, which closes the race after the look above. The look saves a
+    // push.
     let lease = format!("--force-with-lease={reference}:{old}");
     let what = format!("{new}:{reference}");
     let args =
@@ -112,6 +116,7 @@ pub fn push_seals(
     to.require_names()?;
     let seals = gated.candidate.bundles.iter().map(|taken| taken.entry.sealed().record());
     let names: Vec<String> = seals.map(|record| record.run.seal_ref(&record.id)).collect();
+    // Without `+`: a seal never changes under its name, so another one at the remote is not replaced.
     let whats: Vec<String> = names.iter().map(|name| format!("{name}:{name}")).collect();
     let address = address(store, to.remote)?;
     let mut args = vec!["push", "--porcelain", "--no-verify", "--no-follow-tags", "--", &address];

@@ -18,6 +18,8 @@ use crate::{
 const SIGHTINGS: &str = "refs/pdca/remote/";
 
 /// Settings that override the user's configuration, beside those of every call.
+/// A push that brings tags or submodules along would publish more than was gated, and one that is to be signed
+/// fails at a remote without support for it. A commit graph would be a file in the user's repository.
 const SETTINGS: &[&str] = &[
     "push.followTags=false",
     "push.gpgSign=false",
@@ -85,6 +87,8 @@ pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> 
     let mut addresses = said.lines().filter(|line| !line.is_empty());
     match (addresses.next(), addresses.next()) {
         (Some(one), None) => Ok(one.to_owned()),
+        // A landing is one compare-and-swap at one place. With two addresses one could take it and the other
+        // refuse.
         (_, _) => Err(PushError::Addresses { remote: remote.to_owned() }),
     }
 }
@@ -127,9 +131,12 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         "fetch",
         "--quiet",
         "--no-tags",
+        // Each of these overrides a setting of the user, such as `fetch.prune`, that would write or remove refs
+        // of theirs.
         "--no-prune",
         "--no-write-fetch-head",
         "--no-recurse-submodules",
+        // An empty map: no configured refspec applies, so no remote-tracking ref is updated.
         "--refmap=",
         "--",
         &address,

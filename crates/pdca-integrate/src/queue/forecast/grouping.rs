@@ -69,8 +69,11 @@ impl Grouping {
         };
         let (alone, mut left): (BTreeSet<usize>, BTreeSet<usize>) = (0..count).partition(torn);
         let mut groups: Vec<Vec<usize>> = Vec::new();
+        // Each pass takes at least one change, because every component of conflicts has a set without an edge.
         while !left.is_empty() {
             let mut group = BTreeSet::new();
+            // Components do not conflict with each other, so the largest sets of each make the largest set of
+            // all.
             for part in components(&left, &rivals) {
                 // Only the first group is shown as what can land, so only it is worth an exact search.
                 let mut choices =
@@ -140,6 +143,7 @@ fn largest(
         let mut with = largest(apart, edges, choices);
         with.insert(most);
         let without = largest(left, edges, choices);
+        // On a tie the change with the most rivals is left out.
         taken.extend(if without.len() >= with.len() { without } else { with });
         return taken;
     }

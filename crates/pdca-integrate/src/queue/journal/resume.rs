@@ -35,6 +35,7 @@ impl IntegrationJournal {
         let (phase, target) = (journal.state().phase, targets.first());
         let target = target.map(|target| target.name.clone()).unwrap_or_default();
         let is_landed = |work: &Workstream| matches!(work.status, WorkstreamStatus::Landed);
+        // All of it landed, so it is completed. Anything less is aborted, which claims no landing.
         if phase == RunPhase::Integrating && journal.state().bundles.values().all(is_landed) {
             let (applying, landing) = (None, None);
             let mut left =
@@ -55,6 +56,7 @@ pub(super) fn is_of(journal: &Journal, entries: &[PlanEntry], terms: &str) -> bo
     }
     let is_there = |entry: &PlanEntry| {
         state.bundles.get(entry.sealed().id()).is_some_and(|work| {
+            // A change that was accepted anew has the same id and another seal.
             let same = work.seal.as_ref().is_none_or(|known| known.seal == seal_of(entry));
             same && match work.status {
                 WorkstreamStatus::Ready
@@ -88,10 +90,12 @@ pub(super) fn settle(
     for intent in journal.open_intents() {
         let at = clock();
         let is_done = match intent.effect() {
+            // The change was sealed before the integration began; the effect only records it here.
             Effect::Seal(_) => true,
             Effect::Land(landing) => {
                 place.is_some_and(|(branch, base)| has_landed(branch, base, landing))
             }
+            // A commit that was applied is found again by folding, so calling it undone costs nothing.
             Effect::Rescue { .. } | Effect::Apply { .. } => false,
         };
         if is_done {
@@ -110,5 +114,6 @@ fn has_landed(branch: &TargetBranch, base: &LandingBase, landing: &Landing) -> b
     } else {
         branch.store.commit_at(&landing.reference).ok().flatten()
     };
+    // An unknown commit is in no branch. A wrong answer costs a fold that finds the change present.
     now.is_some_and(|now| crate::contains(&branch.store, now, landing.new).unwrap_or(false))
 }

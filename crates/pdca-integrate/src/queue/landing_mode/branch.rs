@@ -25,6 +25,7 @@ impl LandingMode for LandOnBranch {
 
     fn require_landable(&self, branch: &TargetBranch) -> Result<(), IntegrateError> {
         let staging = &branch.staging;
+        // The first landing folds the branch anew, which would drop these commits.
         if !staging.foreign.is_empty() {
             let (branch, commits) = (staging.branch.clone(), staging.foreign.clone());
             return Err(IntegrateError::StagingForeign { branch, commits });
@@ -50,6 +51,7 @@ impl LandingMode for LandOnBranch {
         base: ObjectId,
     ) -> Result<bool, IntegrateError> {
         let branch = integration.branch;
+        // What is staged on an outdated tip could not be merged with `--ff-only`.
         Ok(branch.store.commit_at(&branch.reference)? != Some(base))
     }
 

@@ -36,6 +36,7 @@ impl LandingMode for LandByPush {
     }
 
     fn require_landable(&self, branch: &TargetBranch) -> Result<(), IntegrateError> {
+        // A checked-out branch is no obstacle: only the remote's branch and a ref of ours move.
         require_local(branch)
     }
 
@@ -47,6 +48,7 @@ impl LandingMode for LandByPush {
         if let Some(branch) = reference.strip_prefix("refs/heads/") {
             return branch.to_owned();
         }
+        // `refs/pdca/remote/<remote>/<branch>`, where the branch may contain slashes.
         let branch = reference.splitn(5, '/').nth(4).unwrap_or(reference);
         format!("{branch} of {}", settings.remote)
     }
@@ -99,6 +101,7 @@ impl LandingMode for LandByPush {
             let outcome = effects.perform("push", || push(store, &integration.fence, gated, to))?;
             Ok(match outcome {
                 PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(Delivery::There),
+                // Brought and not only asked for, because ancestry is read from the objects.
                 PushOutcome::Race { .. } => match bring(store, to)? {
                     // The push arrived, and another one built on it before the remote was asked.
                     RemoteTip::At(at) if contains(store, at, gated.candidate().commit())? => {

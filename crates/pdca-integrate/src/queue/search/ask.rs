@@ -33,17 +33,20 @@ impl<'s> Agenda<'s> {
                 wants.extend(due);
             }
         }
+        // Last, so that they only fill lanes that would be idle.
         wants.extend(self.guesses());
         wants
     }
 
     fn base_wants(&self) -> Option<Want> {
         let base = self.search.batch.base();
+        // What landed was gated green on top of the base, so the base by itself no longer matters.
         if self.search.batch.has_landed() || self.search.batch.line(Aside::Nothing).is_empty() {
             return None;
         }
         match self.search.knowledge.finding(&base) {
             SetFinding::Unknown => Some(Want::decide(base)),
+            // One more run each time, until `BASE_REDS` agree or one is green.
             SetFinding::Bad => {
                 Some(Want::again(base.clone(), self.search.knowledge.runs(&base) + 1))
             }
@@ -105,6 +108,8 @@ impl<'s> Agenda<'s> {
         let mut useful: BTreeSet<Vec<usize>> = BTreeSet::new();
         let (landed, line) = (search.batch.landed_set(), search.batch.line(Aside::Suspects));
         let longest = self.outlook(&landed, &line).red.map_or(line.len(), |red| red - 1);
+        // Every prefix and not only the next ones: which lengths are asked for changes with each answer, and a
+        // test that still narrows the line must not be cancelled for that.
         useful.extend((1..=longest).map(|length| union(&landed, &line[..length])));
         useful.extend(self.base_wants().into_iter().chain(self.guesses()).map(|want| want.places));
         for suspect in &search.suspects {

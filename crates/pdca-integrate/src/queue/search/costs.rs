@@ -63,6 +63,7 @@ impl SearchLog {
         let mut seen: BTreeSet<&[usize]> = BTreeSet::new();
         for (places, purpose, is_green) in &self.runs {
             let count = match purpose {
+                // In this order: a repeated run is a confirmation, whatever it was asked for.
                 _ if !seen.insert(places) => &mut costs.confirm,
                 _ if places == base => &mut costs.base,
                 _ if self.deciding.contains(places) => &mut costs.decide,

@@ -85,11 +85,13 @@ impl Suspect {
 impl Explaining<'_> {
     fn derive(mut self, lanes: usize) -> ExplainProgress {
         let mut others = &self.suspect.others[..];
+        // Green with all changes that it was thought to meet, so the partner is one of the others after all.
         if self.finding(&self.set(others)) == SetFinding::Green {
             others = &self.suspect.below;
         }
         loop {
             let named = self.set(&[]);
+            // Each kept partner was needed when it was kept, so this set is the one to confirm.
             if others.is_empty() || self.finding(&named) == SetFinding::Bad {
                 return self.confirm(named);
             }
@@ -111,6 +113,7 @@ impl Explaining<'_> {
                     lengths.iter().map(|length| Want::explain(self.set(&others[..*length])));
                 let mut wants: Vec<Want> = wants.collect();
                 wants.dedup();
+                // Any length between the bounds narrows them, also one that was asked for with other bounds.
                 let alive = (green + 1..red).map(|length| self.set(&others[..length])).collect();
                 return ExplainProgress::Open { wants, alive };
             }
@@ -123,6 +126,7 @@ impl Explaining<'_> {
     /// Asks whether the kept partners are enough. Nothing else is gated meanwhile: most culprits are red alone,
     /// and then any further run would be wasted.
     fn ask_named(&self, named: Vec<usize>, others: &[usize]) -> ExplainProgress {
+        // Prefixes that run already are needed if this answer is green.
         let mut alive: Vec<Vec<usize>> =
             (1..others.len()).map(|length| self.set(&others[..length])).collect();
         alive.push(named.clone());
@@ -184,6 +188,7 @@ impl Explaining<'_> {
         let finding = |length: usize| self.finding(&self.set(&others[..length]));
         let is_green =
             |length: &usize| matches!(finding(*length), SetFinding::Green | SetFinding::Unfit(_));
+        // A set that does not fold cannot be red, so it bounds the search like a green one.
         let green = (1..others.len()).rev().find(is_green).unwrap_or(0);
         let red = (green + 1..others.len()).find(|length| finding(*length) == SetFinding::Bad);
         (green, red.unwrap_or(others.len()))

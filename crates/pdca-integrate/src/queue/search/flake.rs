@@ -9,8 +9,10 @@ use super::decision::TestAnswer;
 /// A culprit is named only if the probability that all reds seen were flakes is at most this.
 const DOUBT: f64 = 3e-5;
 /// The assumed number of runs per flake of a row without history.
+/// With this rate two reds are within `DOUBT`: 1/200 squared is 2.5e-5.
 const RUNS_PER_MISTAKE: f64 = 200.0;
 /// The number of reds that is always enough, however flaky a row is.
+/// A row that always fails by mistake would otherwise demand runs without end.
 const MOST_REDS: u32 = 6;
 /// The number of trees to remember for a row.
 const TREES: usize = 8;
@@ -93,6 +95,8 @@ impl FlakeLedger {
     pub fn rate(&self, row: &str) -> f64 {
         let (runs, flakes) =
             self.rows.get(row).map_or((0, 0), |history| (history.runs, history.flakes));
+        // One flake in `RUNS_PER_MISTAKE` runs is assumed before the first run, so a single early flake does
+        // not dominate.
         (float(flakes) + 1.0) / (float(runs.max(flakes)) + RUNS_PER_MISTAKE)
     }
 
@@ -116,6 +120,7 @@ impl FlakeRules {
             FlakePolicy::Fail => 1,
             FlakePolicy::Confirm | FlakePolicy::Quarantine => reds(self.ledger.rate(row)),
         });
+        // Reds without rows come from a cache whose evidence is gone.
         demanded.max().unwrap_or_else(|| reds(1.0 / RUNS_PER_MISTAKE))
     }
 
@@ -126,6 +131,7 @@ impl FlakeRules {
     pub fn judge(&self, answer: TestAnswer) -> TestAnswer {
         let counts = |row: &String| !self.is_quarantined(row);
         match answer {
+            // A red whose rows are unknown may be any row, so it is never pardoned.
             TestAnswer::Red { rows } if !rows.is_empty() => {
                 let rows: Vec<String> = rows.into_iter().filter(counts).collect();
                 if rows.is_empty() { TestAnswer::Green } else { TestAnswer::Red { rows } }

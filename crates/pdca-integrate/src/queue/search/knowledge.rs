@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::decision::{CulpritEffect, TestAnswer};
 
 /// The number of runs without a verdict from which that counts as a property of the changes.
+/// Until then the host may be at fault, which is never charged to a change.
 const TRIES: u32 = 3;
 
 /// All answers of a search. Their meaning does not depend on the order in which they arrived.
@@ -12,6 +13,8 @@ const TRIES: u32 = 3;
 pub(super) struct Knowledge {
     sets: BTreeMap<Vec<usize>, Evidence>,
     /// The number of runs without a verdict, over all sets.
+    /// Counted over all sets, because a row that cannot be decided shows up in each set with the change that
+    /// causes it.
     undecidable: u32,
 }
 
@@ -54,6 +57,7 @@ impl Knowledge {
             TestAnswer::Void => return None,
         }
         let is_flake = match answer {
+            // Told once for each set, whichever answer came first: the ledger counts flakes and not runs.
             TestAnswer::Green => evidence.reds > 0 && evidence.greens == 1,
             TestAnswer::Red { .. } => evidence.greens > 0 && evidence.reds == 1,
             TestAnswer::Undecidable { .. } | TestAnswer::Unfit(_) | TestAnswer::Void => false,

@@ -20,6 +20,7 @@ pub(super) struct SearchLine {
 impl SearchLine {
     /// Returns up to `count` lengths of prefixes to gate in addition to those in flight, most useful first.
     pub(super) fn lengths(&self, in_flight: &[usize], count: usize) -> Vec<usize> {
+        // A prefix at least as long as a red one tells nothing new about the first culprit.
         let longest = self.red.map_or(self.len, |red| red - 1);
         let mut taken: Vec<usize> = in_flight.to_vec();
         let mut found = Vec::new();
@@ -41,6 +42,7 @@ impl SearchLine {
         for length in cuts {
             take(length, &mut taken);
         }
+        // Cuts of a short line fall together, which would leave lanes idle.
         while let Some(length) = self.widest_gap(&taken, longest) {
             let before = taken.len();
             take(length, &mut taken);

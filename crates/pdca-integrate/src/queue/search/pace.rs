@@ -28,6 +28,7 @@ impl Default for BatchPace {
 
 impl BatchPace {
     pub fn batch(&self) -> usize {
+        // `size` is adapted meanwhile, for when the rate is lower again.
         if self.is_too_red() { 1 } else { self.size }
     }
 
