@@ -227,6 +227,10 @@ impl<'p> Frontier<'p> {
                 self.queue.pass_on(&self.blockers, bundle);
                 self.queue.leave(self.blockers.claims(), bundle);
                 self.status[bundle] = ItemStatus::Complete;
+                // As at the end of a worker: it has a result now, also if it had none before.
+                if level < self.plan.options.rivals {
+                    self.blockers.hold(bundle);
+                }
             }
         }
         let freed = self.reach(bundle, level);

@@ -10,6 +10,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use camino::Utf8Path;
 use fs_err::{File, OpenOptions};
+use serde::Deserialize;
 
 use crate::event::Event;
 
@@ -21,6 +22,12 @@ pub(crate) const LARGEST: u64 = 64 << 20;
 
 /// The number of bytes at the end of a log that are searched for its last whole line.
 const TAIL: u64 = 1 << 20;
+
+/// The part of a line that every version has.
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct EventLog {
@@ -42,10 +49,10 @@ impl EventLog {
             len += 1;
         }
         // From the end: the last line may be torn, and the numbers go on after the last one that
-        // can be read.
+        // can be read. The number alone: a newer version may have written events that are unknown here.
         let mut lines = tail.split(|byte| *byte == b'\n').rev();
-        let last = lines.find_map(|line| serde_json::from_slice::<Event>(line).ok());
-        Ok((Self { file, len }, last.map_or(0, |event| event.seq)))
+        let last = lines.find_map(|line| serde_json::from_slice::<Numbered>(line).ok());
+        Ok((Self { file, len }, last.map_or(0, |line| line.seq)))
     }
 
     pub(crate) fn has_room(&self, bytes: usize) -> bool {

@@ -68,6 +68,17 @@ fn a_run_that_is_taken_up_goes_on_with_its_numbers_after_a_torn_line() {
 }
 
 #[test]
+fn numbers_go_on_after_events_of_a_newer_version() {
+    let (_temp, dir) = dir();
+    fs_err::write(dir.join(FILE), "{\"schema\": 2, \"seq\": 7, \"kind\": \"unheard-of\"}\n")
+        .unwrap();
+    let (stream, _heard) = stream();
+    stream.record("R", &dir);
+    reopened(&stream, "1");
+    assert_eq!(stored(&dir), ["line 1 unreadable", "8 R \"1\""]);
+}
+
+#[test]
 fn signs_of_life_are_heard_and_not_stored() {
     let (_temp, dir) = dir();
     let (stream, heard) = stream();

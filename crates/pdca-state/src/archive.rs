@@ -15,6 +15,7 @@
 //! 3. *move*: one rename per file, never onto an existing name, so nothing is overwritten.
 //! 4. *draft*: on the way to Plan, the next brief starts as a copy of the archived one with its
 //!    slug in `<…>`, so that a person has something to edit and nothing is built before that.
+//!    Once a brief is in the archive, the one in the bundle is the next one, and no step touches it.
 //! 5. *finish*: the directories are synced, then the record is removed. The order matters: a removed
 //!    record says that every move is durable.
 //!
@@ -327,9 +328,18 @@ impl ArchiveStep {
     pub fn apply(&self) -> Result<(), ArchiveError> {
         match &self.action {
             StepAction::Begin { manifest, beside } => self.begin(manifest, beside),
+            // The brief that is there now is the draft, or one that a person wrote since: the section
+            // is in the archived one and in `carry-forward.md`.
+            StepAction::Fold(_) if self.has_archived_brief()? => Ok(()),
             StepAction::Fold(section) => self.append(Artifact::Brief, section, false),
             StepAction::Seed(section) => self.append(Artifact::CarryForward, section, true),
-            StepAction::Move(relative) if self.is_draft(relative)? => Ok(()),
+            // It must stay: moving it would put it beside the archived brief and take the next one
+            // from the bundle.
+            StepAction::Move(relative)
+                if relative == Artifact::Brief.file_name() && self.has_archived_brief()? =>
+            {
+                Ok(())
+            }
             StepAction::Move(relative) => self.move_one(relative),
             StepAction::Draft => self.draft(),
             StepAction::Finish(moves) => self.finish(moves),
@@ -384,14 +394,15 @@ impl ArchiveStep {
         Ok(text.map(|text| Brief::parse(&text).as_draft().into_bytes()))
     }
 
-    /// Returns true if the file at `relative` is the draft that an earlier, interrupted pass wrote.
-    /// It must stay: moving it would put it beside the archived brief and leave the bundle without one.
-    fn is_draft(&self, relative: &Utf8Path) -> Result<bool, ArchiveError> {
-        if relative != Artifact::Brief.file_name() {
-            return Ok(false);
+    /// Returns true if the brief of the attempt has moved. Only the way to Plan moves it.
+    fn has_archived_brief(&self) -> Result<bool, ArchiveError> {
+        let dir = self.bundle.dir().join(dir_of(self.number));
+        let path = dir.join(Artifact::Brief.file_name());
+        match path.symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(&path, error)),
         }
-        let Some(draft) = self.draft_text()? else { return Ok(false) };
-        Ok(self.bundle.read(Artifact::Brief)?.is_some_and(|brief| brief == draft))
     }
 
     fn draft(&self) -> Result<(), ArchiveError> {
@@ -436,17 +447,8 @@ impl ArchiveStep {
         if !manifest.is_file() {
             return Ok(());
         }
-        let mut dirs = vec![root.to_owned(), dir.clone()];
-        for parent in moves
+        changed_dirs(root, &dir, moves)
             .iter()
-            .filter_map(|path| path.parent())
-            .filter(|parent| !parent.as_str().is_empty())
-        {
-            dirs.extend([root.join(parent), dir.join(parent)]);
-        }
-        dirs.sort_unstable();
-        dirs.dedup();
-        dirs.iter()
             .filter(|dir| dir.is_dir())
             // Before the record goes: after a loss of power the moves must not be undone without
             // the list that would repeat them.
@@ -471,6 +473,22 @@ impl fmt::Display for ArchiveStep {
             StepAction::Finish(_) => write!(f, "finish {dir}"),
         }
     }
+}
+
+/// The directories of the bundle and of the archive that gain or lose a name by the moves.
+fn changed_dirs(
+    root: &Utf8Path,
+    archive: &Utf8Path,
+    moves: &[Utf8PathBuf],
+) -> BTreeSet<Utf8PathBuf> {
+    let mut dirs = BTreeSet::from([root.to_owned(), archive.to_owned()]);
+    // Not the parents alone: a directory between may be new in the archive, and then its name is in
+    // the one above it.
+    let above = moves.iter().flat_map(|path| path.ancestors().skip(1));
+    for above in above.filter(|above| !above.as_str().is_empty()) {
+        dirs.extend([root.join(above), archive.join(above)]);
+    }
+    dirs
 }
 
 fn failed(path: &Utf8Path, source: io::Error) -> ArchiveError {

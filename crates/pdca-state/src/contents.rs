@@ -215,13 +215,19 @@ impl<'a> Contents<'a> {
     pub(crate) fn pending(&self) -> Result<Option<Pending>, LoadError> {
         for number in self.iterations.iter().rev() {
             let manifest = archive::manifest_path(*number);
-            let there = self.handle.fd().is_ok_and(|fd| {
-                rustix::fs::statat(fd, manifest.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+            let found = self.handle.fd().and_then(|fd| {
+                rustix::fs::statat(fd, manifest.as_str(), AtFlags::SYMLINK_NOFOLLOW)
             });
-            if there {
-                // A record that cannot be read is an error and not "none": the state would be
-                // derived from files of which some have moved.
-                return archive::read_pending(self.dir, *number).map(Some);
+            // A record that cannot be looked at or read is an error and not "none": the state would
+            // be derived from files of which some have moved.
+            match found {
+                Ok(_) => return archive::read_pending(self.dir, *number).map(Some),
+                // Not a directory: the name is that of an archive, and it is a file.
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+                Err(errno) => {
+                    let path = self.dir.join(manifest);
+                    return Err(FileReadError::Io { path, source: errno.into() }.into());
+                }
             }
         }
         Ok(None)

@@ -1,12 +1,13 @@
 //! The attempt before this one, as the next builder gets to see it, and the record of attempts that no person sent
 //! back.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::artifact::Artifact;
 use crate::attempts::Attempts;
+use crate::bundle;
 use crate::contents::LoadError;
 use crate::files::{self, FileReadError};
 use crate::gates::{GateReport, GateResult};
@@ -79,11 +80,20 @@ impl Attempts<'_> {
         for log in
             rows.filter(|row| row.result == GateResult::Fail).filter_map(|row| row.log.as_ref())
         {
+            // The name is text of a report, which another tool may have written.
+            let attempt = self.bundle.dir().join(&dir);
+            let Some(log) = bundle::inside(&attempt, Utf8Path::new(log)) else { continue };
             let path = dir.join(log);
             match files::read_within(self.bundle.dir(), &path, LOG_MAX) {
                 Ok(bytes) => found.extend(bytes.map(|bytes| (path, bytes))),
-                Err(FileReadError::TooLarge { .. }) => {}
-                Err(error) => return Err(error.into()),
+                // The report has its evidence. A log that cannot be shown must not keep the bundle
+                // from being built again.
+                Err(
+                    FileReadError::TooLarge { .. }
+                    | FileReadError::LeadsOut { .. }
+                    | FileReadError::NotAFile { .. },
+                ) => {}
+                Err(error @ FileReadError::Io { .. }) => return Err(error.into()),
             }
         }
         // The brief goes into the archive on the way to Plan only.
@@ -128,6 +138,14 @@ mod tests {
         scene.bundle("72", &files)
     }
 
+    /// A failed row with this log.
+    fn failed(log: &str) -> String {
+        format!(
+            r#"{{"check": "T3", "result": "fail", "oracle": "false", "rule_id": "T3", "path_line": "red",
+                "gating": true, "element": "T3", "log": "{log}"}}"#
+        )
+    }
+
     fn names(last: &LastAttempt) -> Vec<&str> {
         last.files.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -146,6 +164,33 @@ mod tests {
         assert_eq!(names(&last), expected.map(|name| format!("iteration-v1/{name}")));
         let brief = String::from_utf8(bundle.read(Artifact::Brief).unwrap().unwrap()).unwrap();
         assert!(brief.contains("> - T3 failed\n"), "{brief}");
+    }
+
+    #[test]
+    fn a_log_that_is_no_file_of_the_attempt_is_left_out() {
+        let scene = Scene::new();
+        fs_err::write(scene.path().join("outside.log"), "not yours").unwrap();
+        let bundle = checked(&scene);
+        let inside = bundle.path(Artifact::Brief);
+        let logs =
+            ["../../../outside.log", "../brief.md", inside.as_str(), "/dev/null", "gate-logs"];
+        let rows: Vec<String> = logs.into_iter().chain(["gate-logs/T3.log"]).map(failed).collect();
+        let gates = format!(
+            r#"{{"issue_dir": "issue_72", "overall": "fail", "rows": [{}]}}"#,
+            rows.join(",")
+        );
+        scene.write("issue_72/check-gates.json", gates);
+        scene.write("issue_72/gate-logs/T3.log", "red");
+        archive_auto(&bundle, &["T3 failed".to_owned()]).unwrap().apply().unwrap();
+        let last = bundle.attempts().last().unwrap().unwrap();
+        let expected = [
+            "patch.diff",
+            "build-notes.md",
+            "check-gates.json",
+            "check-review.md",
+            "gate-logs/T3.log",
+        ];
+        assert_eq!(names(&last), expected.map(|name| format!("iteration-v1/{name}")));
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn with_stars_joined(tokens: &[GlobToken]) -> Vec<GlobToken> {
     for token in tokens {
         match joined.last_mut() {
             Some(last) if is_star(&last.kind) && is_star(&token.kind) => {
-                last.kind = TokenKind::Stars
+                last.kind = TokenKind::Stars;
             }
             _ => joined.push(token.clone()),
         }

@@ -141,6 +141,39 @@ fn a_brief_that_a_person_wrote_while_the_archive_lay_half_done_is_not_replaced()
     assert_eq!(files_of(&bundle)["brief.md"], b"- **Slug:** mine\n");
 }
 
+#[test]
+fn a_brief_that_a_person_wrote_stays_where_it_is_when_another_driver_finishes_the_archive() {
+    // Before and after the draft: then it is the draft that the person went over.
+    for written_before in ["archive-draft", "archive-finish"] {
+        let scene = Scene::new();
+        let bundle = attempt(&scene, "7", "iterated-to-Plan");
+        let plan = archive_plan(&bundle, Reentry::Plan).unwrap();
+        let done = plan.steps.iter().position(|step| step.name() == written_before).unwrap();
+        plan.steps[..done].iter().try_for_each(ArchiveStep::apply).unwrap();
+        scene.write("issue_7/brief.md", "- **Slug:** mine\n");
+        resume_archive(&bundle).unwrap().unwrap().apply().unwrap();
+        let files = files_of(&bundle);
+        assert_eq!(files["brief.md"], b"- **Slug:** mine\n", "before {written_before}");
+        assert!(!files.contains_key("iteration-v2/brief.md.2"), "before {written_before}");
+    }
+}
+
+#[test]
+fn every_directory_that_a_move_may_have_made_is_synced() {
+    let moves = ["t/a/b.rs", "patch.diff"].map(Utf8PathBuf::from);
+    let (root, archive) = (Utf8Path::new("issue_7"), Utf8Path::new("issue_7/iteration-v1"));
+    let dirs = changed_dirs(root, archive, &moves);
+    let dirs: Vec<String> = dirs.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(dirs.join("\n"), @r"
+    issue_7
+    issue_7/iteration-v1
+    issue_7/iteration-v1/t
+    issue_7/iteration-v1/t/a
+    issue_7/t
+    issue_7/t/a
+    ");
+}
+
 // holds: S002-20
 #[test]
 fn the_next_brief_says_why_and_which_gates_failed_with_their_evidence() {

@@ -199,3 +199,23 @@ fn what_is_created_never_takes_the_place_of_what_is_there() {
     assert!(!create(dir.join("link"), b"ours").unwrap(), "a link that leads nowhere is there too");
     assert_eq!(dir.read_dir_utf8().unwrap().count(), 2, "nothing is left beside them");
 }
+
+#[test]
+fn a_tree_with_closed_directories_is_removed_and_no_link_in_it_is_followed() {
+    let (_guard, dir) = dir();
+    let (tree, outside) = (dir.join("tree"), dir.join("outside"));
+    let set = |path: &Utf8Path, mode| {
+        fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    fs_err::create_dir_all(tree.join("read-only/closed")).unwrap();
+    fs_err::create_dir(&outside).unwrap();
+    symlink(&outside, tree.join("read-only/link")).unwrap();
+    set(&tree.join("read-only/closed"), 0o000);
+    set(&tree.join("read-only"), 0o555);
+    set(&outside, 0o750);
+    for _ in 0..2 {
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists());
+    }
+    assert_eq!(fs_err::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o750);
+}

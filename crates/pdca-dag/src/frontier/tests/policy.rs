@@ -73,6 +73,19 @@ fn a_result_keeps_its_rivals_waiting_until_it_is_as_far_as_asked_for() {
 }
 
 #[test]
+fn a_bundle_that_is_accepted_without_a_worker_keeps_its_rivals_waiting_until_it_lands() {
+    // Ready, open, and waiting for a person.
+    for batch in ["1 @ x\n2 @ x", "1: 3 @ x\n2 @ x\n3?", "1? @ x\n2 @ x"] {
+        let plan = plan_with(batch, policy(Awaits::Accepted, Awaits::Landed));
+        let mut frontier = Frontier::new(&plan);
+        frontier.completed_elsewhere(&id("1")).unwrap();
+        assert_eq!(start_all(&mut frontier), "", "{batch}");
+        frontier.landed_elsewhere(&id("1")).unwrap();
+        assert_eq!(start_all(&mut frontier), "2", "{batch}");
+    }
+}
+
+#[test]
 fn a_rival_that_is_sent_back_or_given_up_keeps_nobody_waiting() {
     for give_up in [false, true] {
         let plan = plan_with("1- @ x\n2 @ x", policy(Awaits::Accepted, Awaits::Accepted));

@@ -113,3 +113,16 @@ fn only_plain_numbers_name_an_archived_attempt() {
         assert_eq!(number_of(name), number, "{name}");
     }
 }
+
+#[test]
+fn an_archive_that_cannot_be_looked_into_is_an_error_and_not_one_without_a_record() {
+    let scene = Scene::new();
+    let bundle = attempt(&scene, "7", "iterated-to-Do");
+    // A name that leads to itself, because nothing else fails for root too.
+    std::os::unix::fs::symlink("iteration-v2", bundle.dir().join("iteration-v2")).unwrap();
+    let error = bundle.load().unwrap_err();
+    assert!(matches!(error, LoadError::File(FileReadError::Io { .. })), "{error}");
+    assert_eq!(error.path(), bundle.dir().join("iteration-v2/archive-pending.json"));
+    bundle.glance().unwrap_err();
+    assert!(matches!(resume_archive(&bundle), Err(ArchiveError::Load(_))));
+}
