@@ -389,3 +389,10 @@ fn a_lane_whose_hydration_fails_is_not_used_and_that_is_no_fault_of_the_bundle()
     scene.workspace.write("ready", "");
     scene.pdca(&["run", "7"]).expect(0);
 }
+
+#[test]
+fn a_lane_that_is_provisioned_is_hydrated_with_the_variables_that_a_driver_sets() {
+    let verify = "test -d \"$PDCA_WORKSPACE\" && test -e \"$PDCA_WORKTREE/.git\" && test -n \"$PDCA_TARGET\"";
+    let scene = Scene::new(&format!("[lanes.hydrate]\nverify = '{verify}'\n"));
+    scene.pdca(&["lanes", "provision"]).expect(0);
+}

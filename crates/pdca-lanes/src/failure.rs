@@ -3,6 +3,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
+use rustix::io::Errno;
 use thiserror::Error;
 
 use pdca_process::{GitCallError, ToolError};
@@ -131,14 +132,7 @@ impl LaneError {
             | Self::Objects { .. }
             | Self::TooLarge { .. }
             | Self::Git(GitCallError::Failed { .. }) => true,
-            Self::Io { source, .. } => !matches!(
-                source.kind(),
-                // The host's, and a new lane would meet the same.
-                io::ErrorKind::StorageFull
-                    | io::ErrorKind::QuotaExceeded
-                    | io::ErrorKind::ReadOnlyFilesystem
-                    | io::ErrorKind::Interrupted
-            ),
+            Self::Io { source, .. } => !is_of_the_host(source),
             // A git that hangs does so because of the content of the lane; one that was cancelled or is missing does
             // not.
             Self::Git(GitCallError::Tool { source, .. }) => {
@@ -160,5 +154,51 @@ impl LaneError {
 
     pub(crate) fn walking(source: io::Error) -> Self {
         Self::Io { doing: "go over the working tree", source }
+    }
+}
+
+/// Returns true if a new lane would meet the same error.
+fn is_of_the_host(error: &io::Error) -> bool {
+    let is_named = matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::OutOfMemory
+    );
+    // These have no kind: too many open files, of this process or of the system, and a failing disk. Found in the
+    // text, because `fs_err` keeps the number nowhere else.
+    let text = error.to_string();
+    let is_numbered =
+        |errno: Errno| text.ends_with(&format!("(os error {})", errno.raw_os_error()));
+    is_named || [Errno::MFILE, Errno::NFILE, Errno::IO].into_iter().any(is_numbered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_new_lane_would_meet_as_well_is_not_of_the_lane() {
+        let numbered = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+        // Address zero of a process cannot be read, which is an error of this number.
+        let wrapped = fs_err::read("/proc/self/mem").unwrap_err();
+        assert!(wrapped.to_string().contains("/proc/self/mem"), "{wrapped}");
+        let table = [
+            (numbered(Errno::MFILE), false),
+            (numbered(Errno::NFILE), false),
+            (numbered(Errno::NOMEM), false),
+            (numbered(Errno::IO), false),
+            (wrapped, false),
+            (numbered(Errno::NOSPC), false),
+            (numbered(Errno::LOOP), true),
+            (numbered(Errno::NOTDIR), true),
+            (numbered(Errno::ACCESS), true),
+        ];
+        for (source, expected) in table {
+            let error = LaneError::Io { doing: "read", source };
+            assert_eq!(error.is_of_the_lane(), expected, "{error:?}");
+        }
     }
 }

@@ -318,13 +318,17 @@ fn tips(target: &Target) -> Result<Vec<String>, LaneError> {
     for found in refs.all().map_err(unreadable)? {
         let Ok(mut found) = found else { continue };
         // The object of an annotated tag is named by the ref as well.
-        tips.extend(found.try_id().map(|id| id.to_string()));
-        // A ref to a missing object holds nothing.
-        if let Ok(id) = found.peel_to_id() {
-            tips.push(id.to_string());
+        let named = found.try_id().map(gix::Id::detach);
+        let Ok(peeled) = found.peel_to_id() else { continue };
+        let ids = || named.into_iter().chain([peeled.detach()]);
+        // A ref to a missing object holds nothing, and git fails for an object that it does not have. Looked at also
+        // after peeling: a packed ref says by itself what its tag leads to.
+        if ids().all(|id| repo.has_object(id)) {
+            tips.extend(ids().map(|id| id.to_string()));
         }
     }
-    tips.extend(repo.head_id().ok().map(|id| id.to_string()));
+    let head = repo.head_id().ok().map(gix::Id::detach);
+    tips.extend(head.filter(|id| repo.has_object(id)).map(|id| id.to_string()));
     tips.sort_unstable();
     tips.dedup();
     Ok(tips)

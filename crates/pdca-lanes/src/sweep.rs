@@ -117,7 +117,7 @@ impl Lanes {
 }
 
 /// Returns the bytes that an unprivileged user can still write on the disk of `root`, which need not exist.
-fn free_space(root: &Utf8Path) -> io::Result<u64> {
+pub fn free_space(root: &Utf8Path) -> io::Result<u64> {
     let made = root.ancestors().find(|above| above.exists()).unwrap_or(root);
     let disk = rustix::fs::statvfs(made.as_std_path())?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

@@ -245,7 +245,9 @@ fn note_settings(repo: &gix::Repository, state: &mut State) -> Result<(), ArmErr
             for hook in hooks {
                 let hook = hook?;
                 let name = format!("hook {}", hook.file_name().display());
-                state.insert(name.into(), stat_line(&hook.metadata()?));
+                // By content as well: a process can set size and time back to what they were. Not by
+                // the change time, which a backup or a hard link moves.
+                state.insert(name.into(), content(&hook.path()));
             }
         }
         Err(err) if err.kind() == io::ErrorKind::NotFound => {}

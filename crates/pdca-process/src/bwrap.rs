@@ -8,7 +8,8 @@
 //! The directories for temporary files and `/run` are private as well, unless they contain a path that the child needs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -158,20 +159,52 @@ fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, M
 
 /// Returns the named sockets that exist now.
 fn sockets() -> Vec<PathBuf> {
-    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // As bytes: a socket may have any name, and one that is no text must not keep the others from
+    // being hidden.
+    let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     let is_socket =
         |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
-    let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(7));
     let mut paths: Vec<PathBuf> =
-        paths.filter(|path| path.starts_with('/')).map(PathBuf::from).collect();
+        table.split(|byte| *byte == b'\n').skip(1).filter_map(socket_path).collect();
     paths.sort_unstable();
     paths.dedup();
     paths.into_iter().filter(is_socket).take(SOCKETS).collect()
 }
 
+/// Returns the absolute path in a line of `/proc/net/unix`: everything after the seventh field, which may contain
+/// spaces.
+fn socket_path(line: &[u8]) -> Option<PathBuf> {
+    let mut rest = line;
+    for _ in 0..7 {
+        // Fields are padded.
+        rest = rest.trim_ascii_start();
+        rest = &rest[rest.iter().position(|byte| *byte == b' ')?..];
+    }
+    let path = rest.strip_prefix(b" ").filter(|path| path.starts_with(b"/"))?;
+    Some(OsStr::from_bytes(path).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_path_of_a_socket_may_have_spaces_and_be_no_text() {
+        let fields = b"0000000000000000: 00000002 00000000 00010000 0001 01  4242";
+        let line = |end: &[u8]| [&fields[..], end].concat();
+        for (end, expected) in [
+            (&b" /run/agent"[..], Some(&b"/run/agent"[..])),
+            (b" /srv/my sockets/agent  1", Some(b"/srv/my sockets/agent  1")),
+            (b" /run/\xff", Some(b"/run/\xff")),
+            (b" @abstract", None),
+            (b" relative", None),
+            (b"", None),
+        ] {
+            let found = socket_path(&line(end));
+            assert_eq!(found.as_ref().map(|path| path.as_os_str().as_bytes()), expected);
+        }
+        assert_eq!(socket_path(b""), None);
+    }
 
     #[test]
     fn a_closed_tree_in_a_hidden_one_is_hidden_too_and_one_in_what_is_given_back_stays_closed() {

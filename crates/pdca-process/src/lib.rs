@@ -93,7 +93,7 @@ pub use environment::is_credential;
 pub use git::{GitCall, GitCallError, GitError, GitOutput, GitVersion, InstalledGit, OLDEST_GIT};
 pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
 pub use log::{ChildLog, LogError, log_path, printable, printed_path, read_log, read_printed};
-pub use memory::memory_support;
+pub use memory::{available_memory, memory_support};
 pub use pager::{attend, page};
 pub use run::{RunError, Sign, run};
 pub use sandbox::{bwrap_support, home, sandbox_support, wall_support};

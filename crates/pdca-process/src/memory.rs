@@ -32,7 +32,7 @@ pub(crate) struct TreeMemory {
 
 impl TreeMemory {
     pub(crate) fn new(cap: u64, now: Instant) -> Self {
-        Self { cap, next: now, looked: now, used: 0, available: available() }
+        Self { cap, next: now, looked: now, used: 0, available: available_memory() }
     }
 
     /// Returns the latest time for the next call of [`exceeded`](Self::exceeded).
@@ -46,7 +46,7 @@ impl TreeMemory {
             return None;
         }
         self.next = now + PULSE;
-        let left = available();
+        let left = available_memory();
         let shrunk = self.available.zip(left).map(|(then, now)| then.saturating_sub(now));
         // Half of the distance to the cap, not all of it: memory that other processes free
         // meanwhile hides what this tree takes.
@@ -88,7 +88,8 @@ fn proportional(pid: i32) -> Option<u64> {
     field(&format!("/proc/{pid}/smaps_rollup"), "Pss_Anon:")
 }
 
-fn available() -> Option<u64> {
+/// Returns the bytes of memory that can be used without swapping; `None` if the system does not say.
+pub fn available_memory() -> Option<u64> {
     field("/proc/meminfo", "MemAvailable:")
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tracing::trace;
 
 use crate::cancel::{Cancel, Urgency};
@@ -317,11 +317,11 @@ impl<'a> Running<'a> {
         let end = end_of(&self.child);
         loop {
             // Asked before draining: output written before the exit is then certainly in the pipes.
-            let ended = self.child.try_wait()?.is_some();
+            let ended = self.has_ended()?;
             self.write_some()?;
             // One byte beyond the limit tells an output that is too long from one that has exactly
             // the limit.
-            let more = self.stdout.drain(max_stdout + 1)?;
+            let more = self.stdout.drain(max_stdout.saturating_add(1))?;
             if self.stdout.bytes.len() > max_stdout {
                 return Ok(Stopped::Flooded);
             }
@@ -342,6 +342,14 @@ impl<'a> Running<'a> {
                 self.wait_for_news(end.as_ref(), look)?;
             }
         }
+    }
+
+    /// Returns whether the tool has ended. It is not collected: until then its id cannot name another group, and
+    /// [`finish`](Self::finish) may still have to kill the group.
+    fn has_ended(&self) -> io::Result<bool> {
+        let id = WaitId::Pid(Pid::from_child(&self.child));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(id, options)?.is_some())
     }
 
     fn set_nonblocking(&self) -> io::Result<()> {
@@ -399,8 +407,7 @@ impl<'a> Running<'a> {
     /// Collects the tool; with `kill`, kills its whole process group first.
     fn finish(&mut self, kill: bool) -> io::Result<ExitStatus> {
         if kill {
-            // While the child is uncollected, or its group has a member, the id cannot name another
-            // group.
+            // The child is uncollected, so the id cannot name another group.
             let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         self.child.wait()

@@ -112,7 +112,9 @@ impl<'a> HostAgent<'a> {
         let mut needs = Needs::default();
         for entry in &assignment.files {
             crate::host_root::require_inside(&entry.path)?;
-            if !self.root.has_content(&entry.digest) && !needs.contents.contains(&entry.digest) {
+            if !self.root.use_content(&entry.digest, self.about.clock)
+                && !needs.contents.contains(&entry.digest)
+            {
                 needs.contents.push(entry.digest.clone());
             }
         }
@@ -120,14 +122,12 @@ impl<'a> HostAgent<'a> {
             let repository = self.root.repository(&wanted.repository)?;
             fs_err::create_dir_all(self.root.repositories())?;
             objects::require_repository(&repository, &wanted.format, &wanted.shallow)?;
-            let kept = || objects::kept(&repository);
             if let Some(pack) = pack {
                 objects::unpack(&repository, pack)?;
                 objects::keep(&repository, &wanted.commits)?;
             }
-            let known = kept()?;
-            if wanted.commits.iter().any(|commit| !known.contains(commit)) {
-                needs.have = Some(known);
+            if !objects::keeps_all(&repository, &wanted.commits)? {
+                needs.have = Some(objects::kept(&repository)?);
             }
         }
         if needs != Needs::default() {
@@ -156,6 +156,10 @@ impl<'a> HostAgent<'a> {
         // Before the older attempts are ended: from here on none of them can publish.
         self.announce(name)?;
         self.end_older(name)?;
+        let engine = request.engine.engine();
+        // Held until the runner counts as running: of two starts at once both would find the last
+        // slot free. Taken before the fence, for which the runner waits while its start waits for it.
+        let slots = if engine.has_queue() { None } else { Some(self.root.slots()?) };
         // Held until the runner is started, so that of two requests one starts it and the other one finds it.
         let fence = self.root.fence(name)?;
         if let Some(fence) = fence.bars(name.generation()) {
@@ -167,11 +171,12 @@ impl<'a> HostAgent<'a> {
         if job.is_published() || engine::is_alive(&job)? {
             return Ok(VerbResponse::Started { already: true });
         }
-        let engine = request.engine.engine();
-        if !engine.has_queue() && running(&self.root) >= request.slots {
+        if slots.is_some() && running(&self.root) >= request.slots {
             return Err(VerbRefusal::Busy { slots: request.slots }.into());
         }
         self.lay_out(&job)?;
+        // Of a runner that died: it would be taken for a sign of life of the new one.
+        job.forget_beat()?;
         // Before the start: after an interrupted start the state is asked of the right engine.
         fs_err::write(
             job.engine_choice(),
@@ -182,7 +187,7 @@ impl<'a> HostAgent<'a> {
         engine.start(&job, &argv)?;
         // The runner takes the fence when it publishes, which may be at once.
         drop(fence);
-        if !engine.has_queue() {
+        if slots.is_some() {
             await_runner(&job)?;
         }
         Ok(VerbResponse::Started { already: false })
@@ -347,15 +352,16 @@ fn end(job: &JobDir) -> Result<(), AgentError> {
     let mut asked = false;
     let begun = Instant::now();
     while engine::is_alive(job)? {
+        let engine = engine::engine_of(job)?;
         let is_late = begun.elapsed() > ENDS_WITHIN;
         if !asked || is_late {
-            engine::engine_of(job)?.engine().end(job, is_late)?;
+            engine.engine().end(job, is_late)?;
             asked = true;
         }
         if begun.elapsed() > 3 * ENDS_WITHIN {
             return Err(VerbRefusal::Alive.into());
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(engine.engine().ask_every());
     }
     Ok(())
 }
@@ -377,4 +383,141 @@ pub(crate) fn tail(path: &Utf8Path) -> String {
     let text = read_text(path).ok().flatten().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(5)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+    use pdca_exec::{Job, Terms, Work};
+    use pdca_process::GitCall;
+
+    use super::*;
+    use crate::verb::{Assignment, FileEntry, JobEngine, Objects};
+
+    const DAY: i64 = 24 * 60 * 60;
+    /// The clock of the host.
+    const NOW: i64 = 1000 * DAY;
+
+    struct Scene {
+        _dir: tempfile::TempDir,
+        root: HostRoot,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let root = HostRoot::new(Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap());
+            Self { _dir: dir, root }
+        }
+
+        /// Answers a request on a host whose runner is a shell script, started in the directory of its job.
+        fn ask(&self, head: VerbRequest, runner: &str) -> VerbResponse {
+            let about = OfferContext { search_path: None, clock: NOW };
+            let runner = ["sh", "-c", runner].map(str::to_owned).to_vec();
+            let agent = HostAgent::new(self.root.clone(), about, runner);
+            agent.answer(WireMessage { head, parts: Vec::new() }).0
+        }
+
+        fn stage(
+            &self,
+            name: &JobName,
+            objects: Option<Objects>,
+            files: Vec<FileEntry>,
+        ) -> VerbResponse {
+            let work = Work::Band { bundle: name.unit().parse().unwrap() };
+            let job = Job { name: name.clone(), work, terms: Terms::default() };
+            let settings = serde_json::Value::Null;
+            let assignment = Assignment { job, objects, files, slot: 0, settings };
+            let request = StageRequest { assignment, has_pack: false };
+            self.ask(VerbRequest::Stage(Box::new(request)), "exit 1")
+        }
+
+        fn start(&self, name: &JobName, slots: u32, runner: &str) -> VerbResponse {
+            let (name, engine) = (name.clone(), JobEngine::Process);
+            self.ask(VerbRequest::Start(StartRequest { name, slots, engine }), runner)
+        }
+    }
+
+    fn job(unit: &str) -> JobName {
+        format!("pdca-01JD-{unit}-g1").parse().unwrap()
+    }
+
+    #[test]
+    fn a_commit_is_found_behind_any_number_of_newer_ones() {
+        let scene = Scene::new();
+        let repository = scene.root.repository("target").unwrap();
+        fs_err::create_dir_all(scene.root.repositories()).unwrap();
+        objects::require_repository(&repository, "sha1", &[]).unwrap();
+        let git = || GitCall::isolated(&repository);
+        let tree = git().args(["hash-object", "-t", "tree", "-w", "/dev/null"]).run().unwrap();
+        let tree = tree.require("write a tree").unwrap().text();
+        let commit = |second: u32| {
+            let made = git().args(["commit-tree", tree.as_str(), "-m", "base"]);
+            let date = format!("{second} +0000");
+            let made = ["GIT_AUTHOR", "GIT_COMMITTER"].iter().fold(made, |made, who| {
+                made.env(&format!("{who}_NAME"), "A")
+                    .env(&format!("{who}_EMAIL"), "a@example.org")
+                    .env(&format!("{who}_DATE"), date.as_str())
+            });
+            made.run().unwrap().require("commit").unwrap().text()
+        };
+        let commits: Vec<String> = (0..65).map(|second| commit(1_000_000_000 + second)).collect();
+        objects::keep(&repository, &commits).unwrap();
+        let objects = Objects {
+            repository: "target".to_owned(),
+            format: "sha1".to_owned(),
+            commits: vec![commits[0].clone()],
+            shallow: Vec::new(),
+        };
+        assert_eq!(scene.stage(&job("7"), Some(objects), Vec::new()), VerbResponse::Staged);
+    }
+
+    #[test]
+    fn the_start_after_a_death_waits_for_the_new_runner() {
+        let scene = Scene::new();
+        let name = job("7");
+        assert_eq!(scene.stage(&name, None, Vec::new()), VerbResponse::Staged);
+        let dir = scene.root.job(&name).unwrap();
+        fs_err::write(dir.beat_file(), "3\n").unwrap();
+        let runner = "test -e beat || { echo 9 > beat.new; mv beat.new beat; }";
+        let started = scene.start(&name, 1, runner);
+        assert_eq!(started, VerbResponse::Started { already: false });
+        assert_eq!(dir.beat().unwrap(), 9);
+    }
+
+    #[test]
+    fn a_content_that_is_staged_again_is_not_swept_as_old() {
+        let scene = Scene::new();
+        let digest = pdca_state::sha256_hex(b"text");
+        scene.root.keep_content(&digest, b"text").unwrap();
+        assert!(scene.root.use_content(&digest, NOW - 30 * DAY));
+        let file = FileEntry { path: "a".into(), digest: digest.clone(), executable: false };
+        assert_eq!(scene.stage(&job("7"), None, vec![file]), VerbResponse::Staged);
+        let gone = ReapRequest { older_than_days: Some(14), ..ReapRequest::default() };
+        let reaped = scene.ask(VerbRequest::Reap(gone), "exit 1");
+        assert_eq!(reaped, VerbResponse::Reaped { jobs: Vec::new() });
+        assert!(scene.root.use_content(&digest, NOW));
+    }
+
+    #[test]
+    fn a_start_keeps_others_from_counting_until_its_runner_is_up() {
+        let scene = Scene::new();
+        let name = job("7");
+        assert_eq!(scene.stage(&name, None, Vec::new()), VerbResponse::Staged);
+        let dir = scene.root.job(&name).unwrap().path().to_owned();
+        let runner = "touch up; until test -e go; do :; done; touch beat";
+        let (counted, answer) = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| scene.start(&name, 1, runner));
+            while !dir.join("up").exists() && !asked.is_finished() {
+                std::thread::yield_now();
+            }
+            let path = scene.root.path().join("slots.lock");
+            let slots = fs_err::OpenOptions::new().append(true).create(true).open(path).unwrap();
+            let counted = slots.into_parts().0.try_lock();
+            fs_err::write(dir.join("go"), "").unwrap();
+            (counted, asked.join().unwrap())
+        });
+        assert!(matches!(counted, Err(std::fs::TryLockError::WouldBlock)), "{counted:?}");
+        assert_eq!(answer, VerbResponse::Started { already: false });
+    }
 }

@@ -43,15 +43,6 @@ pub struct Host {
     transport: Box<dyn Transport>,
     /// The commits that the host is known to have, by repository.
     known: Mutex<BTreeMap<String, Vec<String>>>,
-    traffic: Mutex<Traffic>,
-}
-
-/// What a host cost so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    pub requests: u64,
-    pub sent: u64,
-    pub received: u64,
 }
 
 /// A call without the answer that it is for.
@@ -80,7 +71,12 @@ impl HostError {
             Self::Transport(TransportError::Link { .. })
             | Self::Wire(_)
             | Self::Refused(VerbRefusal::Host { .. } | VerbRefusal::Busy { .. }) => true,
-            Self::Transport(TransportError::NoProgram { .. } | TransportError::Cancelled)
+            Self::Transport(
+                TransportError::NoProgram { .. }
+                | TransportError::TooLong { .. }
+                | TransportError::NotPrivate { .. }
+                | TransportError::Cancelled,
+            )
             | Self::Refused(
                 VerbRefusal::Fenced { .. }
                 | VerbRefusal::Unknown { .. }
@@ -105,16 +101,11 @@ pub type MakePack<'p> = &'p dyn Fn(&[String]) -> Result<Vec<u8>, pdca_process::G
 
 impl Host {
     pub fn new(spec: HostSpec, transport: Box<dyn Transport>) -> Self {
-        Self { spec, transport, known: Mutex::default(), traffic: Mutex::default() }
+        Self { spec, transport, known: Mutex::default() }
     }
 
     pub fn name(&self) -> &str {
         &self.spec.name
-    }
-
-    /// Returns what the host cost so far.
-    pub fn traffic(&self) -> Traffic {
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(
@@ -125,14 +116,7 @@ impl Host {
         cancel: Option<&Cancel>,
     ) -> Result<(VerbResponse, Vec<Vec<u8>>), HostError> {
         let bytes = wire::encode(request, parts).map_err(WireError::from)?;
-        let sent = bytes.len() as u64;
         let answer = self.transport.send(bytes, limit, cancel)?;
-        {
-            let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-            traffic.requests += 1;
-            traffic.sent += sent;
-            traffic.received += answer.len() as u64;
-        }
         let wire::WireMessage { head, parts } = wire::decode(&answer)?;
         if let VerbResponse::Refused(refusal) = head {
             return Err(refusal.into());

@@ -5,12 +5,14 @@
 //! repositories/<name>.git      bare; `refs/pdca/bases/<commit>` keeps what was brought
 //! contents/<sha256>            files by their content
 //! fences/<run>-<unit>          the highest generation that the host was told of
+//! slots.lock                   held while a job is started, so that starts count one after the other
 //! lanes/                       private checkouts, warm for the next job
 //! jobs/<name>/                 assignment, workspace, log, beat, result
 //! ```
 
 use std::fs::{File, TryLockError};
 use std::io;
+use std::time::{Duration, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_exec::JobName;
@@ -107,6 +109,13 @@ impl HostRoot {
         Ok(HostFence { path, at, _lock: lock })
     }
 
+    /// Takes the right to count the running jobs and to start one more, until the file is dropped.
+    pub(crate) fn slots(&self) -> io::Result<File> {
+        let lock = open_lock(&self.path.join("slots.lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
     /// Stores content under its digest, which it must have.
     pub(crate) fn keep_content(&self, digest: &str, bytes: &[u8]) -> io::Result<()> {
         if sha256_hex(bytes) != digest {
@@ -117,8 +126,17 @@ impl HostRoot {
         files::replace_unsynced(self.contents().join(digest), bytes)
     }
 
-    pub(crate) fn has_content(&self, digest: &str) -> bool {
-        require_plain(digest).is_ok() && self.contents().join(digest).is_file()
+    /// Returns whether a content is here, and sets the time of its last use to `now`, so that a sweep does not take
+    /// it for old before the job that needs it is started.
+    pub(crate) fn use_content(&self, digest: &str, now: i64) -> bool {
+        let path = self.contents().join(digest);
+        if require_plain(digest).is_err() || !path.is_file() {
+            return false;
+        }
+        let now = UNIX_EPOCH + Duration::from_secs(now.try_into().unwrap_or(0));
+        // A time that cannot be set costs at most a content that is asked for again.
+        drop(File::open(&path).and_then(|file| file.set_modified(now)));
+        true
     }
 
     /// Writes the files of an assignment into a directory.
@@ -280,6 +298,14 @@ impl JobDir {
         self.dir.join("beat")
     }
 
+    /// Forgets the signs of life of an earlier runner.
+    pub(crate) fn forget_beat(&self) -> io::Result<()> {
+        match fs_err::remove_file(self.beat_file()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     fn assignment_file(&self) -> Utf8PathBuf {
         self.dir.join("assignment.json")
     }
@@ -422,6 +448,6 @@ mod tests {
         assert_eq!(fs_err::read_to_string(out.join("a/b")).unwrap(), "text");
         fs_err::write(root.contents().join(&digest), "torn").unwrap();
         assert!(root.lay_out(&[entry], &out).is_err());
-        assert!(!root.has_content(&digest));
+        assert!(!root.use_content(&digest, 0));
     }
 }

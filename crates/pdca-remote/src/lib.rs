@@ -39,7 +39,7 @@ mod verb;
 mod wire;
 
 pub use agent::HostAgent;
-pub use host::{Fetched, Host, HostError, HostSpec, MakePack, Traffic};
+pub use host::{Fetched, Host, HostError, HostSpec, MakePack};
 pub use host_root::{HostRoot, JobDir, JobLock};
 pub use objects::{pack, present, shallow_commits, unpack};
 pub use offer::{HostOffer, HostRefusal, OfferContext, OfferRequest, Requirements, own_digest};

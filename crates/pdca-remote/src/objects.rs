@@ -19,7 +19,10 @@ pub fn pack(
     let input: String = lines.map(|line| line + "\n").collect();
     let args = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"];
     let call = GitCall::isolated(git_dir).settings(["pack.threads=1"]).args(args);
-    Ok(call.stdin(input).run()?.require("pack the commits")?.stdout)
+    // Not bounded here: a history may have any size, and a host names the size of a request that is
+    // too long for it.
+    let call = call.stdin(input).max_stdout(usize::MAX);
+    Ok(call.run()?.require("pack the commits")?.stdout)
 }
 
 /// Stores the objects of a pack, completed from the objects that are here.
@@ -90,6 +93,15 @@ pub(crate) fn keep(git_dir: &Utf8Path, commits: &[String]) -> Result<(), GitCall
         GitCall::isolated(git_dir).args(args).run()?.require("set HEAD")?;
     }
     Ok(())
+}
+
+/// Returns whether all of the commits are kept with their history.
+pub(crate) fn keeps_all(git_dir: &Utf8Path, commits: &[String]) -> Result<bool, GitCallError> {
+    // Asked by name: the answer of `kept` is bounded and leaves out older commits.
+    let names = commits.iter().map(|commit| format!("{BASES}{commit}"));
+    let call = GitCall::isolated(git_dir).args(["for-each-ref", "--format=%(objectname)"]);
+    let said = call.args(names).run()?.require("look for kept commits")?.text();
+    Ok(commits.iter().all(|commit| said.lines().any(|line| line == commit)))
 }
 
 /// Returns the newest commits that are kept with their history.

@@ -1,6 +1,5 @@
 //! The facts of a host, and the reasons not to use it.
 
-use camino::Utf8Path;
 use pdca_gates::Checks;
 use pdca_process::{GitVersion, InstalledGit, OLDEST_GIT, SandboxKind};
 use serde::{Deserialize, Serialize};
@@ -191,8 +190,8 @@ pub(crate) fn offer(root: &HostRoot, request: &OfferRequest, about: OfferContext
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         git: InstalledGit::find().ok().map(|git| git.said),
         sandbox: sandbox(),
-        free_disk: free_disk(root.path()),
-        free_memory: free_memory(),
+        free_disk: pdca_lanes::free_space(root.path()).ok(),
+        free_memory: pdca_process::available_memory(),
         processors: std::thread::available_parallelism()
             .map_or(1, |n| n.get().try_into().unwrap_or(1)),
         running: running(root),
@@ -243,18 +242,6 @@ fn try_to_write(root: &HostRoot) -> std::io::Result<()> {
     let probe = root.path().join(".written");
     fs_err::write(&probe, "")?;
     fs_err::remove_file(probe)
-}
-
-fn free_disk(path: &Utf8Path) -> Option<u64> {
-    let there = path.ancestors().find(|one| one.exists())?;
-    let found = rustix::fs::statvfs(there.as_std_path()).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-fn free_memory() -> Option<u64> {
-    let text = fs_err::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 fn find(path: Option<&std::ffi::OsStr>, program: &str) -> Option<std::path::PathBuf> {

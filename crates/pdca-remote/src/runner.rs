@@ -1,5 +1,6 @@
 //! The life of a job's runner on a host: lock, signs of life, result under the fence.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,6 +124,8 @@ impl RunningJob {
         // Before the fence is taken: hashing takes a while, and other requests for the unit wait
         // for the fence.
         let files = entries(&self.job.workspace(), paths)?;
+        // Before the result: it is on disk when it is there, and so must be what it names.
+        sync_all(&self.job.workspace(), &files)?;
         let head = head.map(str::to_owned);
         let published = PublishedResult { name: name.clone(), files, head, outcome };
         // Held until the result is in place, so that no later attempt is announced between the look
@@ -142,6 +145,17 @@ impl RunningJob {
 
 fn beat_once(job: &JobDir, count: u64) -> io::Result<()> {
     pdca_state::files::replace_unsynced(job.beat_file(), format!("{count}\n").as_bytes())
+}
+
+/// Brings files and their names to the disk.
+fn sync_all(dir: &Utf8Path, files: &[FileEntry]) -> io::Result<()> {
+    let paths = || files.iter().map(move |file| dir.join(&file.path));
+    for path in paths() {
+        fs_err::File::open(path)?.sync_all()?;
+    }
+    let parents: BTreeSet<Utf8PathBuf> =
+        paths().filter_map(|path| path.parent().map(Utf8Path::to_owned)).collect();
+    parents.iter().try_for_each(pdca_state::files::sync_dir)
 }
 
 /// Describes files by their content. What is no file is left out.

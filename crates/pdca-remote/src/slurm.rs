@@ -53,7 +53,7 @@ impl Engine for SlurmOptions {
     fn start(&self, job: &JobDir, argv: &[String]) -> Result<(), AgentError> {
         // The answer to an earlier `sbatch` may have been lost.
         if let Some(id) = find(job)? {
-            return Ok(fs_err::write(job.engine_id(), id)?);
+            return keep_id(job, &id);
         }
         let script = script(argv);
         let file = job.path().join("slurm.sh");
@@ -85,8 +85,12 @@ impl Engine for SlurmOptions {
         }
         let id = String::from_utf8_lossy(&said.stdout);
         // `--parsable` appends the name of the cluster on a federation.
-        let id = id.trim().split(';').next().unwrap_or_default().to_owned();
-        Ok(fs_err::write(job.engine_id(), id)?)
+        let id = id.trim().split(';').next().unwrap_or_default();
+        if id.is_empty() {
+            let said = "sbatch named no job".to_owned();
+            return Err(VerbRefusal::NotStarted { said }.into());
+        }
+        keep_id(job, id)
     }
 
     fn is_alive(&self, job: &JobDir) -> Result<bool, AgentError> {
@@ -94,8 +98,7 @@ impl Engine for SlurmOptions {
     }
 
     fn end(&self, job: &JobDir, _kill: bool) -> Result<(), AgentError> {
-        let name = format!("--name={}", job.name());
-        let said = call(&["scancel", &name])?;
+        let said = call(&["scancel", &of_user(), &format!("--name={}", job.name())])?;
         if said.success() { Ok(()) } else { Err(controller(&said)) }
     }
 
@@ -148,10 +151,21 @@ fn script(argv: &[String]) -> String {
     )
 }
 
+/// Keeps the id of the Slurm job. Replaced whole: half an id would name the job of somebody else.
+fn keep_id(job: &JobDir, id: &str) -> Result<(), AgentError> {
+    Ok(pdca_state::files::replace(job.engine_id(), id.as_bytes())?)
+}
+
+/// Returns the option that leaves out the jobs of other users, who may give theirs any name. By number, because `--me`
+/// is younger than some clusters.
+fn of_user() -> String {
+    format!("--user={}", rustix::process::getuid().as_raw())
+}
+
 /// Returns the id of the live Slurm job that has the name of ours.
 fn find(job: &JobDir) -> Result<Option<String>, AgentError> {
     let name = format!("--name={}", job.name());
-    let said = call(&["squeue", "--noheader", "--format=%i", &name])?;
+    let said = call(&["squeue", "--noheader", "--format=%i", &of_user(), &name])?;
     if !said.success() {
         return Err(controller(&said));
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::host_root::HostRoot;
 
-/// Removes contents and discarded leftovers that were written so many days ago. Repositories and
+/// Removes contents that were last used, and discarded leftovers that were written, so many days ago. Repositories and
 /// checkouts stay, because they make the next job fast. Fences are left alone.
 pub(crate) fn sweep(root: &HostRoot, days: u32, now: i64) -> io::Result<()> {
     let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);

@@ -9,6 +9,8 @@ use pdca_process::{Cancel, Tool, ToolError, ToolOutput};
 const SSH_FAILED: i32 = 255;
 /// The exit codes with which a shell tells that a program is missing or no program.
 const NOT_FOUND: [i32; 2] = [126, 127];
+/// The longest answer, in bytes: the files of a result and the pack of its commits. It is held in memory.
+const MAX_ANSWER: usize = 2 << 30;
 
 /// Carries the bytes of one request to a host and the bytes of its answer back.
 pub trait Transport: std::fmt::Debug + Send + Sync {
@@ -33,6 +35,12 @@ pub enum TransportError {
     /// The host has no program that answers.
     #[error("no pdca is installed there: {said}")]
     NoProgram { said: String },
+    /// The answer does not get shorter when it is asked for again.
+    #[error("the answer has more than {limit} bytes")]
+    TooLong { limit: usize },
+    /// Another user of this machine could answer in the name of the host.
+    #[error("the directory {dir} of control sockets {why}; remove it, or set XDG_RUNTIME_DIR")]
+    NotPrivate { dir: Utf8PathBuf, why: &'static str },
     #[error("cancelled")]
     Cancelled,
 }
@@ -41,6 +49,9 @@ impl TransportError {
     fn of_tool(error: &ToolError) -> Self {
         if matches!(error, ToolError::Cancelled { .. }) {
             return Self::Cancelled;
+        }
+        if let ToolError::TooMuchOutput { limit, .. } = error {
+            return Self::TooLong { limit: *limit };
         }
         Self::Link { said: pdca_state::chain(error) }
     }
@@ -122,7 +133,8 @@ impl Transport for Ssh {
         // Not quoted, because the remote shell has to expand `~`; `is_plain_root` allows no other
         // character that a shell treats.
         let command = format!("exec {0}/bin/pdca host-agent --root {0}", self.root);
-        let mut tool = self.tool(&command).stdin(bytes).timeout(limit);
+        let tool = self.tool(&command).stdin(bytes).timeout(limit);
+        let mut tool = tool.max_stdout(MAX_ANSWER);
         if let Some(cancel) = cancel {
             tool = tool.ended_by(cancel);
         }
@@ -144,9 +156,22 @@ impl Transport for Ssh {
 
 /// Makes the directory of control sockets. Whoever can write there could answer in the name of a host.
 fn make_private(dir: &camino::Utf8Path) -> Result<(), TransportError> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| TransportError::Link { said: format!("{dir}: {error}") })
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    let failed = |error: std::io::Error| TransportError::Link { said: format!("{dir}: {error}") };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    // Without XDG_RUNTIME_DIR it lies in /tmp, where another user may have made it first. The link
+    // itself is looked at and not its target, which could be exchanged afterwards.
+    let found = dir.symlink_metadata().map_err(failed)?;
+    let why = if !found.is_dir() {
+        "is not a directory"
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        "belongs to another user"
+    } else if found.mode() & 0o077 != 0 {
+        "is open to other users"
+    } else {
+        return Ok(());
+    };
+    Err(TransportError::NotPrivate { dir: dir.to_owned(), why })
 }
 
 /// Returns whether a root is safe as a word of any remote shell.
@@ -189,7 +214,8 @@ impl Transport for LocalProcess {
         cancel: Option<&Cancel>,
     ) -> Result<Vec<u8>, TransportError> {
         let args = ["host-agent", "--root", self.root.as_str()];
-        let mut tool = Tool::new(self.program.as_os_str()).args(args).stdin(bytes).timeout(limit);
+        let tool = Tool::new(self.program.as_os_str()).args(args).stdin(bytes).timeout(limit);
+        let mut tool = tool.max_stdout(MAX_ANSWER);
         if let Some(cancel) = cancel {
             tool = tool.ended_by(cancel);
         }
@@ -220,6 +246,33 @@ mod tests {
         {
             assert!(!is_plain_root(bad), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_directory_of_sockets_that_others_can_enter_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let top = tempfile::tempdir().unwrap();
+        let top = camino::Utf8Path::from_path(top.path()).unwrap();
+        let own = top.join("own");
+        make_private(&own).unwrap();
+        make_private(&own).unwrap();
+        symlink(&own, top.join("link")).unwrap();
+        let open = top.join("open");
+        fs_err::create_dir(&open).unwrap();
+        fs_err::set_permissions(&open, std::fs::Permissions::from_mode(0o770)).unwrap();
+        for (dir, expected) in [(top.join("link"), "not a directory"), (open, "open to other")] {
+            let error = make_private(&dir).unwrap_err();
+            assert!(error.to_string().contains(dir.as_str()), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
+            assert!(!crate::HostError::from(error).is_passing());
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_not_asked_for_again() {
+        let flooded = ToolError::TooMuchOutput { program: "ssh".into(), limit: 5 };
+        let error = TransportError::of_tool(&flooded);
+        assert!(!crate::HostError::from(error).is_passing());
     }
 
     #[test]

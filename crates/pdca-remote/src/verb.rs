@@ -262,6 +262,6 @@ pub struct ReapRequest {
     pub taken: Vec<JobName>,
     /// Runs that are over: everything of them goes.
     pub over: Vec<String>,
-    /// Contents that were written so many days ago go as well.
+    /// Contents that no job was staged with for so many days go as well.
     pub older_than_days: Option<u32>,
 }

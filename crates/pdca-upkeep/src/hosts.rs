@@ -50,7 +50,7 @@ struct RefusalRow {
     remedy: String,
 }
 
-/// A host to add. Values that are absent stay those of its entry, or the defaults.
+/// A host to add. Values that are absent are the defaults; a host that has an entry keeps those of its entry.
 #[derive(Debug, Clone, Default)]
 pub struct NewHost {
     /// The name of the host in `~/.ssh/config`.
@@ -100,6 +100,14 @@ pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Res
     entry.slots = asked.slots.unwrap_or(entry.slots);
     entry.root = asked.root.clone().unwrap_or(entry.root);
     entry.engine = asked.engine.unwrap_or(entry.engine);
+    if let Some(known) = known
+        && entry != *known
+    {
+        // The next run reads the file, so a host that is checked with other values says nothing.
+        let what = format!("{} keeps its [[hosts]] of pdca.toml; edit it there", entry.name);
+        cx.note(err, &format!("{} {what}", cx.err.warn("warning:")))?;
+        entry = known.clone();
+    }
     if !pdca_remote::is_plain_host(&entry.name) || !pdca_remote::is_plain_root(&entry.root) {
         return Err(Failure::usage(format!(
             "`{}` and `{}` cannot be a host and its root",
@@ -109,10 +117,12 @@ pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Res
     }
     let stanza = entry.stanza();
     if cx.globals.dry_run {
-        cx.note(
-            err,
-            &format!("would put this pdca on {}, and add to pdca.toml:\n{stanza}", entry.name),
-        )?;
+        let name = &entry.name;
+        let text = match known {
+            Some(_) => format!("would put this pdca on {name}"),
+            None => format!("would put this pdca on {name}, and add to pdca.toml:\n{stanza}"),
+        };
+        cx.note(err, &text)?;
         return Ok(Response::done(HostsReport { action: "add", hosts: vec![HostRow::of(&entry)] }));
     }
     let host = fleet::near_side(cx, &entry);
@@ -165,6 +175,7 @@ pub fn gc(
             match host.reap(request) {
                 Ok(jobs) => row.removed = jobs.iter().map(ToString::to_string).collect(),
                 Err(error) => {
+                    is_done = false;
                     row = row.answered(Err(vec![HostRefusal::Unreachable { said: chain(&error) }]));
                 }
             }

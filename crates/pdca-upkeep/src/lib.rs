@@ -17,7 +17,8 @@
 //!
 //! # Invariants
 //! - Nothing is removed that is in use, or that is neither in its target nor rescued.
-//! - Lanes are changed only while no driver runs: the locks are held for the whole operation.
+//! - Lanes are reset and removed only while no driver runs: the locks are held for the whole operation. They are made
+//!   and hydrated after one look for a driver, because that takes long; each is claimed while it is worked on.
 //! - With `dry_run` nothing is changed, and the report names what would be.
 
 mod abort;

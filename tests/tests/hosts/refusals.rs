@@ -151,3 +151,23 @@ fn h24_what_cannot_travel_is_refused_before_anything_starts() {
         assert_eq!(hosts.calls(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_clean_up_that_a_host_does_not_confirm_is_not_done() {
+    let hosts = Hosts::new(&["a"], BUILDER, "");
+    hosts.cut("reap-before");
+    let ran = hosts.scene.pdca(&["hosts", "gc"]);
+    assert!(!hosts.is_cut("reap-before"), "{}", ran.err);
+    assert_ne!(ran.code, 0, "{}{}", ran.out, ran.err);
+    hosts.scene.pdca(&["hosts", "gc"]).expect(0);
+}
+
+#[test]
+fn a_host_that_is_added_again_keeps_its_entry_and_this_is_said() {
+    let hosts = Hosts::new(&["a"], BUILDER, "");
+    let before = hosts.scene.workspace.read("pdca.toml");
+    let ran = hosts.scene.pdca(&["hosts", "add", "a", "--slots", "8", "--json"]);
+    assert_eq!(ran.json()["hosts"][0]["slots"], 2, "{}", ran.out);
+    assert!(ran.err.contains("edit it there"), "{}", ran.err);
+    assert_eq!(hosts.scene.workspace.read("pdca.toml"), before);
+}

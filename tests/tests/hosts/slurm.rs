@@ -316,3 +316,21 @@ fn h28_a_limit_that_slurm_tells_of_is_a_cap_and_no_red_gate() {
     assert!(ran.err.contains("limit on time") && ran.err.contains("time_minutes"), "{}", ran.err);
     assert_eq!(hosts.scene.state("7"), "PLANNED");
 }
+
+#[test]
+fn slurm_is_asked_for_the_jobs_of_this_user_alone() {
+    let hosts = Hosts::with_host_keys(&["cluster"], BUILDER, "", "engine = \"slurm\"");
+    // Another user may have a job of the same name, so a Slurm that is asked for all users does not answer here.
+    let bin = hosts.around().join("stand-in");
+    let submitted = hosts.around().join("submitted");
+    put_program(&bin.join("sbatch"), &format!("#!/bin/sh\ntouch {submitted}\necho 41\n"));
+    put_program(
+        &bin.join("squeue"),
+        "#!/bin/sh\ncase \"$*\" in *--states=all*) echo TIMEOUT;; *--user=*) ;; *) exit 1;; esac\n",
+    );
+    put_program(&bin.join("sacct"), "#!/bin/sh\necho TIMEOUT\n");
+    put_program(&bin.join("scancel"), "#!/bin/sh\n");
+    hosts.briefs(&["7"]);
+    let ran = hosts.batch(&[]);
+    assert!(submitted.exists(), "{}", ran.err);
+}

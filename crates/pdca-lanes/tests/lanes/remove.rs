@@ -89,6 +89,21 @@ fn commits_branches_earlier_rescues_and_every_stash_are_in_the_bundle() {
 }
 
 #[test]
+fn a_ref_of_the_primary_whose_object_is_missing_keeps_no_lane_from_being_removed() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "changed\n").unwrap();
+    drop(lane);
+    let missing = "1".repeat(scene.primary.head().len());
+    scene.primary.write(".git/refs/heads/broken", format!("{missing}\n"));
+    let packed = "# pack-refs with: peeled fully-peeled sorted ";
+    let packed = format!("{packed}\n{missing} refs/tags/broken\n^{missing}\n");
+    scene.primary.write(".git/packed-refs", &packed);
+    let removed = remove(&scene);
+    assert!(removed.kept.is_some() && !scene.checkout().exists());
+}
+
+#[test]
 fn what_landed_meanwhile_is_not_kept_a_second_time() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();

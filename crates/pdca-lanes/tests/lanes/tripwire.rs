@@ -63,6 +63,18 @@ fn a_file_that_is_written_or_removed_is_named() {
 }
 
 #[test]
+fn a_hook_that_is_rewritten_with_its_old_size_and_time_is_named() {
+    let scene = scene();
+    scene.primary.write(".git/hooks/pre-commit", "exit 0\n");
+    let hook = scene.primary.path().join(".git/hooks/pre-commit");
+    let before = fs::metadata(&hook).unwrap().modified().unwrap();
+    let wire = Tripwire::arm(&scene.target(), &[]).unwrap();
+    fs::write(&hook, "exit 1\n").unwrap();
+    fs::OpenOptions::new().write(true).open(&hook).unwrap().set_modified(before).unwrap();
+    assert_eq!(wire.breaches(), ["hook pre-commit was changed"]);
+}
+
+#[test]
 fn a_git_command_that_writes_is_named() {
     let cases: [(&str, &[&str]); 5] = [
         ("the index", &["add", "b"]),

@@ -42,6 +42,12 @@ fn b6_a_tool_that_writes_without_end_is_killed() {
 }
 
 #[test]
+fn an_output_without_a_limit_is_read_whole() {
+    let output = Tool::new("echo").arg("out").max_stdout(usize::MAX).run().unwrap();
+    assert_eq!(output.stdout, b"out\n");
+}
+
+#[test]
 fn b8_a_tool_that_leaves_someone_at_its_pipe_has_ended_when_it_exits() {
     let scene = Scene::new();
     let output = Tool::new("sh").args(["-c", "sleep 1000 & echo $!"]).run().unwrap();

@@ -44,16 +44,23 @@ pub(crate) fn hydrate(
     }
     let private =
         lane.take_names(&place.id, config.ports).map_err(|error| explain::private(&error))?;
-    let mut how = Hydrate::new(target, &config.hydrate);
-    how.env =
-        private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
     let site = session::driver_config(cx)?;
     let hold = site.locks().children();
     // The lock file lies there, and the supervisor creates only the file.
     fs_err::create_dir_all(site.dirs.private())?;
-    // A driver that starts after this process was killed waits until the command is dead.
-    how.hold = Some(&hold);
-    how.sandbox = Some(confined(&site, &lane, private.names()));
+    // As a driver does it: a lane that is warm is not hydrated again by the driver.
+    let env =
+        private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
+    let env = env
+        .with("PDCA_WORKSPACE", site.dirs.root.as_str())
+        .with("PDCA_WORKTREE", lane.path().as_str())
+        .with("PDCA_TARGET", target.name());
+    let how = Hydrate::new(target, &config.hydrate)
+        .with_env(env)
+        .with_sandbox(confined(&site, &lane, private.names()))
+        // A driver that starts after this process was killed waits until the command is dead.
+        .with_hold(&hold)
+        .with_max_memory(site.limits.leaf_memory);
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
     let mut told = Ok(());

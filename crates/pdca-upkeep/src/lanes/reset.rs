@@ -21,8 +21,10 @@ struct Row {
     path: Utf8PathBuf,
     base: String,
     reset: Reset,
-    /// The commit with the rescued work, if there was any.
+    /// The commit with the rescued work, or the path to which a broken checkout was moved, if there was any.
     rescued: Option<String>,
+    #[serde(skip)]
+    is_moved: bool,
     done: bool,
 }
 
@@ -56,6 +58,16 @@ pub fn reset(
     Ok(Response::done(ResetReport { dry_run, lanes: rows }))
 }
 
+impl Row {
+    /// Returns where the rescued work is, for a person.
+    fn shown(&self, rescued: &str) -> String {
+        if self.is_moved {
+            return shell(rescued).into_owned();
+        }
+        format!("git -C {} show {rescued:.12}", shell(self.path.as_str()))
+    }
+}
+
 impl Report for ResetReport {
     const KIND: &'static str = "lanes-reset";
 
@@ -64,10 +76,7 @@ impl Report for ResetReport {
             let (would, kept) = if row.done { ("", "rescued") } else { ("would be ", "to rescue") };
             writeln!(out, "lane {} of {}: {would}reset to {:.12}", row.slot, row.target, row.base)?;
             match &row.rescued {
-                Some(commit) if row.done => {
-                    let path = shell(row.path.as_str());
-                    writeln!(out, "  {kept}: git -C {path} show {commit:.12}")?;
-                }
+                Some(rescued) if row.done => writeln!(out, "  {kept}: {}", row.shown(rescued))?,
                 Some(_) => writeln!(out, "  {kept}: the changes that are in it")?,
                 None => {}
             }
@@ -91,6 +100,7 @@ fn reset_one(
         base,
         reset: what,
         rescued: None,
+        is_moved: false,
         done: !dry_run,
     };
     if dry_run {
@@ -104,18 +114,44 @@ fn reset_one(
     let lanes = place.lanes.clone().of_kind(report.kind);
     let lane = lanes.claim(report.slot, target).map_err(|error| explain::claim(&error))?;
     let name = format!("lane-{}", report.slot);
-    row.rescued = match lane.save(&name).map_err(|error| explain::claim(&error))? {
-        Saved::Nothing => None,
-        Saved::Commit(commit) => Some(commit),
-        Saved::Aside { path, why: _ } => path.map(Into::into),
-    };
+    let mut moved = None;
+    match lane.save(&name).map_err(|error| explain::claim(&error))? {
+        Saved::Nothing => {}
+        Saved::Commit(commit) => row.rescued = Some(commit),
+        Saved::Aside { path, why: _ } => moved = path,
+    }
     match lane.reset_with(&row.base, what) {
         Err(error) if error.is_of_the_lane() => {
-            let aside = lane.renew().map_err(|error| explain::claim(&error))?;
-            row.rescued = row.rescued.or(aside.map(Into::into));
+            moved = moved.or(lane.renew().map_err(|error| explain::claim(&error))?);
             lane.reset_with(&row.base, what).map_err(|error| explain::lane(&error))?;
         }
         stood => stood.map_err(|error| explain::lane(&error))?,
     }
+    // Rather than a commit, which was moved away with its repository.
+    if let Some(path) = moved {
+        (row.rescued, row.is_moved) = (Some(path.into()), true);
+    }
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkout_that_was_moved_is_shown_by_its_path_and_a_commit_by_the_command_that_reads_it() {
+        let row = |is_moved| Row {
+            slot: 0,
+            target: "app".to_owned(),
+            path: "/ws.lanes/lane-0/app".into(),
+            base: String::new(),
+            reset: Reset::Clean,
+            rescued: None,
+            is_moved,
+            done: true,
+        };
+        assert_eq!(row(true).shown("/ws.lanes/rescued/app-0"), "/ws.lanes/rescued/app-0");
+        let shown = row(false).shown("fc1959014369fc1959014369");
+        assert_eq!(shown, "git -C /ws.lanes/lane-0/app show fc1959014369");
+    }
 }
