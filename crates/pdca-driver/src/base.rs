@@ -367,7 +367,7 @@ fn result_of(
     let nothing = if is_complete { BundleResult::Nothing } else { BundleResult::None };
     let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
     let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-    if !is_of(config, &brief, at) {
+    if !is_of(config, bundle.id(), &brief, at) {
         return Ok((nothing, None));
     }
     let claims = |files: Vec<String>| {
@@ -449,12 +449,18 @@ pub(crate) fn landscape_of(
     landscape(config, store, TargetTip { spec, branch, tip: tip.ok_or_else(none)? }, None)
 }
 
-fn is_of(config: &WorkspaceConfig, brief: &Brief, at: TargetTip<'_>) -> bool {
+fn is_of(config: &WorkspaceConfig, id: &BundleId, brief: &Brief, at: TargetTip<'_>) -> bool {
     let target = config.target_of(brief).ok().flatten();
     let Some(target) = target.filter(|target| target.name == at.spec.name) else {
         return false;
     };
-    config.branch_of(brief, &target).is_none_or(|branch| branch == at.branch)
+    // Where no branch is named, it was the one of the user's checkout when the attempt began, and that may be on another
+    // one by now.
+    let begun_on = || {
+        let known = config.attempts().load(id).ok().flatten();
+        known.filter(|known| known.target == target.name).map(|known| known.branch)
+    };
+    config.branch_of(brief, &target).or_else(begun_on).is_none_or(|branch| branch == at.branch)
 }
 
 fn below(supports: &[Support]) -> Vec<(BundleId, String)> {
@@ -559,6 +565,7 @@ const UNSIGNED: &str = "unsigned";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scene;
 
     #[test]
     fn every_prerequisite_without_a_usable_result_is_named_with_the_reason() {
@@ -595,5 +602,33 @@ mod tests {
         for (how, end) in table {
             assert_eq!(said(how), format!("2, which it stands on, {end}"));
         }
+    }
+
+    #[test]
+    fn a_result_whose_brief_names_no_branch_is_of_the_branch_that_it_was_built_on() {
+        let mut scene = Scene::planned();
+        let (name, path) = ("app".to_owned(), scene.workspace.path().to_owned());
+        let spec = TargetSpec { name, path, repo: None, branch: None };
+        scene.config.targets = vec![spec.clone()];
+        let id = scene.bundle().id().clone();
+        let attempt = Attempt {
+            iterations: 0,
+            brief: String::new(),
+            target: "app".to_owned(),
+            branch: "main".to_owned(),
+            base: "a".repeat(40),
+            tip: None,
+            stands_on: Vec::new(),
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
+        };
+        scene.config.attempts().store(&id, &attempt).unwrap();
+        let brief = scene.bundle().read(Artifact::Brief).unwrap().unwrap();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        let tip = ObjectId::from_hex(attempt.base.as_bytes()).unwrap();
+        let is_of =
+            |branch| is_of(&scene.config, &id, &brief, TargetTip { spec: &spec, branch, tip });
+        assert_eq!(["main", "release"].map(is_of), [true, false]);
     }
 }

@@ -85,17 +85,13 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
         return grant.take();
     }
     let Some(run) = cx.run else { return Ok(()) };
-    let called = run.leaf_calls();
-    if cx.config.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
-        return Err(BeatError::Capped { called });
-    }
     // Jobs on hosts have calls set aside, which this one must not take.
     let limit = cx.config.limits.max_leaf_calls;
     let _one = match (cx.fleet, limit) {
         (Some(fleet), Some(limit)) => Some(fleet.reserve(run, limit, 1, cx.cancel)?),
         (None, _) | (_, None) => None,
     };
-    Ok(run.leaf_called(bundle.id(), role.as_str())?)
+    run.leaf_called(bundle.id(), role.as_str(), limit)
 }
 
 /// Calls a leaf, emits its events, and announces start and end as effects.

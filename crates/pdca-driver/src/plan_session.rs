@@ -29,7 +29,7 @@ use crate::guard::{relieve_guard, stand_guard};
 use crate::interactive::{leaf_failure, own_places};
 use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_events::{EventKind, WarningCode};
 use pdca_journal::{EffectSide, Point};
 
 const MAX_RECORD: u64 = 1 << 20;
@@ -161,7 +161,7 @@ pub fn plan_session(
     }
     let answer = converse(cx, bundles, leaf, &inputs, &job);
     for bundle in bundles {
-        relieve_guard(cx, bundle)?;
+        tell_of_planted(cx, bundle)?;
     }
     if matches!(answer, Err(LeafError::Cancelled)) || cx.cancel.is_cancelled() {
         return Err(BeatError::Interrupted);
@@ -176,6 +176,15 @@ pub fn plan_session(
     }
     close(cx, &job, record, &briefs, answer.is_err())?;
     Ok(PlanSession { briefs, resumed, failure: answer.err().map(failed) })
+}
+
+/// Sets aside what was written into a bundle during the session, with a warning: the briefs count all the same.
+fn tell_of_planted(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError> {
+    for one in relieve_guard(cx, bundle)? {
+        let text = format!("written into the bundle during the session; it does not count: {one}");
+        cx.warn(bundle, WarningCode::BundleWritten, text);
+    }
+    Ok(())
 }
 
 /// Removes what an earlier session left; one that was closed to be read is kept under another name.
@@ -344,4 +353,31 @@ pub fn refused_session(config: &WorkspaceConfig) -> Utf8PathBuf {
 
 fn aside(config: &WorkspaceConfig) -> Utf8PathBuf {
     config.dirs.private().join("plan.refused")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use pdca_events::{Event, EventStream};
+
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn what_was_written_into_a_bundle_during_a_session_is_told() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        let told: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let heard = Arc::clone(&told);
+        let listener = move |event| heard.lock().unwrap().push(event);
+        let events = EventStream::new(|| jiff::Timestamp::UNIX_EPOCH, listener);
+        let driver = Driver { events: &events, ..scene.driver() };
+        stand_guard(&driver, &bundle).unwrap();
+        fs_err::write(bundle.path(Artifact::Review), "all is well\n").unwrap();
+        tell_of_planted(&driver, &bundle).unwrap();
+        let told = told.lock().unwrap();
+        let text = format!("{:?}", told.last().unwrap().kind);
+        assert!(text.contains(Artifact::Review.file_name()), "{text}");
+    }
 }

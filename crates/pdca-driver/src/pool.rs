@@ -263,9 +263,8 @@ impl<T> Dispatcher<'_, '_, T> {
     }
 
     fn has_free_lane(&self) -> bool {
-        // A slot of a lost host may be in both sets. Then a free lane may be missed until the next
-        // report, but none is promised that is not there.
-        self.busy.len() + self.closed.len() < self.lanes.len()
+        // Not by the sizes of the sets: a busy slot of a lost host is in both.
+        (0..self.lanes.len()).any(|slot| self.is_free(slot))
     }
 
     fn is_free(&self, slot: usize) -> bool {

@@ -55,7 +55,7 @@ pub(crate) fn review(
     // The job goes with the bundle's other jobs when it halts.
 }
 
-/// Asks one adviser. A failure is a warning only.
+/// Asks one adviser. Its failure is a warning only; a breach fails the bundle, as the reviewer's does.
 fn advise(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -152,7 +152,8 @@ fn ask(
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
     let mut written = wire.map(|wire| breaches(cx.config, &wire)).unwrap_or_default();
     if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
-        // A confined leaf cannot have written there, so another process did. Warn only.
+        // A confined leaf cannot have written there, so another process did; and one that failed has no answer that
+        // could be void. Warn only.
         tell_of_primary(cx, bundle, role.as_str(), &written);
         written.clear();
     }

@@ -20,6 +20,8 @@ mod observe;
 mod prune;
 mod status;
 mod takeover;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -190,12 +192,22 @@ impl Run {
         attempt_branch(run.as_str(), id, generation.get()).ok()
     }
 
-    /// Records that a leaf is about to be called, for the limit on calls.
-    pub(crate) fn leaf_called(&self, id: &BundleId, role: &str) -> Result<(), RecordError> {
+    /// Records that a leaf is about to be called, unless the run has made `limit` calls.
+    pub(crate) fn leaf_called(
+        &self,
+        id: &BundleId,
+        role: &str,
+        limit: Option<u64>,
+    ) -> Result<(), BeatError> {
         let mut journal = self.journal();
+        let called = journal.state().leaf_calls;
+        // Under the lock of the record, or lanes that ask at the same time would all get the last call.
+        if limit.is_some_and(|limit| called >= limit) {
+            return Err(BeatError::Capped { called });
+        }
         if journal.state().bundles.contains_key(id) {
             let record = Record::LeafCalled { bundle: id.clone(), role: role.to_owned() };
-            journal.append((self.clock)(), vec![record])?;
+            journal.append((self.clock)(), vec![record]).map_err(RecordError::from)?;
         }
         Ok(())
     }
@@ -259,7 +271,9 @@ impl Run {
         Ok(())
     }
 
-    /// Returns the requests that people made since the last call. Each is returned once.
+    /// Returns the requests of people that this driver has to carry out, or has carried out now.
+    ///
+    /// An abort is returned until [`Self::abort`] has carried it out; any other request is returned once.
     pub(crate) fn requests(&self) -> Result<Vec<InboxRequest>, RecordError> {
         let mut journal = self.journal();
         let inbox = Inbox::new(&self.runs, &journal.run().clone());
@@ -274,11 +288,18 @@ impl Run {
         for (id, request) in waiting {
             let mut records = Vec::new();
             let mut refusal = None;
-            if let InboxRequest::Unblock { bundle, .. } = &request {
-                if is_blocked(journal.state(), bundle.as_ref()) {
-                    records.push(Record::Unblocked { bundle: bundle.clone() });
-                } else {
-                    refusal = Some("it is not blocked in this run".to_owned());
+            match &request {
+                InboxRequest::Unblock { bundle, .. } => {
+                    if is_blocked(journal.state(), bundle.as_ref()) {
+                        records.push(Record::Unblocked { bundle: bundle.clone() });
+                    } else {
+                        refusal = Some("it is not blocked in this run".to_owned());
+                    }
+                }
+                // Lanes have to stop first. With an answer by now, a driver that dies meanwhile would lose the request.
+                InboxRequest::Abort { .. } => {
+                    taken.push(request);
+                    continue;
                 }
             }
             // One append, so that a crash cannot lift a block and leave the request unanswered.
@@ -406,14 +427,14 @@ pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
     let limits = RetryLimits::default();
     let pause = |id: &BundleId, work: &Workstream| {
         let of = |phase| {
-            let allowance = state.tally.allowance(&limits, Some(id), phase, Cause::Host, now);
             let count = state.tally.count(Some(id), phase, Cause::Host)?;
             let attempts = count.attempts;
             // A single fault may be over, and a bundle that was unblocked since is considered repaired.
             if attempts < 2 || work.since.seq > count.last.seq {
                 return None;
             }
-            match allowance {
+            // Without the total of the run: a bundle that this exhausts is blocked at its next fault, and waits until then.
+            match limits.allowance(Some(count), 0, now) {
                 Allowance::After(left) => Some(Pause { attempts, left }),
                 // An exhausted bundle is blocked instead.
                 Allowance::Now | Allowance::Exhausted => None,
@@ -479,13 +500,19 @@ fn exhaust(
     at: Moment,
 ) -> Result<(), AppendError> {
     let BeatEnding::Interrupted { cause } = ending(result) else { return Ok(()) };
-    let state = journal.state();
+    let (state, limits) = (journal.state(), RetryLimits::default());
     let tried = state.tally.count(Some(id), phase(result), cause).map_or(0, |count| count.attempts);
-    if tried < RetryLimits::default().attempts {
-        return Ok(());
-    }
+    let total = state.tally.total();
     let said = result.as_ref().err().map(|error| pdca_state::chain(error)).unwrap_or_default();
-    let evidence = format!("tried {tried} times, and each time: {said}");
+    let evidence = if tried >= limits.attempts {
+        format!("tried {tried} times, and each time: {said}")
+    } else if tried > 0 && total >= limits.absolute {
+        // Successes in between reset the count of a bundle, so only this ends a run that alternates between the two. A
+        // stop by a signal is no fault and has no count.
+        format!("the run had {total} faults of the machine, and the last one is: {said}")
+    } else {
+        return Ok(());
+    };
     let (bundle, reason) = (Some(id.clone()), Reason::Recovery);
     journal.append(at, vec![Record::Blocked { bundle, reason, evidence }]).map(drop)
 }
@@ -535,255 +562,5 @@ fn phase(result: &Result<BandEnd, BeatError>) -> Phase {
     match result {
         Err(BeatError::Checkout(_)) => Phase::Prepare,
         Ok(_) | Err(_) => Phase::Attempt,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Scene;
-
-    #[test]
-    fn an_end_counts_against_the_bundle_only_if_the_bundle_caused_it() {
-        let io = || std::io::Error::other("x");
-        let by = |cause| BeatEnding::Interrupted { cause };
-        let failed = |what: &str| BeatEnding::Failed { what: what.to_owned() };
-        let table = [
-            (BeatError::Interrupted, by(Cause::Crash), Phase::Attempt),
-            (BeatError::Panicked { said: "x".into() }, by(Cause::Crash), Phase::Attempt),
-            (BeatError::Own(io()), by(Cause::Host), Phase::Attempt),
-            (BeatError::Checkout(CheckoutError::Record(io())), by(Cause::Host), Phase::Prepare),
-            (BeatError::NoChange { log: "l".into() }, BeatEnding::NoChange, Phase::Attempt),
-            (BeatError::EmptyPatch, failed("patch.diff changes nothing"), Phase::Attempt),
-            (
-                BeatError::Blocked { evidence: "no disk".into() },
-                failed("it was blocked: no disk"),
-                Phase::Attempt,
-            ),
-        ];
-        for (error, expected, in_phase) in table {
-            let result = Err(error);
-            assert_eq!((ending(&result), phase(&result)), (expected, in_phase), "{result:?}");
-        }
-        let halt = pdca_events::Halt::AwaitingSignoff;
-        let done = Ok(BandEnd { halt, steps: 4, red: true });
-        assert_eq!(ending(&done), BeatEnding::Finished);
-    }
-
-    #[test]
-    fn a_bundle_that_is_gone_or_waits_for_a_person_leaves_nothing_for_a_driver() {
-        let scene = crate::testing::Scene::planned();
-        let bundles = &scene.config.dirs.bundles;
-        assert!(can_go_on(bundles, scene.bundle().id()));
-        assert!(!can_go_on(bundles, &"8".parse().unwrap()), "there is no such bundle");
-        scene.driver().run_bundle(&scene.bundle()).unwrap();
-        assert!(!can_go_on(bundles, scene.bundle().id()), "it is at its sign-off");
-        fs_err::write(scene.bundle().path(pdca_state::Artifact::Summary), b"\xff").unwrap();
-        assert!(can_go_on(bundles, scene.bundle().id()), "it cannot be read");
-    }
-
-    const BASE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-
-    fn host_fault() -> Result<BandEnd, BeatError> {
-        Err(BeatError::Own(std::io::Error::other("disk full")))
-    }
-
-    fn finished() -> BandEnd {
-        BandEnd { halt: pdca_events::Halt::AwaitingSignoff, steps: 4, red: false }
-    }
-
-    /// Claims the bundle once and records this end.
-    fn attempt(run: &Run, id: &BundleId, result: &Result<BandEnd, BeatError>) {
-        run.claim(id, 0, BASE).unwrap();
-        run.ended(id, result).unwrap();
-    }
-
-    #[test]
-    fn a_bundle_that_this_driver_holds_is_not_claimed_again() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        run.claim(&id, 0, BASE).unwrap();
-        run.claim(&id, 1, BASE).unwrap();
-        let claim = run.state().bundles[&id].claim.clone().unwrap();
-        assert_eq!((claim.generation, claim.slot), (Generation::FIRST, 0));
-    }
-
-    // holds: S004-15
-    #[test]
-    fn each_attempt_has_a_generation_and_a_branch_of_its_own() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        assert_eq!(run.branch(&id), None, "nothing is claimed");
-        run.claim(&id, 0, BASE).unwrap();
-        let first = (run.generation_of(&id), run.branch(&id));
-        run.ended(&id, &Err(BeatError::Interrupted)).unwrap();
-        assert_eq!(run.branch(&id), None, "the attempt is over");
-        run.claim(&id, 0, BASE).unwrap();
-        assert_eq!(run.generation_of(&id).map(Generation::get), Some(2));
-        assert_ne!(run.branch(&id), first.1);
-    }
-
-    #[test]
-    fn a_bundle_outside_the_run_leaves_no_trace_in_it() {
-        let scene = Scene::planned();
-        let (run, other) = (scene.begin(&["7"]).run, "8".parse().unwrap());
-        let before = run.state();
-        run.claim(&other, 0, BASE).unwrap();
-        run.leaf_called(&other, "builder").unwrap();
-        run.judged(&other, [("T3".to_owned(), GateVerdict::Pass)]).unwrap();
-        run.ended(&other, &host_fault()).unwrap();
-        assert_eq!(run.state(), before);
-    }
-
-    #[test]
-    fn a_stop_by_a_signal_never_spends_an_attempt() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        for _ in 0..3 * RetryLimits::default().attempts {
-            attempt(&run, &id, &Err(BeatError::Interrupted));
-        }
-        assert_eq!(run.block_of(&id), None);
-    }
-
-    // holds: S004-70
-    #[test]
-    fn faults_of_the_machine_in_a_row_block_the_bundle_with_the_last_reason() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let most = RetryLimits::default().attempts;
-        for tried in 1..=most {
-            assert_eq!(run.block_of(&id), None, "before attempt {tried}");
-            attempt(&run, &id, &host_fault());
-        }
-        let block = run.block_of(&id).unwrap();
-        assert!(block.starts_with(&format!("tried {most} times")), "{block}");
-        assert!(block.ends_with("disk full"), "{block}");
-    }
-
-    #[test]
-    fn a_finished_attempt_forgets_the_faults_before_it() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let but_one = RetryLimits::default().attempts - 1;
-        (0..but_one).for_each(|_| attempt(&run, &id, &host_fault()));
-        attempt(&run, &id, &Ok(finished()));
-        (0..but_one).for_each(|_| attempt(&run, &id, &host_fault()));
-        assert_eq!(run.block_of(&id), None);
-    }
-
-    #[test]
-    fn a_checkout_that_was_removed_in_use_blocks_at_once() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let lost = CheckoutError::Lost { path: "/lanes/lane-0/app".into() };
-        attempt(&run, &id, &Err(BeatError::Checkout(lost)));
-        let block = run.block_of(&id).unwrap();
-        assert!(block.contains("/lanes/lane-0/app"), "{block}");
-    }
-
-    #[test]
-    fn a_block_is_lifted_once_and_the_bundle_may_be_claimed_again() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let lost = CheckoutError::Lost { path: "/x".into() };
-        attempt(&run, &id, &Err(BeatError::Checkout(lost)));
-        let name = RunId::generate(crate::testing::clock().wall).unwrap();
-        assert!(run.unblock(&name, Some(&id), None).unwrap());
-        assert!(!run.unblock(&name, Some(&id), None).unwrap(), "it is not blocked any more");
-        assert_eq!(run.block_of(&id), None);
-        run.claim(&id, 0, BASE).unwrap();
-        assert_eq!(run.generation_of(&id).map(Generation::get), Some(2));
-    }
-
-    #[test]
-    fn a_run_ends_only_when_no_bundle_of_it_can_go_on() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        run.claim(&id, 0, BASE).unwrap();
-        assert!(!run.finish().unwrap(), "it runs");
-        run.ended(&id, &Err(BeatError::Interrupted)).unwrap();
-        assert!(!run.finish().unwrap(), "its files say that there is work");
-        scene.driver().run_bundle(&scene.bundle()).unwrap();
-        assert!(run.finish().unwrap(), "its files say that it waits for its sign-off");
-        assert!(!run.state().is_active());
-    }
-
-    #[test]
-    fn a_driver_that_died_in_an_attempt_was_cut_short_and_one_that_was_stopped_was_not() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        assert!(!was_cut_short(&run.state()));
-        run.claim(&id, 0, BASE).unwrap();
-        assert!(was_cut_short(&run.state()));
-        run.ended(&id, &Err(BeatError::Interrupted)).unwrap();
-        assert!(!was_cut_short(&run.state()));
-    }
-
-    /// A run whose driver died in an attempt, taken up by the next one.
-    fn resumed(scene: &Scene) -> Begun {
-        let first = scene.begin(&["7"]);
-        let name = first.run.id();
-        first.run.claim(scene.bundle().id(), 0, BASE).unwrap();
-        drop(first);
-        let again = scene.begin(&["7"]);
-        assert_eq!((again.resumed, again.run.id()), (true, name));
-        again
-    }
-
-    #[test]
-    fn the_same_batch_resumes_a_run_that_was_left_and_its_claim_is_over() {
-        let scene = Scene::planned();
-        fs_err::create_dir_all(scene.config.lanes.root.join("lane-0")).unwrap();
-        let again = resumed(&scene);
-        let status = &again.run.state().bundles[scene.bundle().id()].status;
-        assert_eq!(*status, WorkstreamStatus::Interrupted);
-        let actions: Vec<_> = again.recovered.iter().map(|one| one.action).collect();
-        assert!(actions.contains(&pdca_journal::RecoveryAction::MarkInterrupted), "{actions:?}");
-    }
-
-    #[test]
-    fn a_claimed_lane_that_is_gone_when_the_run_is_resumed_is_left_to_a_person() {
-        let scene = Scene::planned();
-        let again = resumed(&scene);
-        let block = again.run.block_of(scene.bundle().id()).unwrap();
-        assert!(block.starts_with("its checkout is absent"), "{block}");
-    }
-
-    #[test]
-    fn another_batch_ends_a_run_that_was_left_and_takes_its_blocks_over() {
-        let scene = Scene::planned();
-        scene.workspace.brief("8", &[]);
-        let first = scene.begin(&["7"]);
-        let (name, id) = (first.run.id(), scene.bundle().id().clone());
-        let lost = CheckoutError::Lost { path: "/x".into() };
-        attempt(&first.run, &id, &Err(BeatError::Checkout(lost)));
-        let block = first.run.block_of(&id);
-        drop(first);
-        let other = scene.begin(&["8"]);
-        assert!(!other.resumed);
-        assert_ne!(other.run.id(), name);
-        assert_eq!(other.run.block_of(&id), block);
-        let old = scene.config.dirs.runs().find(&name).found.unwrap().state;
-        assert!(!old.is_active());
-    }
-
-    // holds: S004-71
-    #[test]
-    fn only_a_second_fault_of_the_machine_makes_a_bundle_wait_and_longer_each_time() {
-        let scene = Scene::planned();
-        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
-        let boot = pdca_journal::HostScope::here().unwrap().boot;
-        let left = || {
-            let now = Now { at: crate::testing::clock(), boot: &boot };
-            pauses(&run.state(), now).get(&id).map(|pause| (pause.attempts, pause.left))
-        };
-        attempt(&run, &id, &host_fault());
-        assert_eq!(left(), None);
-        attempt(&run, &id, &host_fault());
-        let (two, short) = left().unwrap();
-        attempt(&run, &id, &host_fault());
-        let (three, long) = left().unwrap();
-        assert_eq!((two, three), (2, 3));
-        assert!(long > short, "{long:?} after {short:?}");
     }
 }

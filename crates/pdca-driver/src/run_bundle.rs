@@ -378,8 +378,9 @@ pub(crate) enum Carried {
     },
 }
 
-fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {
-    // An earlier driver may have died while a child ran: compare before any state is derived.
+/// Settles what a driver left that died while a child ran: files in the bundle that are not its own, and calls. Comes
+/// before any state is derived.
+pub(crate) fn settle_dead_driver(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError> {
     let written = relieve_guard(cx, bundle)?;
     // Before anything else is done with the bundle, so that a call that ended is on record before a
     // cap is compared or its job is removed (decision 034).
@@ -390,6 +391,11 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, 
         let log = keep_log(cx, bundle, "breach", &text)?;
         return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
     }
+    Ok(())
+}
+
+fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {
+    settle_dead_driver(cx, bundle)?;
     let mut snapshot = bundle.load()?;
     let mut position = cx.position(&snapshot)?;
     let mut steps = 0;

@@ -139,13 +139,18 @@ pub fn split_bundle(
         let id = other.id().clone();
         match change {
             Err(why) => split.unchanged.push((id, why)),
-            Ok(text) => match config.locks().take(&id) {
+            Ok(_) => match config.locks().take(&id) {
                 Err(error) => split.unchanged.push((id, pdca_state::chain(&error))),
-                Ok(_taken) => {
-                    let publish = || other.publish(Artifact::Brief, text.as_bytes());
-                    effects.perform(Artifact::Brief.file_name(), publish)?;
-                    split.repointed.push(id);
-                }
+                // Made again under the lock: the brief may have been edited, or the bundle started, since it was listed.
+                Ok(_taken) => match plan.reference(bundle, &other) {
+                    None => {}
+                    Some(Err(why)) => split.unchanged.push((id, why)),
+                    Some(Ok(text)) => {
+                        let publish = || other.publish(Artifact::Brief, text.as_bytes());
+                        effects.perform(Artifact::Brief.file_name(), publish)?;
+                        split.repointed.push(id);
+                    }
+                },
             },
         }
     }
@@ -235,30 +240,34 @@ impl Plan {
         config: &WorkspaceConfig,
         old: &Bundle,
     ) -> Result<Vec<Reference>, SplitError> {
-        let ids: Vec<BundleId> = self.all.iter().map(|(one, _)| one.id.clone()).collect();
         let mut found = Vec::new();
         for other in config.dirs.bundles.list()? {
-            if other.id() == old.id() || ids.contains(other.id()) {
-                continue;
+            if let Some(change) = self.reference(old, &other) {
+                found.push((other, change));
             }
-            // A bundle that cannot be read is reported wherever it is used.
-            let (Ok(glance), Ok(Some(bytes))) = (other.glance(), other.read(Artifact::Brief))
-            else {
-                continue;
-            };
-            let Ok(text) = String::from_utf8(bytes) else { continue };
-            let change = match repoint(&text, old.id(), &ids) {
-                Ok(None) => continue,
-                Ok(Some(_)) if !glance.state.is_open() => continue,
-                Ok(Some(_)) if !matches!(glance.state, State::Unplanned | State::Planned) => {
-                    Err(format!("it is {}, so its brief stays", glance.state))
-                }
-                Ok(Some(text)) => Ok(text),
-                Err(line) => Err(format!("line {line} of its brief cannot be edited safely")),
-            };
-            found.push((other, change));
         }
         Ok(found)
+    }
+
+    /// Returns the new brief of a bundle that names the old one, or the reason why it stays; `None` if it does not name
+    /// it, or is finished.
+    fn reference(&self, old: &Bundle, other: &Bundle) -> Option<Result<String, String>> {
+        let ids: Vec<BundleId> = self.all.iter().map(|(one, _)| one.id.clone()).collect();
+        if other.id() == old.id() || ids.contains(other.id()) {
+            return None;
+        }
+        // A bundle that cannot be read is reported wherever it is used.
+        let state = other.glance().ok()?.state;
+        let text = String::from_utf8(other.read(Artifact::Brief).ok()??).ok()?;
+        match repoint(&text, old.id(), &ids) {
+            Ok(None) => None,
+            Ok(Some(_)) if !state.is_open() => None,
+            Ok(Some(_)) if !matches!(state, State::Unplanned | State::Planned) => {
+                Some(Err(format!("it is {state}, so its brief stays")))
+            }
+            Ok(Some(text)) => Some(Ok(text)),
+            Err(line) => Some(Err(format!("line {line} of its brief cannot be edited safely"))),
+        }
     }
 }
 
@@ -314,4 +323,50 @@ fn is_made(config: &WorkspaceConfig, id: &BundleId, from: &BundleId) -> Result<b
 /// Returns the bundles that a brief says it was split into.
 pub fn split_into(brief: &Brief) -> Vec<BundleId> {
     brief.ids_of(SPLIT_INTO).ids()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use pdca_journal::{EffectSide, Point};
+
+    use super::*;
+    use crate::testing::Scene;
+
+    /// A person who adds a line to a brief once, after another brief was changed.
+    struct Editor {
+        bundle: Bundle,
+        is_done: AtomicBool,
+    }
+
+    impl Effects for Editor {
+        fn reached(&self, point: Point) {
+            let changed =
+                Point { name: Artifact::Brief.file_name(), when: EffectSide::After } == point;
+            if changed && !self.is_done.swap(true, Ordering::SeqCst) {
+                let path = self.bundle.path(Artifact::Brief);
+                let text = fs_err::read_to_string(&path).unwrap();
+                fs_err::write(path, format!("{text}- **Notes:** edited\n")).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_brief_that_is_edited_while_another_one_is_repointed_keeps_the_edit() {
+        let scene = Scene::planned();
+        for id in ["8", "9"] {
+            scene.workspace.brief(id, &[("Depends on", "7")]);
+        }
+        let last = scene.config.dirs.bundles.bundle(&"9".parse().unwrap());
+        let into = SplitInto::Names(vec!["a".to_owned(), "b".to_owned()]);
+        let signer = SplitBy { by: "Ada", date: "2026-01-02" };
+        let editor = Editor { bundle: last.clone(), is_done: AtomicBool::new(false) };
+        let split = split_bundle(&scene.config, &scene.bundle(), &into, signer, &editor).unwrap();
+        assert_eq!(split.repointed.len(), 2, "{split:?}");
+        let text = last.read(Artifact::Brief).unwrap().unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("edited"), "{text}");
+        assert!(!Brief::parse(&text).depends_on().ids().contains(scene.bundle().id()), "{text}");
+    }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
-pub use rule::{AdmissionRefusal, AdmissionRuling, LockFact, RunFact, rule};
+pub use rule::{AdmissionRefusal, AdmissionRuling, RunFact, rule};
 
 /// The right to work on targets. The locks are released when this and every journal that was opened
 /// with it are dropped.

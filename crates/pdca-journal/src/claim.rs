@@ -1,14 +1,11 @@
-//! Epochs of drivers and generations of attempts: numbers that only grow, and the names with them.
+//! Epochs of drivers and generations of attempts: numbers that only grow.
 //!
 //! A stale writer cannot be relied on to stop. Its number is part of every name that it writes to, so
 //! it can only change names that are no longer read.
 
 use std::fmt;
 
-use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
-
-use crate::run_id::RunId;
 
 /// The number of a driver among all drivers that ever worked on a repository.
 ///
@@ -76,18 +73,6 @@ impl fmt::Display for Generation {
     }
 }
 
-/// The branch of an attempt in its lane: `pdca/<run8>/<id>.g<N>`.
-pub fn lane_branch(run: &RunId, bundle: &BundleId, generation: Generation) -> String {
-    // The generation is what follows the last `.g`, so a bundle whose id is `1.g1` has no name in
-    // common with bundle `1`.
-    format!("pdca/{}/{bundle}.g{generation}", run.short())
-}
-
-/// The ref of an attempt's result, below `refs/pdca/<run>/`: `attempt/<id>.g<N>`.
-pub fn attempt_ref(bundle: &BundleId, generation: Generation) -> String {
-    format!("attempt/{bundle}.g{generation}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,29 +82,5 @@ mod tests {
         assert_eq!(next_epoch([]), Some(Epoch::FIRST));
         assert_eq!(next_epoch([3, 9, 4].map(Epoch)), Some(Epoch(10)));
         assert_eq!(next_epoch([Epoch(u64::MAX)]), None);
-    }
-
-    // holds: S003-10, S004-11
-    #[test]
-    fn the_generation_is_part_of_every_name_an_attempt_writes_to() {
-        let run: RunId = "01ARYZ6S41ABCDEFGHJKMNPQRS".parse().unwrap();
-        let id: BundleId = "PROJ-12".parse().unwrap();
-        let second = Generation::FIRST.next().unwrap();
-        assert_eq!(lane_branch(&run, &id, second), "pdca/JKMNPQRS/PROJ-12.g2");
-        assert_eq!(attempt_ref(&id, second), "attempt/PROJ-12.g2");
-    }
-
-    // holds: S003-11
-    #[test]
-    fn names_of_two_attempts_are_never_the_same() {
-        // `1.g1` is a legal id: its first attempt must not be taken for one of bundle `1`.
-        let run = RunId::new(jiff::Timestamp::UNIX_EPOCH, [1; 10]);
-        let mut names = std::collections::BTreeSet::new();
-        for id in ["1", "1.g1", "1.g1.g1", "11"] {
-            for generation in [1, 2, 11].map(Generation) {
-                let name = lane_branch(&run, &id.parse().unwrap(), generation);
-                assert!(names.insert(name.clone()), "{name}");
-            }
-        }
     }
 }

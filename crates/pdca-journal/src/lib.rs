@@ -83,10 +83,10 @@ mod status_files;
 mod testing;
 
 pub use admission::{
-    Admission, AdmissionError, AdmissionRefusal, AdmissionRuling, LockFact, LockHolder, RunFact,
-    holder, lock_path, rule,
+    Admission, AdmissionError, AdmissionRefusal, AdmissionRuling, LockHolder, RunFact, holder,
+    lock_path, rule,
 };
-pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
+pub use claim::{Epoch, Generation, next_epoch};
 pub use effects::{EffectSide, Effects, Point, Unwatched};
 pub use inbox::{Inbox, InboxError, TakenRequests};
 pub use journal::{AppendError, Intent, Journal, JournalCreateError, OpenError, Opened, Torn};

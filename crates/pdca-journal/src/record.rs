@@ -179,7 +179,7 @@ pub struct Admitted {
     pub targets: Vec<RunTarget>,
     pub batch: Vec<BundleId>,
     pub config_digest: String,
-    /// The number of lanes; slots are below it.
+    /// The bound of the slots here: every claimed one is below it.
     pub lanes: u32,
 }
 

@@ -1,8 +1,8 @@
 //! Retry limits with exponential backoff.
 //!
-//! Attempts are counted per bundle, phase and cause, and only success in the same phase resets them,
-//! so that a success elsewhere does not hide an endless loop. A total over the whole run is never
-//! reset.
+//! Attempts are counted per bundle, phase and cause. Only success in the same phase, or a person who
+//! unblocks the bundle, resets them, so that a success elsewhere does not hide an endless loop. A total
+//! over the whole run is never reset.
 //!
 //! Pauses are measured with the machine's uptime, never with the wall clock. Within one boot that is
 //! exact; after a reboot, at least the time since the boot has passed. So a wall clock that jumps

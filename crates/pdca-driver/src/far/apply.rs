@@ -24,6 +24,9 @@ use crate::run_bundle::{BeatError, Driver};
 /// The artifacts that move the state, in the order in which beats publish them.
 const MOVING: [Artifact; 3] = [Artifact::Patch, Artifact::GatesJson, Artifact::Review];
 
+/// The most leaf calls that a result may count. No band makes as many, however often it repeats them.
+const MOST_CALLS: u64 = 1_000;
+
 /// The files of a bundle that no step of a host writes.
 const CLOSED: [&str; 3] = ["brief.md", "SUMMARY.md", "seal.json"];
 
@@ -46,6 +49,7 @@ pub(super) fn apply(
         FarOutcome::Gated { .. } => return Err(unusable("it is of a combination")),
         FarOutcome::Interrupted => return Err(BeatError::Interrupted),
     };
+    require_plausible(calls)?;
     // Paths come from another machine and are checked before the first effect: `../x` is never
     // written.
     let result = FarFiles { bundle, leg, files: by_path(published.files)?, contents };
@@ -54,7 +58,8 @@ pub(super) fn apply(
     // Commits and record before the patch: a driver that finds a patch looks for its commits.
     keep_commits(cx, &result, published.head.as_deref(), pack)?;
     for _ in 0..calls {
-        cx.run.map_or(Ok(()), |run| run.leaf_called(bundle.id(), "far"))?;
+        // Without a limit: they were made.
+        cx.run.map_or(Ok(()), |run| run.leaf_called(bundle.id(), "far", None))?;
     }
     result.publish(cx)?;
     // The ledger of the bundle came with the files, past the sum that is kept in memory.
@@ -66,6 +71,16 @@ pub(super) fn apply(
         FarOutcome::Failed { failure, .. } => Err(failed(cx, bundle, failure)),
         FarOutcome::Band { .. } | FarOutcome::Gated { .. } | FarOutcome::Interrupted => Ok(steps),
     }
+}
+
+/// Refuses a count of calls that no band can have made: each is a record that is synced, so a wrong one would keep the
+/// driver writing.
+// Not compared with the grant of this driver: the job may have got more from the driver that staged it.
+fn require_plausible(calls: u64) -> Result<(), BeatError> {
+    if calls > MOST_CALLS {
+        return Err(unusable(&format!("it counts {calls} leaf calls")));
+    }
+    Ok(())
 }
 
 /// Refuses a result of an attempt that is not the journal's, and any result once another driver has the run.
@@ -279,5 +294,11 @@ mod tests {
             assert!(matches!(came(&bad), Err(BeatError::Far(_))), "{bad:?}");
         }
         assert!(by_path(vec![entry("../issue_8/brief.md", "x")]).is_err());
+    }
+
+    #[test]
+    fn a_result_that_counts_more_calls_than_a_band_can_make_is_refused() {
+        assert!(require_plausible(MOST_CALLS).is_ok());
+        assert!(matches!(require_plausible(u64::MAX), Err(BeatError::Far(_))));
     }
 }

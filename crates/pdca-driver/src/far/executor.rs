@@ -154,3 +154,19 @@ impl Executor for HostExecutor<'_> {
         Ok(JobResult { name: job.name.clone(), outcome })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn a_bundle_of_a_host_can_claim_the_lane_beside_the_pool() {
+        let scene = Scene::planned();
+        let (run, id) = (scene.begin(&["7"]).run, scene.bundle().id().clone());
+        run.claim_on(&id, ("a", 1), NO_BASE, false).unwrap();
+        run.claim(&id, BESIDE + 1, NO_BASE).unwrap();
+        let claim = run.state().bundles[&id].claim.clone().unwrap();
+        assert_eq!((claim.slot, claim.host), (BESIDE + 1, None));
+    }
+}

@@ -17,7 +17,7 @@ use crate::config::{LaneSettings, TargetSpec, WorkspaceConfig};
 use crate::integrate::{FIRST_SLOT, GateBase};
 use crate::lane_env::LaneEnv;
 use crate::local_executor::LocalExecutor;
-use crate::run_bundle::{BeatError, Driver, carry_here, unexpected_outcome};
+use crate::run_bundle::{BeatError, Driver, carry_here, settle_dead_driver, unexpected_outcome};
 use crate::step::step;
 
 /// What a host provides, read by its command.
@@ -159,8 +159,7 @@ fn gate(cx: &Driver<'_>, job: &RunningJob) -> Result<GateReport, BeatError> {
 fn run_steps(cx: &Driver<'_>, bundle: &Bundle, steps: &mut u32) -> Result<(), BeatError> {
     let _taken = cx.config.locks().take(bundle.id())?;
     // A runner before this one may have died while a child ran.
-    crate::guard::relieve_guard(cx, bundle)?;
-    cx.keep_left_calls(bundle);
+    settle_dead_driver(cx, bundle)?;
     loop {
         let snapshot = bundle.load()?;
         let position = cx.position(&snapshot)?;
@@ -224,4 +223,21 @@ fn result_of(
     // Before `publish`: a result is whole or not there, and its pack is a part of it.
     pdca_state::files::replace(job.dir().pack(), &pack.map_err(io::Error::other)?)?;
     Ok((paths, Some(head)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::stand_guard;
+    use crate::testing::Scene;
+
+    #[test]
+    fn what_a_child_of_a_dead_runner_wrote_into_the_bundle_fails_the_job() {
+        let scene = Scene::planned();
+        let (driver, bundle) = (scene.driver(), scene.bundle());
+        stand_guard(&driver, &bundle).unwrap();
+        fs_err::write(bundle.path(pdca_state::Artifact::Review), "all is well\n").unwrap();
+        let ended = run_steps(&driver, &bundle, &mut 0);
+        assert!(matches!(ended, Err(BeatError::Breach { .. })), "{ended:?}");
+    }
 }

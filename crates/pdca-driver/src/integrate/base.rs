@@ -299,9 +299,10 @@ pub(crate) fn leave_red_bases(
     let attempts = cx.config.attempts();
     for bundle in &batch.bundles {
         let Some(attempt) = attempts.load(bundle.id())? else { continue };
-        let stands_on = |base: &GatedBase| {
-            base.stops() && base.target == attempt.target && base.commit == attempt.base
-        };
+        // The base of an attempt that stands on other results is a commit of its own above the tip.
+        let tip = attempt.tip.as_ref().unwrap_or(&attempt.base);
+        let stands_on =
+            |base: &GatedBase| base.stops() && base.target == attempt.target && base.commit == *tip;
         let is_unbuilt =
             bundle.load().is_ok_and(|snapshot| snapshot.state == pdca_state::State::Planned);
         if is_unbuilt && bases.iter().any(stands_on) {
@@ -309,4 +310,44 @@ pub(crate) fn leave_red_bases(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::Attempt;
+    use crate::testing::Scene;
+
+    #[test]
+    fn an_attempt_that_stands_on_others_leaves_a_red_tip_too() {
+        let scene = Scene::planned();
+        let (id, tip) = (scene.bundle().id().clone(), "a".repeat(40));
+        let attempt = Attempt {
+            iterations: 0,
+            brief: String::new(),
+            target: "app".to_owned(),
+            branch: "main".to_owned(),
+            base: "b".repeat(40),
+            tip: Some(tip.clone()),
+            stands_on: Vec::new(),
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
+        };
+        scene.config.attempts().store(&id, &attempt).unwrap();
+        let red = GatedBase {
+            target: "app".to_owned(),
+            branch: "main".to_owned(),
+            commit: tip,
+            verdict: BaseVerdict::Red,
+            gate_runs: 2,
+            rows: Vec::new(),
+            evidence: Vec::new(),
+            logs: Vec::new(),
+            red: Vec::new(),
+        };
+        let batch = Batch::of_all(&scene.config).unwrap();
+        leave_red_bases(&scene.driver(), &batch, &[red]).unwrap();
+        assert_eq!(scene.config.attempts().load(&id).unwrap(), None);
+    }
 }

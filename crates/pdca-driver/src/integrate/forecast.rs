@@ -206,6 +206,7 @@ fn forecast_among(
 ) -> Result<Vec<BranchForecast>, TargetBranchError> {
     let mut memory = load_memory(config);
     let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
+    let mut defaults: BTreeMap<String, Option<String>> = BTreeMap::new();
     for bundle in config.dirs.bundles.list()? {
         if !only.is_empty() && !only.contains(bundle.id()) {
             continue;
@@ -220,8 +221,12 @@ fn forecast_among(
         };
         // A brief with an unknown target is reported when the bundle is built.
         let Ok(Some(target)) = config.target_of(brief) else { continue };
-        let branch = config.branch_of(brief, &target).unwrap_or_default();
-        let key = (target.name.clone(), branch);
+        // A brief that names the default branch and one that names none mean the same branch.
+        let branch = config.branch_of(brief, &target).or_else(|| {
+            let default = defaults.entry(target.name.clone());
+            default.or_insert_with(|| default_branch(&target)).clone()
+        });
+        let key = (target.name.clone(), branch.unwrap_or_default());
         let forecast = forecasts.entry(key).or_insert(Place { target, bundles: Vec::new() });
         forecast.bundles.push((bundle, snapshot));
     }
@@ -246,6 +251,12 @@ fn forecast_among(
         store_memory(config, memory);
     }
     Ok(found)
+}
+
+/// Returns the branch of briefs that name none: the one that the target's checkout has. `None` if it cannot be found.
+fn default_branch(target: &TargetSpec) -> Option<String> {
+    let found = pdca_lanes::Target::open(&target.name, &target.path).ok()?;
+    Some(found.resolve(None).ok()?.branch)
 }
 
 fn landed(
@@ -460,6 +471,7 @@ fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scene;
 
     fn item(id: &str, head: &str, below: &[(&str, &str)]) -> ForecastItem {
         let commit = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
@@ -491,5 +503,22 @@ mod tests {
         let asked: Vec<_> =
             pairs(&items, scope).map(|(a, b)| (a.id.as_str(), b.id.as_str())).collect();
         assert_eq!(asked, [("2", "3")]);
+    }
+
+    #[test]
+    fn a_brief_that_names_the_default_branch_is_compared_with_one_that_names_none() {
+        let mut scene = Scene::planned();
+        let repo = scene.workspace.target("app");
+        repo.write("README.md", "hello\n");
+        repo.commit("first");
+        let named = ("Repo + branch target", "team/app @ main");
+        scene.workspace.brief("7", &[("Touches", "README.md")]);
+        scene.workspace.brief("8", &[("Touches", "README.md"), named]);
+        let (name, path) = ("app".to_owned(), repo.path().to_owned());
+        let repo = Some("team/app".to_owned());
+        scene.config.targets = vec![TargetSpec { name, path, repo, branch: None }];
+        let found = forecast(&scene.config, &BTreeSet::new()).unwrap();
+        let found: Vec<_> = found.iter().map(|one| (&*one.branch, one.pairs.len())).collect();
+        assert_eq!(found, [("main", 1)]);
     }
 }

@@ -592,6 +592,8 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
         if !has_slot {
             self.stopped.get_or_insert(Stop::NoHost);
         }
+        // `ended` is not called for it, and its next start counts it again.
+        self.in_flight = self.in_flight.saturating_sub(1);
         true
     }
 
@@ -691,6 +693,7 @@ fn hold(holder: &ClaimHolder) -> Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scene;
 
     #[test]
     fn a_hold_names_the_path_and_how_long_it_lasts() {
@@ -703,5 +706,33 @@ mod tests {
         assert_eq!(why(Some(Awaits::Built)), why(None));
         assert_eq!(why(Some(Awaits::Accepted)), "both can write `src/a`; until that is signed off");
         assert_eq!(why(Some(Awaits::Landed)), "both can write `src/a`; until that has landed");
+    }
+
+    #[test]
+    fn a_bundle_that_leaves_a_lost_host_is_not_in_flight_until_it_starts_again() {
+        let scene = Scene::planned();
+        let (fleet, batch) = (Fleet::new(1, Vec::new()), Batch::of_all(&scene.config).unwrap());
+        let mut host = BatchHost {
+            driver: Driver { fleet: Some(&fleet), ..scene.driver() },
+            batch: &batch,
+            homes: BTreeMap::new(),
+            chains: BTreeMap::new(),
+            results: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            heard: unbounded().1,
+            looks: Looks::default(),
+            in_flight: 0,
+            is_paced: false,
+            short: None,
+            stopped: None,
+            accepted: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            bases: Vec::new(),
+            bases_heard: None,
+        };
+        let (id, place, said) = (scene.bundle().id().clone(), "a".to_owned(), "gone".to_owned());
+        host.starting(&id, Some(1), false);
+        assert!(host.moves_on(&id, &Ok(Err(BeatError::Executor(JobError::Lost { place, said })))));
+        assert_eq!(host.in_flight, 0);
     }
 }

@@ -628,3 +628,22 @@ fn a_lane_that_got_no_thread_is_tried_again_once_a_worker_is_done() {
     assert_eq!(host.log[..2], ["1 left", "000 in 1"]);
     assert!(last.contains(&"001 in 0".to_owned()), "{last:?}");
 }
+
+#[test]
+fn a_busy_slot_of_a_lost_host_takes_no_other_lane_away() {
+    let graph = Graph { bundles: vec![Brief::default()], outcomes: Vec::new() };
+    let (plan, mut host) = (graph.plan(), Plain::default());
+    let spawn_worker = |_: usize, _: Option<u32>| Err::<Worker, _>(std::io::Error::other("none"));
+    let dispatcher = Dispatcher::<usize> {
+        plan: &plan,
+        frontier: Frontier::new(&plan),
+        groups: None,
+        host: &mut host,
+        homes: BTreeMap::new(),
+        busy: BTreeSet::from([1]),
+        closed: BTreeSet::from([1]),
+        lanes: vec![None, None],
+        spawn_worker: &spawn_worker,
+    };
+    assert!(dispatcher.has_free_lane());
+}

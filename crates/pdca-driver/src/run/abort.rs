@@ -1,7 +1,9 @@
 //! Aborts a run: rescues unfinished work in its lanes first, and lands nothing.
 
 use camino::Utf8PathBuf;
-use pdca_journal::{AppendError, Cause, Effect, Record, Seq, WorkstreamStatus, write_status_files};
+use pdca_journal::{
+    AppendError, Cause, Effect, InboxRequest, Record, Seq, WorkstreamStatus, write_status_files,
+};
 use pdca_lanes::{ClaimError, Saved, Target, TargetError};
 use pdca_state::BundleId;
 
@@ -93,6 +95,12 @@ impl Run {
                 | WorkstreamStatus::Landed
                 | WorkstreamStatus::Abandoned { .. }
                 | WorkstreamStatus::Cleaned => {}
+            }
+        }
+        // In the same append: the request is answered exactly if the run is over.
+        for (id, request) in &journal.state().requests {
+            if let InboxRequest::Abort { .. } = request {
+                records.push(Record::Answered { id: id.clone(), refusal: None });
             }
         }
         records.push(Record::Aborted { why: why.to_owned() });

@@ -15,7 +15,7 @@ use pdca_state::BundleId;
 use super::observe::{Recovered, reconcile};
 use super::{Run, can_go_on, closing};
 use crate::config::WorkspaceConfig;
-use crate::lane_owner::LaneOwners;
+use crate::integrate::FIRST_SLOT;
 
 /// The lock of a target, in its git common directory.
 pub(super) const LOCK: &str = "pdca.lock";
@@ -97,8 +97,7 @@ impl Run {
         let mut recovered = Vec::new();
         let mut torn = None;
         let mut blocks = Vec::new();
-        // No holders are passed, because `Admission::take` has excluded them.
-        match rule(&[], &facts) {
+        match rule(&facts) {
             AdmissionRuling::Admit => {}
             AdmissionRuling::Resume(run) => {
                 let taken = take_up(&request, &admission, &runs, &run, &me)?;
@@ -248,15 +247,14 @@ fn create(
 ) -> Result<Journal, BeginError> {
     let at = (request.clock)();
     let run = RunId::generate(at.wall)?;
-    // Work of a driver with more lanes may be in a slot beyond the present count.
-    let beyond =
-        LaneOwners::in_lanes_of(request.config).homes().values().max().map_or(0, |slot| slot + 1);
     let admitted = Admitted {
         driver: me.clone(),
         targets,
         batch: request.bundles.to_vec(),
         config_digest: request.config.config_digest.clone(),
-        lanes: request.lanes.max(beyond),
+        // Every slot that bundles may have, and not only the lanes of this driver: the next one may resume the run with
+        // more of them, work may be left in a lane beyond them, and a bundle of a host has a slot beside them.
+        lanes: request.lanes.max(FIRST_SLOT),
     };
     let mut journal = Journal::create(runs, admission, &run, epoch(runs)?, at, admitted)?;
     journal.append((request.clock)(), vec![running()])?;
@@ -269,10 +267,10 @@ fn running() -> Record {
 
 /// Returns the next epoch: above that of the newest run, which was above all before it.
 pub(super) fn epoch(runs: &Runs) -> Result<Epoch, BeginError> {
-    // A run is created only while no other is active, so the highest epoch is the newest run's.
-    let newest = runs.list()?.last().map(|run| runs.find(run));
-    let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
-    next_epoch(seen).ok_or(BeginError::NoEpoch)
+    // A run is created only while no other is active, so the highest epoch is the newest run's. One that cannot be read
+    // must not take the count back to its beginning.
+    let newest = runs.list()?.iter().rev().find_map(|run| runs.find(run).found.ok());
+    next_epoch(newest.map(|found| found.state.epoch)).ok_or(BeginError::NoEpoch)
 }
 
 fn refused(
@@ -290,14 +288,6 @@ fn refused(
         AdmissionRefusal::Unreadable { run } => {
             let source = find(&run).and_then(Result::err).map(Box::new);
             BeginError::Unreadable { dir: config.dirs.runs().dir(&run), run, source }
-        }
-        // Cannot happen, because the locks are held by now.
-        AdmissionRefusal::CannotLock => {
-            let path = config.dirs.private();
-            AdmissionError::CannotLock { path, source: None }.into()
-        }
-        AdmissionRefusal::Held { by } => {
-            AdmissionError::Held { path: config.dirs.private(), holder: by }.into()
         }
     }
 }

@@ -282,9 +282,14 @@ impl Transition<'_> {
         let status = match ending {
             BeatEnding::Finished => {
                 self.state.tally.succeeded(Some(bundle), Phase::Attempt);
+                self.state.tally.succeeded(Some(bundle), Phase::Prepare);
                 blocked(Reason::SignOff, "")
             }
-            BeatEnding::NoChange => blocked(Reason::NoChange, ""),
+            BeatEnding::NoChange => {
+                // The builder ran, so it had its checkout.
+                self.state.tally.succeeded(Some(bundle), Phase::Prepare);
+                blocked(Reason::NoChange, "")
+            }
             BeatEnding::Failed { what } => blocked(Reason::Failed, what),
             // Not counted here: the `Recovery` record of the retry counts it, and a driver that
             // died is not counted against its bundles at all (decision 009).
@@ -343,7 +348,7 @@ impl Transition<'_> {
     fn unblock_bundle(&mut self, bundle: &BundleId) -> Checked {
         self.state.require_live()?;
         let work = self.state.work(bundle)?;
-        let WorkstreamStatus::Blocked { from, .. } = work.status else {
+        let WorkstreamStatus::Blocked { from, reason, .. } = work.status else {
             return Err(InvalidRecord::NotBlocked);
         };
         let status = match from {
@@ -352,6 +357,11 @@ impl Transition<'_> {
             Resting::Sealed => WorkstreamStatus::Sealed,
         };
         work.set(status, self.since);
+        // A person says that the machine is repaired. With the old counts the next fault would block it again at once.
+        if reason == Reason::Recovery {
+            self.state.tally.succeeded(Some(bundle), Phase::Prepare);
+            self.state.tally.succeeded(Some(bundle), Phase::Attempt);
+        }
         Ok(())
     }
 

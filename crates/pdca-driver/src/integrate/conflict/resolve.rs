@@ -27,7 +27,7 @@ use pdca_integrate::{
 };
 use pdca_leaves::LeafMode;
 use pdca_process::wait_until_free;
-use pdca_state::{Artifact, BundleId, LoadError, RootError};
+use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError};
 
 use crate::admission::BundleLockError;
 use crate::config::WorkspaceConfig;
@@ -126,9 +126,11 @@ pub fn resolve(
         }
         taken => taken?,
     };
+    let queue = cx.config.queue();
+    let file = ConflictDir::of(&queue, id, &sealed.record().head.to_string());
     // An earlier driver may have died while the resolver ran: compare before anything is derived
     // from the bundle.
-    let planted = relieve_guard(cx, &change.bundle)?;
+    let planted = planted_by_the_dead(cx, &change.bundle, &file)?;
     for one in &planted {
         cx.warn(
             &change.bundle,
@@ -140,12 +142,10 @@ pub fn resolve(
         let why = "the bundle was continued meanwhile".to_owned();
         return Ok(report(id, ConflictOutcome::Waits { why }));
     }
-    let queue = cx.config.queue();
     let state = ConflictState::look(&queue, front, (change, sealed), tip, task)?;
-    let ConflictState { dir: file, mut record, sides: Some(sides), known: None } = state else {
+    let ConflictState { dir: _, mut record, sides: Some(sides), known: None } = state else {
         return Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)));
     };
-    wait_until_free(&file.hold(), PATIENCE).map_err(BundleLockError::from)?;
     let stamp = || BootMoment::take(task.clock).map_err(|source| unusable(&file, source));
     let pause = task.settings.resolve_pause();
     if record.due(pause, &stamp()?) == Due::Never {
@@ -175,6 +175,17 @@ pub fn resolve(
         *due = record.due(pause, &stamp()?);
     }
     Ok(report)
+}
+
+/// Sets aside what the resolver of a driver that died wrote into the bundle, and returns the names.
+fn planted_by_the_dead(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    file: &ConflictDir,
+) -> Result<Vec<String>, ConflictResolveError> {
+    // Its children outlive the driver for a moment, and what they write after the comparison would count.
+    wait_until_free(&file.hold(), PATIENCE).map_err(BundleLockError::from)?;
+    Ok(relieve_guard(cx, bundle)?)
 }
 
 /// Records the outcome of an attempt: its files first, then the record that relies on them.
@@ -272,5 +283,36 @@ fn settled(id: &BundleId, record: &ConflictRecord, new: bool) -> ConflictReport 
         said: Some(record.said.clone()),
         attempts: record.attempts,
         came: end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::guard::stand_guard;
+    use crate::testing::Scene;
+
+    #[test]
+    fn what_a_child_of_a_dead_resolver_writes_at_its_end_is_found() {
+        let scene = Scene::planned();
+        let (driver, bundle) = (scene.driver(), scene.bundle());
+        let file = ConflictDir::of(&scene.config.queue(), bundle.id(), "head");
+        fs_err::create_dir_all(file.dir()).unwrap();
+        stand_guard(&driver, &bundle).unwrap();
+        let begun = Barrier::new(2);
+        let planted = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let hold = std::fs::File::create(file.hold()).unwrap();
+                hold.lock().unwrap();
+                begun.wait();
+                fs_err::write(bundle.path(Artifact::Review), "all is well\n").unwrap();
+                hold.unlock().unwrap();
+            });
+            begun.wait();
+            planted_by_the_dead(&driver, &bundle, &file).unwrap()
+        });
+        assert_eq!(planted.len(), 1, "{planted:?}");
     }
 }
