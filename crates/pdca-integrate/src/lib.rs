@@ -45,7 +45,7 @@ pub use conflict::{
         dry_run_resolution, find_base, find_sealed, is_as_it_was, is_put_away, report,
     },
 };
-pub use git::attempt_refs::{LaneObjects, drop_work, keep_work, work_prefix, work_ref};
+pub use git::attempt_refs::{LaneObjects, keep_work, work_prefix, work_ref};
 pub use git::engine::{Drivers, EngineError, MergeDriver, MergeEngine, Merged};
 pub use git::failure::{RefError, StoreError};
 pub use git::fence::{Fence, ReflogEntry, StepEffect};

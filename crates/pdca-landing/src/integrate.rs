@@ -114,15 +114,22 @@ pub fn integrate(
     }
     asked.integrate(&fronts, unlanded, &mut came, err)?;
     if !dry_run && !came.is_interrupted() {
-        end_left(cx, &site, err)?;
+        // From here on changes may have landed, so a failure is told beside them and not in their place.
+        came.failures.extend(end_left(cx, &site, err).err());
     }
     // A resolver may take long, so others must not wait for it.
     drop((admitted, kept));
     let (mut resolving, mut returned) = (Resolving::default(), Vec::new());
     if !came.is_interrupted() {
-        resolving = resolve_conflicts(args, cx, &building, &settings, &came, err)?;
+        match resolve_conflicts(args, cx, &building, &settings, &came, err) {
+            Ok(done) => resolving = done,
+            Err(failure) => came.failures.push(failure),
+        }
         if settings.return_culprits == ReturnCulprits::Auto {
-            returned = send_back(cx, &site, &came, &resolving, err)?;
+            match send_back(cx, &site, &came, &resolving, err) {
+                Ok(rows) => returned = rows,
+                Err(failure) => came.failures.push(failure),
+            }
         }
     }
     let exits: Vec<Exit> = came.integrated().map(|done| exit_of(done, &resolving, &only)).collect();

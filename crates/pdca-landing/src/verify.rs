@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{Drivers, MergeEngine, Store, Verified, VerifyError};
+use pdca_integrate::{Certificate, Drivers, MergeEngine, Store, Verified, VerifyError};
 use pdca_state::files;
 use serde::Serialize;
 
@@ -61,7 +61,8 @@ pub fn verify(
             let repo = cx.env.cwd.join(repo);
             let store = Store::open(&repo, &room.join("git"))
                 .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
-            (repo, pdca_integrate::verify(&mut MergeEngine::new(&store, Drivers::default()), &text))
+            let mut engine = MergeEngine::new(&store, drivers_of(cx, &text));
+            (repo, pdca_integrate::verify(&mut engine, &text))
         }
         None => among_targets(cx, &text)?,
     };
@@ -73,6 +74,16 @@ pub fn verify(
         ),
     };
     Ok(Response::done(Verification { path, repository, verified, same_gates }))
+}
+
+/// Returns the merge drivers of the workspace, if the certificate is about exactly these. The repository need not be one
+/// of this workspace, and there need not be a workspace; then there are none.
+fn drivers_of(cx: &Context<'_>, text: &[u8]) -> Drivers {
+    // A certificate has only a digest of its drivers: what it names is never run.
+    let named = Certificate::parse(text).ok().map(|certificate| certificate.verdict.key.drivers);
+    let configured = cx.workspace().ok();
+    let configured = configured.and_then(|workspace| workspace.config.integrate.drivers().ok());
+    configured.filter(|drivers| named == Some(drivers.digest())).unwrap_or_default()
 }
 
 /// Tries each target of the workspace; the first that has the objects answers.

@@ -111,6 +111,29 @@ fn a_bundle_accepted_without_a_seal_is_named_and_can_be_sealed() {
 }
 
 #[test]
+fn of_many_changes_without_a_seal_the_document_has_each_with_its_own_command() {
+    let scene = Meeting::new("true");
+    for id in ["1", "2", "3", "4", "5"] {
+        scene.accepted(id, &format!("{id}.txt"), "text\n");
+    }
+    for id in ["1", "2", "3", "4"] {
+        let run = scene.seal(id)["run"].as_str().unwrap().to_owned();
+        scene.scene.repo.git(&["update-ref", "-d", &format!("refs/pdca/{run}/seal/{id}")]);
+        let copy = format!("results/issue_{id}/seal.json");
+        fs_err::remove_file(scene.scene.workspace.path().join(copy)).unwrap();
+    }
+    let patch = scene.scene.workspace.read("results/issue_5/patch.diff");
+    scene.scene.workspace.write("results/issue_5/patch.diff", patch.replace("+text", "+evil"));
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(104).json();
+    let held = done["held"].as_array().unwrap().iter();
+    let told: Vec<String> = held.map(|held| format!("{} {}", held["id"], held["next"])).collect();
+    let seal = |id: &str| format!("\"{id}\" \"pdca integrate --seal {id}\"");
+    let mut expected: Vec<String> = ["1", "2", "3", "4"].map(seal).to_vec();
+    expected.push("\"5\" \"pdca reopen 5\"".to_owned());
+    assert_eq!(told, expected, "{done}");
+}
+
+#[test]
 fn f15_gates_that_changed_since_are_asked_anew() {
     let scene = Meeting::new("test ! -e red");
     scene.accepted("1", "a.txt", "a\n");

@@ -120,6 +120,16 @@ fn a_certificate_holds_in_a_clone_and_any_changed_byte_is_found() {
 }
 
 #[test]
+fn a_certificate_of_a_project_with_merge_drivers_holds_in_a_named_repository() {
+    let scene = Meeting::with("true", "[integrate.merge_drivers]\nown = \"true\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(0).json();
+    let certificate = done["certificates"][0].as_str().unwrap();
+    let repo = scene.scene.repo.path();
+    scene.pdca(&["verify", certificate, "--repo", repo.as_str()]).expect(0);
+}
+
+#[test]
 fn nothing_lands_without_a_gate_over_the_repository() {
     let scene = Meeting::with("true", "");
     let config = scene.scene.workspace.read("pdca.toml");

@@ -305,6 +305,34 @@ fn with_auto_a_culprit_goes_back_by_itself_twice_and_then_waits_for_a_person() {
 }
 
 #[test]
+fn a_culprit_that_cannot_go_back_hides_nothing_of_what_landed() {
+    let scene = Meeting::with(PAIR, &format!("{TARGET}return_culprits = \"auto\"\n"));
+    scene.accepted("71", "rule.txt", "rule\n");
+    scene.accepted("72", "breaks.txt", "breaks\n");
+    let merged = r#"{"schema": 1, "key": "k", "pull_request": {"repo": "a/b", "state": "merged"}}"#;
+    scene.scene.workspace.write("results/issue_72/publish.json", merged);
+    let ran = scene.integrate(&["--json"]);
+    assert!(ran.err.contains("the pull request of 72 was merged"), "{}", ran.err);
+    let done = ran.json();
+    let told = (&done["landed"][0]["id"], &done["held"][0]["id"]);
+    assert_eq!(told, (&Value::from("71"), &Value::from("72")), "{done}");
+}
+
+#[test]
+fn a_culprit_whose_lock_cannot_be_used_is_not_said_to_be_in_use() {
+    let scene = Meeting::with(PAIR, &format!("{TARGET}return_culprits = \"auto\"\n"));
+    scene.accepted("71", "rule.txt", "rule\n");
+    scene.accepted("72", "breaks.txt", "breaks\n");
+    let lock = scene.scene.workspace.path().join(".pdca/locks/issue_72.lock");
+    fs_err::remove_file(&lock).expect("72 was signed under it");
+    fs_err::create_dir(&lock).expect("a directory can be made");
+    let ran = scene.integrate(&["--json"]);
+    assert!(ran.err.contains("issue_72.lock"), "{}", ran.err);
+    assert!(!ran.err.contains("in use by another command"), "{}", ran.err);
+    assert_eq!(ran.json()["landed"][0]["id"], "71");
+}
+
+#[test]
 fn by_default_nothing_goes_back_by_itself_and_what_needs_a_culprit_never_does() {
     let scene = held_pair(TARGET);
     assert_eq!(standing(&scene, "72"), "held");

@@ -152,6 +152,18 @@ echo "by $1, $(cat "$PDCA_WORKSPACE/word")" > "f$1.txt"
     assert_eq!(scene.repo.git(&["show", "main:f2.txt"]), "by 2, first\n");
 }
 
+#[test]
+fn why_says_that_a_result_that_waits_for_sign_off_is_stale() {
+    let scene = scene("echo x > \"f$1.txt\"\n", "true", "");
+    scene.brief("1", &[("Touches", "f1.txt, f2.txt")]);
+    scene.brief("2", &[("Touches", "f2.txt")]);
+    scene.pdca(&["batch"]).expect(0);
+    assert!(!scene.pdca(&["why", "2"]).expect(0).out.contains("stale"));
+    scene.pdca(&["signoff", "1", "iterate-do", "--note", "say it again"]).expect(0);
+    let why = scene.pdca(&["why", "2"]).expect(0).out;
+    assert!(why.contains("2 is AWAITING_SIGNOFF") && why.contains("stale: "), "{why}");
+}
+
 // holds: S003-07
 #[test]
 fn what_was_not_asked_for_is_not_in_the_base() {

@@ -139,7 +139,16 @@ pub fn dry_run_resolution(
         Err(report) => return Ok(report),
     };
     let tip = find_base(branch, request.settings, &Cancel::new(), &|_| ())?;
-    let state = ConflictState::look(workspace, branch, found, tip, request)?;
+    let mut state = ConflictState::look(workspace, branch, found, tip, request)?;
+    let failed = |source| ConflictError::Record { dir: state.dir.dir().to_owned(), source };
+    let now = BootMoment::take(request.clock).map_err(failed)?;
+    let due = state.record.due(request.settings.resolve_pause(), &now);
+    // An attempt that was begun too often is blocked by the next one, without a call of the resolver.
+    if state.known.is_none() && due == Due::Never {
+        state.record.exhaust();
+        let evidence = state.record.block().unwrap_or_default().to_owned();
+        state.known = Some(ConflictOutcome::Blocked { evidence, new: true });
+    }
     Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)))
 }
 
@@ -223,8 +232,7 @@ fn unlanded(
     request: ResolveRequest<'_>,
 ) -> Result<Option<BundleId>, StoreError> {
     for needed in &change.depends_on {
-        let found = branch.changes.iter().find(|other| other.bundle.id() == needed);
-        let is_there = match found {
+        let is_there = match branch.change(needed) {
             // It is neither accepted for this branch nor unfinished, so there is nothing to wait for here.
             None => !request.open.contains(needed),
             Some(other) => {
@@ -295,8 +303,7 @@ pub fn find_sealed<'f>(
     branch: &'f TargetBranch,
     id: &BundleId,
 ) -> Result<Result<(&'f AcceptedChange, &'f Sealed), ConflictReport>, ConflictError> {
-    let found = branch.changes.iter().find(|change| change.bundle.id() == id);
-    let change = found.ok_or_else(|| ConflictError::Unknown { id: id.clone() })?;
+    let change = branch.change(id).ok_or_else(|| ConflictError::Unknown { id: id.clone() })?;
     let nothing = |why| Ok(Err(report(id, ConflictOutcome::Nothing { why })));
     let why = match &change.standing {
         ChangeState::Sealed(sealed) => return Ok(Ok((change, sealed))),

@@ -16,12 +16,9 @@ use crate::{
     git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::name::ATTEMPTS,
     git::rebuild::Ingredients,
+    git::seal::MAX_COMMITS,
     git::store::{Store, open_repository},
 };
-
-/// The maximum number of commits of a change.
-/// More than a person reviews in one bundle. It ends the walk where `base` is no ancestor of `head`.
-const MAX_COMMITS: usize = 10_000;
 
 /// Returns the ref for the work of a bundle. `workspace` distinguishes workspaces with the same target.
 pub fn work_ref(workspace: &str, id: &BundleId) -> String {
@@ -47,18 +44,6 @@ pub fn keep_work(
     }
     LooseObjects::of(store).sync_commits(base, head)?;
     fence.move_refs(store, &[Move { name: name.to_owned(), from, to: Some(head) }], log)?;
-    Ok(StepEffect::Made)
-}
-
-/// Deletes the ref of work that another ref keeps, or that is no longer needed.
-pub fn drop_work(
-    store: &Store,
-    fence: &Fence,
-    name: &str,
-    log: ReflogEntry<'_>,
-) -> Result<StepEffect, RefError> {
-    let Some(at) = ref_at(store, name)? else { return Ok(StepEffect::Recognised) };
-    fence.move_refs(store, &[Move { name: name.to_owned(), from: Some(at), to: None }], log)?;
     Ok(StepEffect::Made)
 }
 

@@ -44,7 +44,7 @@ pub enum StoreError {
     Form { what: String },
 }
 
-/// The reasons why refs did not move. None of them moved.
+/// The reasons why refs did not move. None of them moved, unless the store failed when they were synced.
 #[derive(Debug, Error)]
 pub enum RefError {
     /// Another driver took over; this one must stop.
@@ -75,7 +75,7 @@ pub enum RefError {
     Store(#[from] StoreError),
 }
 
-fn shown(id: Option<ObjectId>) -> String {
+pub(super) fn shown(id: Option<ObjectId>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| id.to_string())
 }
 

@@ -11,7 +11,7 @@ use gix::{
 use crate::{git::failure::StoreError, git::path::TreePath, git::store::Store};
 
 /// The depth from which git rejects a tree.
-const MAX_DEPTH: usize = 2048;
+pub(super) const MAX_DEPTH: usize = 2048;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct TreeDifference {

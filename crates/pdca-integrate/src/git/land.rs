@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::{
     git::durable::LooseObjects,
-    git::failure::{RefError, StoreError},
+    git::failure::{RefError, StoreError, shown},
     git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::name::staging_branch,
     git::store::Store,
@@ -115,8 +115,27 @@ fn restoration(failure: Option<&RefError>) -> &'static str {
     if failure.is_some() { "not put back" } else { "put back" }
 }
 
-fn shown(id: Option<ObjectId>) -> String {
-    id.map_or_else(|| "nothing".to_owned(), |id| id.to_string())
+impl LandError {
+    /// Returns true if the ref may be at the landed commit in spite of the error, which git alone can tell.
+    pub(crate) fn may_have_moved(&self) -> bool {
+        match self {
+            // The store fails before the move, but also when the moved ref is synced and read back.
+            Self::MovedAfter { .. } | Self::Ref(RefError::Store(_)) | Self::Store(_) => true,
+            Self::Nothing
+            | Self::CheckedOut { .. }
+            | Self::BaseMoved { .. }
+            | Self::Refused(_)
+            // What is not what was gated must not count as landed, wherever the ref is.
+            | Self::Disproved { .. }
+            | Self::Ref(
+                RefError::Fenced { .. }
+                | RefError::FenceBusy { .. }
+                | RefError::Moved { .. }
+                | RefError::Locked { .. }
+                | RefError::Name { .. },
+            ) => false,
+        }
+    }
 }
 
 impl Onto<'_> {
@@ -279,8 +298,11 @@ fn prove(
     };
     let evidence = fence.holder().evidence_ref(written);
     // Before the branch moves back, or garbage collection could remove what went wrong.
-    let keep = Move { name: evidence.clone(), from: None, to: Some(written) };
-    fence.move_refs(store, &[keep], log)?;
+    // A resumed integration lands the same commit again, and then an earlier proof has kept it already.
+    if ref_at(store, &evidence)? != Some(written) {
+        let keep = Move { name: evidence.clone(), from: None, to: Some(written) };
+        fence.move_refs(store, &[keep], log)?;
+    }
     let back = Move { name: reference.to_owned(), from: Some(written), to: before };
     let restored = fence.move_refs(store, &[back], log).err().map(Box::new);
     Err(LandError::Disproved { reference: reference.to_owned(), disproof, evidence, restored })

@@ -21,6 +21,8 @@ use crate::{
 
 /// The sentence with which `git revert` names the reverted commit.
 const REVERTS: &[u8] = b"This reverts commit ";
+/// The minimum length of a short id, in characters. Git makes none shorter.
+const SHORTEST: usize = 4;
 
 /// The presence of a sealed change in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,20 +204,29 @@ impl History {
         let repo = store.repo();
         // Hidden by ancestry and not by a cutoff, because the dates of commits may go back.
         let walk = repo.rev_walk([tip]).with_hidden(without);
-        let (mut commits, mut reverts) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        let (mut commits, mut said) = (Vec::<Commit>::new(), Vec::new());
         for step in walk.all().map_err(failed)? {
             let info = step.map_err(|source| StoreError::objects("walk a history", source))?;
             let object = info.object().map_err(failed)?;
             let read = object.decode().map_err(failed)?;
-            for undone in reverted_by(read.message) {
-                reverts.entry(undone).or_default().push(info.id);
-            }
+            said.extend(reverted_by(read.message).map(|undone| (undone, info.id)));
             commits.push(Commit {
                 id: info.id,
                 parents: info.parent_ids.iter().copied().collect(),
                 claims: claims(read.message),
                 origin: origin(read.author, read.message),
             });
+        }
+        let mut reverts = BTreeMap::<_, Vec<_>>::new();
+        // After the walk: the parents that a short id means come after the commit that names it.
+        for (undone, by) in said {
+            let undone = match undone {
+                RevertedId::Whole(id) => Some(id),
+                RevertedId::Short(start) => only_one(&commits, &start),
+            };
+            if let Some(undone) = undone {
+                reverts.entry(undone).or_default().push(by);
+            }
         }
         let places = commits.iter().enumerate().map(|(place, commit)| (commit.id, place)).collect();
         Ok(Self { commits, places, undone: undone(&reverts) })
@@ -368,13 +379,33 @@ fn origin(author: &[u8], message: &[u8]) -> Vec<u8> {
     [author, b"\0", subject].concat()
 }
 
+/// A commit as a message names it.
+enum RevertedId {
+    Whole(ObjectId),
+    /// The start of an id, as `git revert --reference` writes it.
+    Short(String),
+}
+
 /// Returns the commits that a message says it reverts.
-fn reverted_by(message: &[u8]) -> impl Iterator<Item = ObjectId> {
+fn reverted_by(message: &[u8]) -> impl Iterator<Item = RevertedId> {
     message.find_iter(REVERTS).filter_map(|at| {
         let rest = &message[at + REVERTS.len()..];
         let hex = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        ObjectId::from_hex(&rest[..hex]).ok()
+        let (hex, after) = rest.split_at(hex);
+        if let Ok(id) = ObjectId::from_hex(hex) {
+            return Some(RevertedId::Whole(id));
+        }
+        // Subject and date follow in parentheses. Without them it may be a word that begins like an id.
+        let is_short = hex.len() >= SHORTEST && after.starts_with(b" (");
+        is_short.then(|| RevertedId::Short(hex.to_str_lossy().to_lowercase()))
     })
+}
+
+/// Returns the commit that a short id means, unless it means several.
+fn only_one(commits: &[Commit], start: &str) -> Option<ObjectId> {
+    let ids = commits.iter().map(|commit| commit.id);
+    let mut meant = ids.filter(|id| id.to_string().starts_with(start));
+    meant.next().filter(|_| meant.next().is_none())
 }
 
 #[cfg(test)]

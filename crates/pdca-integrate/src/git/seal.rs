@@ -40,7 +40,7 @@ const WITHOUT_BRIEF: u32 = 2;
 const OLDEST: u32 = 1;
 /// The maximum number of commits of a change.
 /// More than a person reviews in one bundle. It ends the walk where the base is no ancestor of the head.
-const MAX_COMMITS: usize = 10_000;
+pub(super) const MAX_COMMITS: usize = 10_000;
 
 /// An accepted change. It comes only from [`seal`] and [`Sealed::load`], which both read the objects.
 ///

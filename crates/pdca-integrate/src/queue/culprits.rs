@@ -41,14 +41,12 @@ impl Integration<'_> {
     /// Numbers the places for a batch: first the changes that landed directly below it, as far down as no
     /// foreign commit lies between, then the batch.
     pub(super) fn places(&self, plan: &FoldPlan) -> Result<ChangePlaces, IntegrateError> {
-        let changes = &self.branch.changes;
         let sealed = |id: &BundleId| {
-            // Two changes can have one name if the first was put away; the later one is meant.
-            let change = changes.iter().rev().find(|change| change.bundle.id() == id)?;
+            let change = self.branch.change(id)?;
             Some((change, change.sealed()?))
         };
         let mut landings: Vec<LandedChange<'_>> = Vec::new();
-        for change in changes {
+        for change in &self.branch.changes {
             if let ChangeState::Landed { sealed, commit, .. } = &change.standing {
                 landings.push(LandedChange { sealed, commit: *commit });
             }

@@ -70,3 +70,27 @@ pub fn excuse(row: &str, rules: &FlakeRules) -> String {
         rules.ledger.row(row).map_or((0, 0), |history| (history.flakes, history.runs));
     format!("in quarantine, does not block: failed by mistake in {flakes} of {runs} runs")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_red_is_green_only_where_every_red_row_is_in_quarantine_and_known_to_be_flaky() {
+        let policies = BTreeMap::from([("T1".to_owned(), FlakePolicy::Quarantine)]);
+        let mut rules = FlakeRules { policies, ..FlakeRules::default() };
+        (0..20).for_each(|_| rules.ledger.ran("T1"));
+        let left = |rules: &FlakeRules, rows: &[&str]| {
+            let rows = rows.iter().map(ToString::to_string).collect();
+            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
+            pardon(&mut ruling, rules);
+            (ruling.light, ruling.rows.join(" "))
+        };
+        let red = |rows: &str| (Some(Light::Red), rows.to_owned());
+        assert_eq!(left(&rules, &["T1"]), red("T1"), "it never failed by mistake");
+        rules.ledger.flaked("T1", "tree", "now");
+        assert_eq!(left(&rules, &["T1"]), (Some(Light::Green), String::new()));
+        assert_eq!(left(&rules, &["T1", "T2"]), red("T2"));
+        assert_eq!(left(&rules, &[]), red(""), "it may be any row");
+    }
+}

@@ -263,21 +263,25 @@ impl<'w> Integration<'w> {
                 self.pace.learn(batch.len(), culprits.count());
                 self.done.held.append(&mut self.round);
             }
-            self.count()?;
+            self.count();
             let settled = self.done.settled();
             waiting.retain(|entry| !settled.contains(entry.sealed().id()));
             self.done.hold_dependants(&mut waiting);
         }
         self.done.flaky = flaky_rows(self.cx.gates, &self.verdicts.rules);
         self.tally.ended = Some((self.cx.now)());
-        self.count()?;
+        self.count();
         Ok(self.done.clone())
     }
 
     /// Stores the result and the costs so far.
-    pub(super) fn count(&mut self) -> Result<(), IntegrateError> {
+    pub(super) fn count(&mut self) {
         self.tally.came_to(&self.done, &self.round, (self.cx.now)());
-        self.cx.effects.perform("stats", || self.tally.store(self.cx.workspace))
+        let store = || self.tally.store(self.cx.workspace);
+        // Nothing is decided from it, so a failure costs neither a gate run that is over nor the report of a landing.
+        if let Err(error) = self.cx.effects.perform("stats", store) {
+            self.cx.tell(format!("the statistics are incomplete: {}", pdca_state::chain(&error)));
+        }
     }
 
     pub(super) fn base_search<'s>(&'s self, tell: &'s dyn Fn(String)) -> BaseSearch<'s> {
@@ -285,11 +289,17 @@ impl<'w> Integration<'w> {
         BaseSearch { branch, settings, cancel: self.cx.cancel, tell }
     }
 
+    /// Returns true if the ref that moves has a landing already, which later ones must build on.
+    pub(super) fn has_landing(&self) -> bool {
+        // Not `landed`, which has only requested changes: the staging branch may hold others.
+        !self.done.references.is_empty()
+    }
+
     /// Returns the base of the next round: the current tip of the branch, if it only moved forward.
     fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
         let mode = self.request.settings.land.mode();
         // The staging branch has its first landing. Going on from a branch that moved meanwhile would drop it.
-        if mode.stays_on_landing() && !self.done.landed.is_empty() {
+        if mode.stays_on_landing() && self.has_landing() {
             return Ok(self.at);
         }
         let now = mode.look(self)?;
@@ -407,8 +417,7 @@ impl<'w> Integration<'w> {
 
     fn keep_held(&mut self) -> Result<(), IntegrateError> {
         let present = self.done.present.iter().map(|(id, by)| {
-            let of = |change: &&AcceptedChange| change.bundle.id() == id;
-            let sealed = self.branch.changes.iter().find(of).and_then(AcceptedChange::sealed);
+            let sealed = self.branch.change(id).and_then(AcceptedChange::sealed);
             HeldChange {
                 partners: by.iter().cloned().collect(),
                 head: sealed.map(|sealed| sealed.record().head.to_string()),
@@ -559,9 +568,7 @@ pub(super) fn choose(
         if request.elsewhere.contains(id) {
             return true;
         }
-        // Two bundles have one id if the first was put away; the later one is meant.
-        let change = branch.changes.iter().rev().find(|change| change.bundle.id() == id);
-        change.is_some_and(|change| {
+        branch.change(id).is_some_and(|change| {
             !matches!(change.standing, ChangeState::Landed { .. })
                 && change.sealed().is_none_or(|sealed| there(sealed).is_none())
         }) && !entries.contains_key(id)
@@ -584,8 +591,7 @@ pub(super) fn choose(
 fn outdated(branch: &TargetBranch, change: &AcceptedChange, sealed: &Sealed) -> Vec<BundleId> {
     let is_outdated = |support: &&Support| {
         // A dependency that is not accepted at all is judged by `missing`.
-        let now = branch.changes.iter().find(|other| *other.bundle.id() == support.id);
-        let now = now.and_then(AcceptedChange::sealed);
+        let now = branch.change(&support.id).and_then(AcceptedChange::sealed);
         change.depends_on.contains(&support.id)
             && now.is_some_and(|now| now.record().head != support.head)
     };

@@ -435,9 +435,10 @@ fn myself() -> Result<ProcessIdentity, JournalError> {
 }
 
 fn next(runs: &Runs) -> Result<Epoch, JournalError> {
-    let newest = runs.list()?.last().map(|run| runs.find(run));
-    let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
-    next_epoch(seen).ok_or(JournalError::NoEpoch)
+    // Of all integrations: those of several targets are open at the same time, so the newest one need not have the
+    // highest epoch.
+    let known = runs.list()?.into_iter().filter_map(|run| runs.find(&run).found.ok());
+    next_epoch(known.map(|found| found.state.epoch)).ok_or(JournalError::NoEpoch)
 }
 
 fn seal_of(entry: &PlanEntry) -> Seal {

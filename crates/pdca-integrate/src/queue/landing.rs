@@ -9,7 +9,8 @@
 //! 4. *Deliver*: in mode `push`, push from exactly the gated base. A race sends the rest of the batch back to
 //!    planning. If the answer is lost the announcement stays until the remote was asked.
 //! 5. *Move* the local ref from exactly the gated base, under the fence. A branch that moved is not overwritten,
-//!    and a driver that lost the fence cannot move it.
+//!    and a driver that lost the fence cannot move it. If it fails although the ref may have moved, the announcement
+//!    stays.
 //! 6. *Certify*: write the certificate to its final place, and only then remove the announcement.
 //! 7. *Outcome*: journal the landing together with the plan for the rest, so that a resumed integration continues
 //!    on the new tip.
@@ -60,7 +61,7 @@ impl Integration<'_> {
         let settings = self.request.settings;
         let mode = settings.land.mode();
         // Later landings go onto the first one, wherever the branch is by then.
-        if self.done.landed.is_empty() && mode.has_moved(self, candidate.base())? {
+        if !self.has_landing() && mode.has_moved(self, candidate.base())? {
             return Ok(Round::Moved);
         }
         let gated = Gated::new(candidate, self.verdicts.gates(), verdict)?;
@@ -95,7 +96,13 @@ impl Integration<'_> {
                 let moved = matches!(error, LandError::BaseMoved { .. });
                 let cause = if moved { Cause::Race } else { Cause::Git };
                 self.journal.landed(Err((cause, pdca_state::chain(&error))), rest)?;
-                remove(&pending)?;
+                let is_disproved = matches!(error, LandError::Disproved { .. });
+                // The remote has a pushed commit already, whatever became of the local ref.
+                let was_pushed = Destination::is_sighting(&reference) && !is_disproved;
+                // A landing that may have happened keeps its announcement: git tells the next driver.
+                if !error.may_have_moved() && !was_pushed {
+                    remove(&pending)?;
+                }
                 return if moved { Ok(Round::Moved) } else { Err(error.into()) };
             }
         };
@@ -251,7 +258,12 @@ fn certify(
                 effects.perform("certificate", write).map_err(failed)?;
                 return Ok(path);
             }
-            Ok(Some(_)) | Err(_) => number += 1,
+            Ok(Some(_)) => number += 1,
+            // Not another number: in a directory that cannot be read no name is free, and this would not end.
+            Err(error) => {
+                let source = std::io::Error::other(error);
+                return Err(IntegrateError::Io { path, source });
+            }
         }
     }
 }

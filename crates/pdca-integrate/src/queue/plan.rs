@@ -126,13 +126,6 @@ impl FoldPlan {
         Ok(Self { base, strategy, form: Form::default(), entries: ordered })
     }
 
-    /// Returns the plan with only some of its entries, such as those that a fold found to fit.
-    #[must_use]
-    pub fn only(&self, keep: impl Fn(&BundleId) -> bool) -> Self {
-        let kept = self.entries.iter().filter(|entry| keep(entry.sealed.id()));
-        Self { entries: kept.cloned().collect(), ..*self }
-    }
-
     /// Keeps messages and people of the commits, for unfinished work that is folded onto another base.
     #[must_use]
     pub fn keeping_messages(self) -> Self {

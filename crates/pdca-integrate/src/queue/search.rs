@@ -79,7 +79,7 @@ pub struct Search {
 
 /// The state of a change in the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FoldFate {
+enum PlaceFate {
     Landed,
     /// Undecided.
     Line,
@@ -186,13 +186,8 @@ impl Search {
 
     /// Returns true if nothing is left to find out.
     pub fn is_done(&self) -> bool {
-        let is_open = |fate: &FoldFate| !matches!(fate, FoldFate::Landed | FoldFate::Held);
+        let is_open = |fate: &PlaceFate| !matches!(fate, PlaceFate::Landed | PlaceFate::Held);
         self.is_over || (self.suspects.is_empty() && !self.batch.fates.iter().any(is_open))
-    }
-
-    /// Returns the places of this batch that landed so far, in order.
-    pub fn landed(&self) -> Vec<usize> {
-        self.batch.landed_set().split_off(self.batch.setup.landed_before)
     }
 
     /// Returns the explained culprits, to be [remembered](Known::new).
@@ -261,7 +256,7 @@ impl Search {
             self.decisions.push(SearchDecision::Mended { red, green: gated.clone() });
         }
         for place in places {
-            self.batch.fates[*place] = FoldFate::Landed;
+            self.batch.fates[*place] = PlaceFate::Landed;
         }
         // A green set that contains a suspect clears it.
         self.suspects.retain(|suspect| !places.contains(&suspect.place));
@@ -272,10 +267,10 @@ impl Search {
     /// is held.
     fn settle_recalled(&mut self) -> bool {
         let recalled = self.batch.setup.known.iter().find_map(|culprit| {
-            let is_open = self.batch.fates[culprit.place] == FoldFate::Recalled;
+            let is_open = self.batch.fates[culprit.place] == PlaceFate::Recalled;
             let fates = || culprit.partners.iter().map(|partner| self.batch.fates[*partner]);
-            let is_settled = fates().all(|fate| fate == FoldFate::Landed);
-            let is_void = fates().any(|fate| fate == FoldFate::Held);
+            let is_settled = fates().all(|fate| fate == PlaceFate::Landed);
+            let is_void = fates().any(|fate| fate == PlaceFate::Held);
             // While a partner is undecided, so is the culprit: it is red only together with all of them.
             (is_open && (is_settled || is_void)).then(|| (culprit.clone(), is_settled))
         });
@@ -284,7 +279,7 @@ impl Search {
             self.hold(culprit.place, HoldReason::Culprit(culprit.fault));
             self.explained(culprit, true);
         } else {
-            self.batch.fates[culprit.place] = FoldFate::Line;
+            self.batch.fates[culprit.place] = PlaceFate::Line;
         }
         true
     }
@@ -302,16 +297,16 @@ impl Search {
         match unfit {
             // It may build on a suspect that turns out to be innocent, so it is parked and not held.
             Some(place) if line.contains(&place) && is_open => {
-                self.batch.fates[place] = FoldFate::Parked;
+                self.batch.fates[place] = PlaceFate::Parked;
             }
             Some(place) if line.contains(&place) => self.hold(place, HoldReason::Unfit),
             // Landed changes were folded before, so the answer does not fit the question.
             Some(_) => {
                 self.stop(SearchDecision::Stuck { purpose: TestPurpose::Decide, rows: Vec::new() });
             }
-            None if !is_open && self.batch.fates.contains(&FoldFate::Parked) => {
-                for fate in self.batch.fates.iter_mut().filter(|fate| **fate == FoldFate::Parked) {
-                    *fate = FoldFate::Line;
+            None if !is_open && self.batch.fates.contains(&PlaceFate::Parked) => {
+                for fate in self.batch.fates.iter_mut().filter(|fate| **fate == PlaceFate::Parked) {
+                    *fate = PlaceFate::Line;
                 }
             }
             None => return false,
@@ -334,11 +329,9 @@ impl Search {
         let needed = closure(&self.batch.setup.needs, [place]);
         // What the suspect needs is in every set with it, so it cannot be told apart as a partner.
         let below = landed.into_iter().filter(|other| !needed.contains(other));
-        let below: Vec<usize> = below.collect();
-        let may_meet = |other: &&usize| self.batch.setup.may_meet(**other, place);
-        let others = below.iter().filter(may_meet).copied().collect();
-        self.batch.fates[place] = FoldFate::Suspect;
-        self.suspects.push(Suspect { place, others, below, whole });
+        let below = below.collect();
+        self.batch.fates[place] = PlaceFate::Suspect;
+        self.suspects.push(Suspect { place, below, whole });
         true
     }
 
@@ -348,7 +341,7 @@ impl Search {
                 ExplainProgress::Open { .. } => {}
                 ExplainProgress::Cleared => {
                     let cleared = self.suspects.remove(number);
-                    self.batch.fates[cleared.place] = FoldFate::Line;
+                    self.batch.fates[cleared.place] = PlaceFate::Line;
                     return true;
                 }
                 ExplainProgress::Named { partners, named } => {
@@ -374,11 +367,11 @@ impl Search {
 
     /// Holds a change and everything that needs it.
     fn hold(&mut self, place: usize, why: HoldReason) {
-        self.batch.fates[place] = FoldFate::Held;
+        self.batch.fates[place] = PlaceFate::Held;
         self.decisions.push(SearchDecision::Hold { place, why });
         // Recursive through `needs`; a change that is held already is left alone, so it ends.
         for other in 0..self.batch.fates.len() {
-            let is_open = !matches!(self.batch.fates[other], FoldFate::Landed | FoldFate::Held);
+            let is_open = !matches!(self.batch.fates[other], PlaceFate::Landed | PlaceFate::Held);
             if is_open && self.batch.setup.needs[other].contains(&place) {
                 self.suspects.retain(|suspect| suspect.place != other);
                 self.hold(other, HoldReason::Needs(place));
@@ -430,18 +423,18 @@ impl Search {
 #[derive(Debug, Clone)]
 struct Batch {
     setup: SearchSetup,
-    fates: Vec<FoldFate>,
+    fates: Vec<PlaceFate>,
 }
 
 impl Batch {
     fn new(setup: SearchSetup) -> Self {
-        let mut fates = vec![FoldFate::Line; setup.needs.len()];
-        fates[..setup.landed_before].fill(FoldFate::Landed);
+        let mut fates = vec![PlaceFate::Line; setup.needs.len()];
+        fates[..setup.landed_before].fill(PlaceFate::Landed);
         for culprit in &setup.known {
             // A partner that comes later in this batch has not landed yet and may be the one that is held this time.
             let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
-            if is_usable && fates.get(culprit.place) == Some(&FoldFate::Line) {
-                fates[culprit.place] = FoldFate::Recalled;
+            if is_usable && fates.get(culprit.place) == Some(&PlaceFate::Line) {
+                fates[culprit.place] = PlaceFate::Recalled;
             }
         }
         Self { setup, fates }
@@ -453,11 +446,11 @@ impl Batch {
     }
 
     fn has_landed(&self) -> bool {
-        self.fates[self.setup.landed_before..].contains(&FoldFate::Landed)
+        self.fates[self.setup.landed_before..].contains(&PlaceFate::Landed)
     }
 
     fn landed_set(&self) -> Vec<usize> {
-        (0..self.fates.len()).filter(|place| self.fates[*place] == FoldFate::Landed).collect()
+        (0..self.fates.len()).filter(|place| self.fates[*place] == PlaceFate::Landed).collect()
     }
 
     /// Returns the undecided changes that may land now, in order: those that need nothing that is set aside.
@@ -465,14 +458,14 @@ impl Batch {
         let mut is_in: Vec<bool> = Vec::with_capacity(self.fates.len());
         for (place, fate) in self.fates.iter().enumerate() {
             let may = match fate {
-                FoldFate::Landed => true,
-                FoldFate::Line => self.setup.needs[place].iter().all(|need| is_in[*need]),
-                FoldFate::Suspect => aside == Aside::Nothing,
-                FoldFate::Recalled | FoldFate::Parked | FoldFate::Held => false,
+                PlaceFate::Landed => true,
+                PlaceFate::Line => self.setup.needs[place].iter().all(|need| is_in[*need]),
+                PlaceFate::Suspect => aside == Aside::Nothing,
+                PlaceFate::Recalled | PlaceFate::Parked | PlaceFate::Held => false,
             };
             is_in.push(may);
         }
-        let undecided = |place: &usize| is_in[*place] && self.fates[*place] != FoldFate::Landed;
+        let undecided = |place: &usize| is_in[*place] && self.fates[*place] != PlaceFate::Landed;
         (0..self.fates.len()).filter(undecided).collect()
     }
 }

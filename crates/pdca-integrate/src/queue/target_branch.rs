@@ -165,6 +165,7 @@ impl TargetBranches {
     ) -> Result<Self, RootError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
+        let mut defaults: BTreeMap<String, Option<String>> = BTreeMap::new();
         let (mut unplaceable, mut open) = (Vec::new(), BTreeSet::new());
         let mut wanted = accepted(workspace)?;
         wanted.retain(|bundle| is_wanted(bundle));
@@ -175,6 +176,13 @@ impl TargetBranches {
             match placed {
                 Ok(Some((target, branch, snapshot))) => {
                     let name = target.name.clone();
+                    // A brief that names the default branch and one that names none mean the same branch. They are
+                    // loaded together: what a staging branch contains is compared with all the changes that wait.
+                    let branch = branch.or_else(|| {
+                        let default = defaults.entry(name.clone());
+                        // Without one, `TargetBranch::load` says why.
+                        default.or_insert_with(|| default_branch(&target).ok()).clone()
+                    });
                     specs.insert(name.clone(), target);
                     places.entry((name, branch)).or_default().push((bundle, snapshot));
                 }
@@ -191,24 +199,10 @@ impl TargetBranches {
         let mut branches: Vec<TargetBranch> = Vec::new();
         for ((name, branch), bundles) in places {
             let ids = bundles.iter().map(|(bundle, _)| bundle.id().clone()).collect();
-            let found = match TargetBranch::load(
-                workspace,
-                specs[&name].clone(),
-                branch.as_deref(),
-                bundles,
-            ) {
-                Ok(found) => found,
-                Err(error) => {
-                    unplaceable.push(Unplaceable { ids, error });
-                    continue;
-                }
-            };
-            // A brief that names the default branch and one that names none mean the same branch.
-            match branches.iter_mut().find(|other| {
-                (&other.target.name, &other.branch) == (&found.target.name, &found.branch)
-            }) {
-                Some(other) => other.changes.extend(found.changes),
-                None => branches.push(found),
+            let target = specs[&name].clone();
+            match TargetBranch::load(workspace, target, branch.as_deref(), bundles) {
+                Ok(found) => branches.push(found),
+                Err(error) => unplaceable.push(Unplaceable { ids, error }),
             }
         }
         for branch in &mut branches {
@@ -229,16 +223,8 @@ impl TargetBranch {
         let name = || target.name.clone();
         let failed = |source| TargetBranchError::Store { target: name(), source };
         let store = workspace.store_to_read(&target).map_err(failed)?;
-        let branch = if let Some(branch) = branch {
-            branch.to_owned()
-        } else {
-            let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| {
-                TargetBranchError::Unnamed { target: name(), source }
-            };
-            let found = pdca_lanes::Target::open(&target.name, &target.path)
-                .map_err(|source| unnamed(source.into()))?;
-            found.resolve(None).map_err(|source| unnamed(source.into()))?.branch
-        };
+        let branch =
+            if let Some(branch) = branch { branch.to_owned() } else { default_branch(&target)? };
         let mut found = None;
         for place in ["heads", "remotes"] {
             let reference = format!("refs/{place}/{branch}");
@@ -273,6 +259,23 @@ impl TargetBranch {
         mark_staged(&store, &staging, &mut changes).map_err(failed)?;
         Ok(Self { target, branch, reference, store, tip, staging, changes })
     }
+
+    /// Returns the accepted change of a bundle.
+    pub fn change(&self, id: &BundleId) -> Option<&AcceptedChange> {
+        // Two bundles have one id if the first was put away; the later one is meant.
+        self.changes.iter().rev().find(|change| change.bundle.id() == id)
+    }
+}
+
+/// Returns the branch of a target for briefs that name none: the one that its checkout has.
+fn default_branch(target: &TargetSpec) -> Result<String, TargetBranchError> {
+    let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| TargetBranchError::Unnamed {
+        target: target.name.clone(),
+        source,
+    };
+    let found = pdca_lanes::Target::open(&target.name, &target.path);
+    let found = found.map_err(|source| unnamed(source.into()))?;
+    Ok(found.resolve(None).map_err(|source| unnamed(source.into()))?.branch)
 }
 
 /// Returns the target and branch of an accepted change, or `None` if the bundle has no accepted change.

@@ -66,9 +66,8 @@ fn change_state<'b>(
     id: &BundleId,
     branches: &'b TargetBranches,
 ) -> Option<&'b ChangeState> {
-    let of_target = |branch: &&TargetBranch| is_of(state, branch);
-    let changes = branches.branches.iter().filter(of_target).flat_map(|branch| &branch.changes);
-    changes.into_iter().find(|change| change.bundle.id() == id).map(|change| &change.standing)
+    let mut of_target = branches.branches.iter().filter(|branch| is_of(state, branch));
+    of_target.find_map(|branch| branch.change(id)).map(|change| &change.standing)
 }
 
 impl TargetBranches {

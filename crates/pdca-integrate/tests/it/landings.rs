@@ -135,6 +135,17 @@ fn g8_another_tree_than_the_gated_is_caught_the_target_restored_and_the_evidence
 }
 
 #[test]
+fn a_wrong_commit_that_was_caught_before_is_caught_and_put_back_again() {
+    let (scene, gated) = one_change();
+    let wrong = scene.commit(scene.base, "wrong", |lane| lane.write("f", "wrong\n"));
+    for _ in 0..2 {
+        let error = land_another(&scene.store, &scene.fence, &gated, MAIN, LOG, wrong).unwrap_err();
+        assert!(matches!(error, LandError::Disproved { restored: None, .. }), "{error:?}");
+        assert_eq!(scene.main(), scene.base);
+    }
+}
+
+#[test]
 fn g9_a_path_that_nobody_sealed_is_caught_and_named() {
     let (scene, gated) = one_change();
     let wrong = scene.commit(scene.base, "wrong", |lane| {
@@ -193,10 +204,21 @@ fn a_branch_that_is_being_rebased_stays_where_it_is() {
     scene.repo.git(&["worktree", "add", "--quiet", "--detach", place.as_str(), "main"]);
     let state = scene.repo.path().join(".git/worktrees/elsewhere/rebase-merge");
     std::fs::create_dir_all(&state).unwrap();
-    std::fs::write(state.join("head-name"), "refs/heads/main\n").unwrap();
-    let error = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap_err();
-    let LandError::CheckedOut { holder, .. } = error else { panic!("{error:?}") };
-    assert_eq!(holder.doing, "is rebasing it");
+    let base = scene.base;
+    for (file, text) in [
+        ("head-name", "refs/heads/main\n".to_owned()),
+        // Git writes this one with `--update-refs`.
+        (
+            "update-refs",
+            format!("refs/heads/one\n{base}\n{base}\nrefs/heads/main\n{base}\n{base}\n"),
+        ),
+    ] {
+        std::fs::write(state.join(file), text).unwrap();
+        let error = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap_err();
+        let LandError::CheckedOut { holder, .. } = error else { panic!("{error:?}") };
+        assert_eq!(holder.doing, "is rebasing it", "{file}");
+        std::fs::remove_file(state.join(file)).unwrap();
+    }
     scene.repo.git(&["worktree", "remove", "--force", place.as_str()]);
 }
 

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    AcceptedChange, ChangeState, CombinationGate, CombinationGates, GateJob, GateRuling,
-    GateRunError, HeldBack, HeldReason, IntegrateError, Integrated, IntegrationNotice,
-    IntegrationRequest, IntegrationTally, Land, LandError, Light, NextAction, ObjectId,
-    QueueContext, QueueSettings, QueueWorkspace, Sealed, Staging, Store, TargetBranch,
-    TargetBranches, TargetSpec, WorkspaceDirs, dry_run, integrate, staging_branch,
+    AcceptedChange, BootMoment, ChangeState, CombinationGate, CombinationGates, ConflictOutcome,
+    ConflictState, Due, Fence, GateJob, GateRuling, GateRunError, HeldBack, HeldReason,
+    IntegrateError, Integrated, IntegrationNotice, IntegrationRequest, IntegrationTally, Land,
+    LandError, Light, NextAction, ObjectId, QueueContext, QueueSettings, QueueWorkspace,
+    ResolveRequest, Sealed, Staging, Store, TargetBranch, TargetBranches, TargetSpec,
+    WorkspaceDirs, dry_run, dry_run_resolution, find_sealed, finish_certificates, integrate,
+    staging_branch,
 };
-use pdca_journal::{EffectSide, Effects, Liveness, Moment, Point};
+use pdca_journal::{Clock, EffectSide, Effects, Liveness, Moment, Point};
 use pdca_process::Cancel;
 use pdca_state::{BundleId, BundleRoot};
 
@@ -70,6 +72,9 @@ struct Queue<'s> {
     scene: &'s Scene,
     workspace: QueueWorkspace,
     settings: QueueSettings,
+    /// The bundles that are asked for; empty means all.
+    only: BTreeSet<BundleId>,
+    clock: Clock,
     effects: Recorder,
     notices: Mutex<Vec<IntegrationNotice>>,
 }
@@ -92,7 +97,8 @@ impl<'s> Queue<'s> {
         };
         let settings = QueueSettings { land, ..QueueSettings::default() };
         let (effects, notices) = (Recorder::default(), Mutex::default());
-        Self { scene, workspace, settings, effects, notices }
+        let only = BTreeSet::new();
+        Self { scene, workspace, settings, only, clock: now, effects, notices }
     }
 
     /// The branch with these changes, all of them sealed and not landed.
@@ -162,11 +168,11 @@ impl<'s> Queue<'s> {
     ) -> IntegrationRequest<'a> {
         IntegrationRequest {
             settings: &self.settings,
-            only: nothing,
+            only: &self.only,
             elsewhere: nothing,
             lanes: NonZeroU32::MIN,
             certificates,
-            clock: now,
+            clock: self.clock,
             fresh: false,
         }
     }
@@ -192,6 +198,12 @@ fn gates() -> CombinationGates {
 fn now() -> Moment {
     let wall = "2026-01-02T03:04:05Z".parse().unwrap();
     Moment { wall, uptime: Duration::from_secs(1000) }
+}
+
+/// A minute after [`now`].
+fn later() -> Moment {
+    let wall = "2026-01-02T03:05:05Z".parse().unwrap();
+    Moment { wall, uptime: Duration::from_secs(1060) }
 }
 
 fn landed(done: &Integrated) -> Vec<String> {
@@ -314,6 +326,51 @@ fn an_integration_that_was_stopped_is_taken_up_under_its_name() {
 }
 
 #[test]
+fn an_integration_is_taken_up_as_often_as_it_is_stopped_beside_a_newer_one_of_another_target() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let mut queue = Queue::new(&scene, Land::Target);
+    let stopped = TableGate { stops_after: 0, ..queue.gate(&green) };
+    let stop = |queue: &Queue<'_>| {
+        let ended = queue.run(&queue.branch("main", &[&one]), &stopped).unwrap_err();
+        assert!(matches!(ended, IntegrateError::Interrupted), "{ended:?}");
+    };
+    stop(&queue);
+    // Its name sorts after that of the first one, by the time.
+    queue.clock = later;
+    let mut other = queue.branch("main", &[&two]);
+    other.target.name = "lib".into();
+    queue.run(&other, &queue.gate(&green)).unwrap();
+    queue.clock = now;
+    stop(&queue);
+    stop(&queue);
+    let done = queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    assert_eq!((landed(&done), queue.integrations()), (vec!["1".to_owned()], 2));
+}
+
+#[test]
+fn of_two_bundles_with_one_id_the_later_one_decides_what_is_left_of_an_integration() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let mut branch = queue.branch("main", &[&one]);
+    let stopped = TableGate { stops_after: 0, ..queue.gate(&green) };
+    queue.run(&branch, &stopped).unwrap_err();
+    let [run] = queue.workspace.dirs.integrations().list().unwrap().try_into().unwrap();
+    let found = queue.workspace.dirs.integrations().find(&run).found.unwrap();
+    // The first was put away, so it comes before the one that has landed since.
+    let bundle = queue.workspace.dirs.bundles.completed().bundle(one.id());
+    let standing = ChangeState::Unsealed;
+    branch.changes.insert(0, AcceptedChange { bundle, depends_on: Vec::new(), standing });
+    let (sealed, places) = (Box::new(one), vec!["main".to_owned()]);
+    branch.changes[1].standing = ChangeState::Landed { sealed, commit: scene.base, places };
+    let branches = TargetBranches { branches: vec![branch], ..TargetBranches::default() };
+    let next = NextAction::of(Some(&found.state), Liveness::Dead, &branches);
+    assert_eq!(next, NextAction::End);
+}
+
+#[test]
 fn an_intent_is_durable_before_the_ref_moves_and_its_outcome_after_the_certificate() {
     let scene = Scene::new(&[("a", "off\n")]);
     let one = scene.change("1", 1, &[("a", Some("on\n"))]);
@@ -389,6 +446,31 @@ fn staging_moves_no_branch_of_the_user() {
 }
 
 #[test]
+fn a_change_that_is_asked_for_by_name_goes_onto_what_is_staged_already() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let mut queue = Queue::new(&scene, Land::Branch);
+    let first = queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    let mut branch = queue.branch("main", &[&one, &two]);
+    (branch.staging.at, branch.staging.is_current) = (Some(first.tip), true);
+    branch.changes[0].standing = ChangeState::Staged {
+        sealed: Box::new(one),
+        branch: branch.staging.branch.clone(),
+        commit: first.tip,
+    };
+    queue.only.insert(two.id().clone());
+    let done = queue.run(&branch, &queue.gate(&green)).unwrap();
+    assert_eq!(landed(&done), ["2"]);
+    let staging = format!("refs/heads/{}", staging_branch("main"));
+    assert_eq!(scene.store.commit_at(&staging).unwrap(), Some(done.tip));
+    assert_eq!(
+        (scene.file(done.tip, "a"), scene.file(done.tip, "b")),
+        ("on\n".into(), "on\n".into())
+    );
+}
+
+#[test]
 fn a_branch_that_a_checkout_has_is_refused_before_any_gate_runs() {
     let scene = Scene::new(&[("a", "off\n")]);
     let one = scene.change("1", 1, &[("a", Some("on\n"))]);
@@ -434,6 +516,97 @@ fn a_push_moves_the_branch_of_the_remote_and_follows_it_where_it_went_on() {
         ("on\n".into(), "on\n".into())
     );
     assert_eq!(queue.settings.land.done(), "pushed");
+}
+
+#[test]
+fn a_dry_run_says_that_an_attempt_that_was_cut_short_too_often_is_not_repeated() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let theirs = scene.commit(scene.base, "theirs", |lane| lane.write("a", "other\n"));
+    scene.repo.git(&["update-ref", "refs/heads/main", &theirs.to_string()]);
+    let queue = Queue::new(&scene, Land::Target);
+    let branch = queue.branch("main", &[&one]);
+    let open = BTreeSet::new();
+    let request = ResolveRequest { settings: &queue.settings, open: &open, clock: now };
+    let came = || dry_run_resolution(&queue.workspace, &branch, one.id(), request).unwrap().came;
+    assert_eq!(came(), ConflictOutcome::Due);
+    let found = find_sealed(&branch, one.id()).unwrap().unwrap();
+    let state = ConflictState::look(&queue.workspace, &branch, found, theirs, request).unwrap();
+    let (mut record, stamp) = (state.record, BootMoment::take(now).unwrap());
+    while record.due(queue.settings.resolve_pause(), &stamp) != Due::Never {
+        record.begin("tip");
+    }
+    state.dir.store(&record).unwrap();
+    assert!(matches!(came(), ConflictOutcome::Blocked { new: true, .. }), "{:?}", came());
+}
+
+/// Another driver that takes the fence just before an effect.
+struct TakeoverBefore<'s> {
+    effect: &'static str,
+    repo: &'s Utf8Path,
+    room: Utf8PathBuf,
+}
+
+impl Effects for TakeoverBefore<'_> {
+    fn reached(&self, point: Point) {
+        if point == (Point { name: self.effect, when: EffectSide::Before }) {
+            let store = Store::open(self.repo, &self.room).unwrap();
+            Fence::take(&store, &"other".parse().unwrap(), 0).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_push_whose_driver_was_superseded_before_it_recorded_it_gets_its_certificate() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let remote = scene.room("remote.git");
+    scene.repo.git(&["clone", "--quiet", "--bare", scene.repo.path().as_str(), remote.as_str()]);
+    let mut queue = Queue::new(&scene, Land::Push);
+    queue.settings.remote = remote.to_string();
+    let branch = queue.branch("main", &[&one]);
+    let takeover =
+        TakeoverBefore { effect: "land", repo: scene.repo.path(), room: scene.room("other") };
+    let ended = queue.run_with(&branch, &queue.gate(&green), &takeover).unwrap_err();
+    assert!(matches!(ended, IntegrateError::Land(LandError::Ref(_))), "{ended:?}");
+    let there = scene.repo.git(&["ls-remote", remote.as_str(), "refs/heads/main"]);
+    assert!(!there.starts_with(&scene.base.to_string()), "the remote took the push: {there}");
+    let done = queue.run(&branch, &queue.gate(&green)).unwrap();
+    assert_eq!((landed(&done), done.certificates.len()), (vec!["1".to_owned()], 1));
+}
+
+#[test]
+fn a_directory_of_certificates_that_cannot_be_read_is_reported_and_the_certificate_follows() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let certificates = queue.certificates();
+    std::fs::create_dir_all(certificates.parent().unwrap()).unwrap();
+    std::fs::write(&certificates, "not a directory").unwrap();
+    let branch = queue.branch("main", &[&one]);
+    let ended = queue.run(&branch, &queue.gate(&green)).unwrap_err();
+    assert!(matches!(ended, IntegrateError::Io { .. }), "{ended:?}");
+    assert_ne!(scene.main(), scene.base, "it has landed");
+    std::fs::remove_file(&certificates).unwrap();
+    let effects = &queue.effects;
+    let finished = finish_certificates(&queue.workspace, &branch, &certificates, false, effects);
+    assert_eq!(finished.unwrap().len(), 1);
+}
+
+#[test]
+fn statistics_that_cannot_be_written_keep_nothing_from_landing() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    std::fs::write(queue.workspace.dirs.private().join("stats"), "not a directory").unwrap();
+    let done = queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    assert_eq!(landed(&done), ["1"]);
+    let notices = queue.notices.lock().unwrap();
+    let is_told = |notice: &IntegrationNotice| match notice {
+        IntegrationNotice::Progress { text, .. } => text.contains("statistics"),
+        IntegrationNotice::Begun { .. } | IntegrationNotice::Warning { .. } => false,
+    };
+    assert!(notices.iter().any(is_told), "{notices:?}");
 }
 
 #[test]

@@ -222,6 +222,39 @@ proptest! {
 }
 
 #[test]
+fn a_revert_that_names_its_commit_by_a_short_id_is_one() {
+    let changes = Changes::new(1);
+    let brought = changes.bring(changes.scene.base, 0, &changes.sealed[0].digest());
+    // As `git revert --reference` writes it.
+    let short = brought.to_hex_with_len(8);
+    let message = format!("Revert it\n\nThis reverts commit {short} (change 0, 2026-01-02).\n");
+    let reverted = changes.scene.commit(brought, &message, |lane| lane.write("0.txt", "old\n"));
+    changes.scene.repo.git(&["update-ref", "refs/heads/main", &reverted.to_string()]);
+    let found = TargetBranches::load(&changes.workspace).unwrap();
+    assert_eq!(found.branches[0].changes[0].standing.as_str(), "reverted");
+}
+
+#[test]
+fn changes_of_one_branch_are_staged_whether_their_briefs_name_it_or_not() {
+    let mut changes = Changes::new(2);
+    // Without a configured branch a brief that names none means the one that is checked out.
+    changes.workspace.targets[0].branch = None;
+    let named = changes.workspace.dirs.bundles.bundle(changes.sealed[0].id());
+    let brief = "- **Slug:** x\n- **Repo + branch target:** app @ work\n";
+    fs_err::write(named.dir().join("brief.md"), brief).unwrap();
+    let mut staging = changes.scene.store.commit_at("refs/heads/work").unwrap().unwrap();
+    for (number, sealed) in changes.sealed.iter().enumerate() {
+        staging = changes.bring(staging, number, &sealed.digest());
+    }
+    let reference = format!("refs/heads/{}", staging_branch("work"));
+    changes.scene.repo.git(&["update-ref", &reference, &staging.to_string()]);
+    let found = TargetBranches::load(&changes.workspace).unwrap();
+    let [branch] = &found.branches[..] else { panic!("{found:?}") };
+    let states: Vec<&str> = branch.changes.iter().map(|change| change.standing.as_str()).collect();
+    assert_eq!((branch.branch.as_str(), states), ("work", vec!["staged", "staged"]));
+}
+
+#[test]
 fn a_store_that_is_only_read_makes_no_room_for_git() {
     let changes = Changes::new(2);
     changes.happen(&[Fate::Landed, Fate::Left]);

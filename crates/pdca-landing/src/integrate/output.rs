@@ -80,9 +80,7 @@ impl BranchReport {
         let staging = done.references.first().filter(|_| settings.land.stages());
         let merge =
             staging.map(|name| merge_command(front, name.trim_start_matches("refs/heads/")));
-        // Dozens of commands for changes that are not to be decided now would hide the others.
-        let (single, _) = folded(&done.held);
-        let next = single.iter().map(|held| cx.typed(&after_held(site, held))).collect();
+        let next = done.held.iter().map(|held| cx.typed(&after_held(site, held))).collect();
         Self::new(front, BranchOutcome::Done { done, merge, next })
     }
 
@@ -151,7 +149,11 @@ impl BranchReport {
                     writeln!(out, "next: {}", cx.out.accent(merge))?;
                 }
                 if settings.return_culprits == ReturnCulprits::Ask {
-                    for next in next {
+                    // Dozens of commands for changes that are not to be decided now would hide the others.
+                    let (single, _) = folded(&done.held);
+                    let is_single = |held: &HeldChange| single.iter().any(|one| one.id == held.id);
+                    let told = done.held.iter().zip(next).filter(|(held, _)| is_single(held));
+                    for (_, next) in told {
                         writeln!(out, "next: {}", cx.out.accent(next))?;
                     }
                 }

@@ -14,13 +14,13 @@ use gix::{
 };
 use pdca_state::sha256_hex;
 
-use crate::{git::command::Scratch, git::failure::StoreError, git::store::Store};
+use crate::{
+    git::command::Scratch, git::failure::StoreError, git::footprint::MAX_DEPTH, git::store::Store,
+};
 
 const NAME: &[u8] = b".gitattributes";
 /// Git ignores an attributes file larger than this.
 const MAX_FILE: u64 = 100 << 20;
-/// The depth from which git rejects a tree.
-const MAX_DEPTH: usize = 2048;
 /// The UTF-8 byte order mark, which git skips in a file but not in a tree.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 

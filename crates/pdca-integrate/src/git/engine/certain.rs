@@ -21,15 +21,13 @@ use gix::{
 
 use crate::{
     git::failure::StoreError,
-    git::footprint::{Entries, Leaf, entries, join, read},
+    git::footprint::{Entries, Leaf, MAX_DEPTH, entries, join, read},
     git::store::Store,
 };
 
 /// The number of commits to search for an ancestor.
 /// Any number is correct: where the search gives up, git is asked.
 const FAR_BACK: usize = 64;
-/// The depth from which git rejects a tree.
-const MAX_DEPTH: usize = 2048;
 
 /// Merges without git, and remembers the comparisons.
 #[derive(Debug)]

@@ -31,11 +31,14 @@ pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError
             // the end.
             ("rebase-merge/head-name", reference.to_owned(), "is rebasing it"),
             ("rebase-apply/head-name", reference.to_owned(), "is rebasing it"),
+            // The other branches of `rebase --update-refs`, which git moves at the end: a line for each, and two for
+            // where it is and goes.
+            ("rebase-merge/update-refs", reference.to_owned(), "is rebasing it"),
             ("BISECT_START", short.to_owned(), "is bisecting from it"),
         ];
         for (file, text, doing) in uses {
-            let line = read_line(&git_dir.join(file))?;
-            if line.as_deref() == Some(text.as_str()) {
+            let lines = read_text(&git_dir.join(file))?.unwrap_or_default();
+            if lines.lines().any(|line| line == text) {
                 found.push(Holder { path: path.clone(), doing });
                 break;
             }
@@ -50,8 +53,8 @@ fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
     if let Ok(to) = path.read_link_utf8() {
         return Ok(Some(to.into_string()));
     }
-    let line = read_line(&path)?;
-    Ok(line.and_then(|line| Some(line.strip_prefix("ref:")?.trim().to_owned())))
+    let text = read_text(&path)?;
+    Ok(text.and_then(|text| Some(text.strip_prefix("ref:")?.trim().to_owned())))
 }
 
 /// Returns the git directory and the path of every checkout of the repository.
@@ -74,7 +77,7 @@ fn checkouts(store: &Store) -> Result<Vec<(Utf8PathBuf, Utf8PathBuf)>, StoreErro
     };
     for entry in entries {
         let git_dir = entry.map_err(failed)?.into_path();
-        let link = read_line(&git_dir.join("gitdir"))?;
+        let link = read_text(&git_dir.join("gitdir"))?;
         let place = link.as_deref().map(Utf8Path::new).and_then(Utf8Path::parent);
         let place = place.unwrap_or(&git_dir).to_owned();
         found.push((git_dir, place));
@@ -82,7 +85,7 @@ fn checkouts(store: &Store) -> Result<Vec<(Utf8PathBuf, Utf8PathBuf)>, StoreErro
     Ok(found)
 }
 
-fn read_line(path: &Utf8Path) -> Result<Option<String>, StoreError> {
+fn read_text(path: &Utf8Path) -> Result<Option<String>, StoreError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim_end().to_owned())),
         Err(error)

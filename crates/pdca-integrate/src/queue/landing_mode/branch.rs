@@ -60,7 +60,7 @@ impl LandingMode for LandOnBranch {
         Onto::Staging {
             branch: &branch.branch,
             // Only the first landing may replace an earlier fold of ours; later ones must build on it.
-            replaces: branch.staging.at.filter(|_| integration.done.references.is_empty()),
+            replaces: branch.staging.at.filter(|_| !integration.has_landing()),
         }
     }
 }

@@ -25,8 +25,6 @@ const TWICE: u32 = 2;
 pub(super) struct Suspect {
     pub(super) place: usize,
     /// The possible partners, in the order in which they landed.
-    pub(super) others: Vec<usize>,
-    /// Everything below the suspect, in case the partner is none of `others`.
     pub(super) below: Vec<usize>,
     /// The red set: everything below the suspect, and the suspect.
     pub(super) whole: Vec<usize>,
@@ -84,11 +82,7 @@ impl Suspect {
 
 impl Explaining<'_> {
     fn derive(mut self, lanes: usize) -> ExplainProgress {
-        let mut others = &self.suspect.others[..];
-        // Green with all changes that it was thought to meet, so the partner is one of the others after all.
-        if self.finding(&self.set(others)) == SetFinding::Green {
-            others = &self.suspect.below;
-        }
+        let mut others = &self.suspect.below[..];
         loop {
             let named = self.set(&[]);
             // Each kept partner was needed when it was kept, so this set is the one to confirm.

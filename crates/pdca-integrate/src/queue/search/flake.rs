@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::TestAnswer;
-
 /// A culprit is named only if the probability that all reds seen were flakes is at most this.
 const DOUBT: f64 = 3e-5;
 /// The assumed number of runs per flake of a row without history.
@@ -16,8 +14,6 @@ const RUNS_PER_MISTAKE: f64 = 200.0;
 const MOST_REDS: u32 = 6;
 /// The number of trees to remember for a row.
 const TREES: usize = 8;
-/// The number of runs from which the rate of a row is shown to people.
-const RUNS_TO_TELL: u64 = 20;
 
 /// The number of runs of each row, and of failures that did not repeat on the same tree.
 ///
@@ -100,14 +96,6 @@ impl FlakeLedger {
         (float(flakes) + 1.0) / (float(runs.max(flakes)) + RUNS_PER_MISTAKE)
     }
 
-    /// Returns the rows with a flake rate above `limit` that ran often enough to be shown, with their rates.
-    pub fn above(&self, limit: f64) -> Vec<(&str, f64)> {
-        let known = self.rows.iter().filter(|(_, history)| history.runs >= RUNS_TO_TELL);
-        let rates =
-            known.map(|(row, history)| (row.as_str(), float(history.flakes) / float(history.runs)));
-        rates.filter(|(_, rate)| *rate > limit).collect()
-    }
-
     fn entry(&mut self, row: &str) -> &mut RowHistory {
         self.rows.entry(row.to_owned()).or_default()
     }
@@ -122,26 +110,6 @@ impl FlakeRules {
         });
         // Reds without rows come from a cache whose evidence is gone.
         demanded.max().unwrap_or_else(|| reds(1.0 / RUNS_PER_MISTAKE))
-    }
-
-    /// Removes quarantined rows from an answer.
-    ///
-    /// The caller applies this before it stores a verdict, so that the stored verdict is the one that decides.
-    #[must_use]
-    pub fn judge(&self, answer: TestAnswer) -> TestAnswer {
-        let counts = |row: &String| !self.is_quarantined(row);
-        match answer {
-            // A red whose rows are unknown may be any row, so it is never pardoned.
-            TestAnswer::Red { rows } if !rows.is_empty() => {
-                let rows: Vec<String> = rows.into_iter().filter(counts).collect();
-                if rows.is_empty() { TestAnswer::Green } else { TestAnswer::Red { rows } }
-            }
-            TestAnswer::Red { .. }
-            | TestAnswer::Green
-            | TestAnswer::Undecidable { .. }
-            | TestAnswer::Unfit(_)
-            | TestAnswer::Void => answer,
-        }
     }
 
     /// Returns true if a red of this row is ignored: its policy is `Quarantine`, and it is known to be flaky.
@@ -190,27 +158,6 @@ mod tests {
         assert_eq!((rules.agreement(["new"]), rules.agreement(["T1", "new"])), (2, 3));
         rules.policies.insert("T1".to_owned(), FlakePolicy::Fail);
         assert_eq!(rules.agreement(["T1"]), 1);
-    }
-
-    #[test]
-    fn a_red_is_green_only_where_every_red_row_is_in_quarantine_and_known_to_be_flaky() {
-        let mut rules = history(20, 0);
-        rules.policies.insert("T1".to_owned(), FlakePolicy::Quarantine);
-        let red = |rows: &[&str]| TestAnswer::Red {
-            rows: rows.iter().map(ToString::to_string).collect(),
-        };
-        assert_eq!(rules.judge(red(&["T1"])), red(&["T1"]), "it never failed by mistake");
-        rules.ledger.flaked("T1", "tree", "now");
-        assert_eq!(rules.judge(red(&["T1"])), TestAnswer::Green);
-        assert_eq!(rules.judge(red(&["T1", "T2"])), red(&["T2"]));
-        assert_eq!(rules.judge(TestAnswer::red()), TestAnswer::red());
-    }
-
-    #[test]
-    fn a_row_above_the_limit_is_named_once_it_ran_often_enough() {
-        assert_eq!(history(10, 5).ledger.above(0.1), []);
-        assert_eq!(history(100, 20).ledger.above(0.1), [("T1", 0.2)]);
-        assert_eq!(history(100, 20).ledger.above(0.2), []);
     }
 
     #[test]

@@ -69,11 +69,6 @@ impl CulpritMemory {
     pub fn of(&self, name: &str) -> Option<&Known> {
         self.known.get(name)
     }
-
-    /// Forgets the changes for which `is_kept` returns false.
-    pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.known.retain(|name, _| is_kept(name));
-    }
 }
 
 impl Known {
@@ -123,7 +118,5 @@ mod tests {
         for (now, gates) in [("a B", "g"), ("A b", "g"), ("b", "g"), ("a b", "other")] {
             assert_eq!(memory.recall(&names(now), gates), [], "{now} {gates}");
         }
-        memory.retain(|name| name != "b");
-        assert_eq!(memory.of("b"), None);
     }
 }

@@ -21,7 +21,6 @@ pub struct SearchSetup {
     pub(super) base_is_green: bool,
     pub(super) known: Vec<Culprit>,
     pub(super) flakes: FlakeRules,
-    pub(super) groups: Vec<usize>,
     pub(super) gates_each: bool,
 }
 
@@ -65,18 +64,6 @@ impl SearchSetup {
     pub fn gating_each(mut self, is_asked: bool) -> Self {
         self.gates_each = is_asked;
         self
-    }
-
-    /// Sets a group for each place. Changes of different groups cannot break each other, for example because
-    /// all gating rows declare their paths, so partners are only looked for in the culprit's own group.
-    #[must_use]
-    pub fn with_groups(mut self, groups: Vec<usize>) -> Self {
-        self.groups = groups;
-        self
-    }
-
-    pub(super) fn may_meet(&self, one: usize, other: usize) -> bool {
-        self.groups.get(one) == self.groups.get(other)
     }
 }
 

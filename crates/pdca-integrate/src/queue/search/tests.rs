@@ -286,20 +286,6 @@ fn a_known_culprit_is_held_once_its_partner_lands_and_lands_where_the_partner_is
 }
 
 #[test]
-fn partners_are_looked_for_in_the_own_group_first_and_found_elsewhere_if_they_must_be() {
-    let groups: Vec<usize> = (0..16).map(|place| place % 4).collect();
-    let runs = |scenario: &Scenario, groups: Vec<usize>| {
-        let setup = scenario.setup().with_green_base(true).with_groups(groups);
-        let report = carry_out(Search::new(setup), Lanes::InStep(1), |test| scenario.answer(test));
-        assert_eq!(report.explained[&15].len(), 1);
-        report.runs
-    };
-    let kin = Scenario::of(16, &[&[7, 15]]);
-    assert!(runs(&kin, groups.clone()) < runs(&kin, Vec::new()));
-    runs(&Scenario::of(16, &[&[6, 15]]), groups);
-}
-
-#[test]
 fn what_is_of_no_use_any_more_is_cancelled_and_may_still_be_reported() {
     let mut search = new(16);
     let tests = search.next_tests(4);
