@@ -27,8 +27,13 @@ pub(crate) fn edits(file: &Table) -> Vec<Edit> {
     let mut edits = Vec::new();
     driver::list(file, &mut edits);
     publish::list(file, &mut edits);
-    leaves::list(file, &mut edits);
-    gates::list(file, &mut edits);
+    let mut rows = Vec::new();
+    gates::list(file, &mut rows);
+    // Each edit so far is about a key that a file of ours does not have, but for the directory that its
+    // rows get silently. The leaves of a file of ours must not be touched.
+    let is_older = !edits.is_empty() || rows.iter().any(|edit| edit.fate != KeyFate::Silent);
+    leaves::list(file, is_older, &mut edits);
+    edits.extend(rows);
     edits
 }
 

@@ -51,6 +51,17 @@ impl ConfigDocument {
                 );
             }
             Ok(_) => {}
+            // The link is there, so the person has a configuration. Without this check the defaults would
+            // run in its place: stub leaves and no gates.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound
+                    && path.symlink_metadata().is_ok() =>
+            {
+                return refuse(
+                    format!("{name} is a link to a file that does not exist"),
+                    "restore the file, or remove the link",
+                );
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return refuse(error.to_string(), "make the file readable"),
         }
@@ -84,5 +95,20 @@ impl ConfigDocument {
             line: Some(before.matches('\n').count() + 1),
             column: Some(before[line_start..].chars().count() + 1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_not_the_same_as_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(dir.path()).unwrap().join("pdca.toml");
+        assert!(ConfigDocument::load(&path).unwrap().is_none());
+        std::os::unix::fs::symlink("gone.toml", &path).unwrap();
+        let problem = ConfigDocument::load(&path).unwrap_err();
+        assert_eq!(problem.what, "pdca.toml is a link to a file that does not exist");
     }
 }

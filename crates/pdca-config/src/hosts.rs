@@ -6,6 +6,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::far::repository_name;
+use pdca_gates::{Check, Command, Cwd};
 use pdca_leaves::{LeafConfig, LeafMode};
 use pdca_process::SandboxMode;
 use pdca_remote::{
@@ -257,15 +258,15 @@ pub fn require_sendable(
         }
     }
     for (index, row) in site.rows.as_slice().iter().enumerate() {
-        let pdca_gates::Command::Argv(argv) = &row.command else { continue };
-        for file in argv.iter().filter(|arg| is_kept_here(workspace, hosts, arg)) {
+        let (key, words) = words(row);
+        for file in words.into_iter().filter(|word| is_kept_here(workspace, hosts, word)) {
             let what = format!(
                 "`{file}` of gate `{}` is a file of this workspace, which a host does not have",
                 row.id
             );
             problems.push(at(
                 Problem::new(what).hint(send_hint(file)),
-                &format!("gates.checks[{index}].argv"),
+                &format!("gates.checks[{index}].{key}"),
             ));
         }
     }
@@ -280,14 +281,34 @@ fn is_secret(name: &str) -> bool {
     pdca_process::is_credential(name) || upper.ends_with("_KEY") || upper.ends_with("_TOKEN")
 }
 
+/// Returns the words of a check that may name files, and the key that they are of.
+fn words(row: &Check) -> (&'static str, Vec<&str>) {
+    match &row.command {
+        Command::Argv(argv) => ("argv", argv.iter().map(String::as_str).collect()),
+        // In a checkout `./gate.sh` is a file of the change. Of text that is more than one plain command
+        // the words are not known.
+        Command::Shell(text) => {
+            let is_plain =
+                |letter: char| letter.is_ascii_alphanumeric() || " ./_-=:,+@%".contains(letter);
+            let is_known = row.cwd == Cwd::Workspace && text.chars().all(is_plain);
+            ("cmd", text.split_whitespace().filter(|_| is_known).collect())
+        }
+    }
+}
+
+/// Returns a path as `send` names it.
+fn plain(file: &str) -> &Utf8Path {
+    Utf8Path::new(file.trim_start_matches("./"))
+}
+
 fn send_hint(file: &str) -> String {
-    let top = Utf8Path::new(file).components().next().map_or(file, |part| part.as_str());
+    let top = plain(file).components().next().map_or(file, |part| part.as_str());
     format!("add `send = [\"{top}\"]` to [[hosts]], or install it there")
 }
 
 /// Returns whether an argument names a file of the workspace that some host would not be sent.
 fn is_kept_here(workspace: &Workspace, hosts: &[&HostEntry], arg: &str) -> bool {
-    let path = Utf8Path::new(arg);
+    let path = plain(arg);
     let is_plain = path.is_relative() && !arg.contains('{') && workspace.root.join(path).is_file();
     let is_sent = |host: &&HostEntry| host.send.iter().any(|sent| path.starts_with(sent));
     is_plain && !hosts.iter().all(is_sent)
@@ -312,8 +333,8 @@ pub fn host_requirements(
     programs.extend(called(site).filter_map(|(_, leaf)| first(&leaf.argv)));
     let rows = site.rows.as_slice().iter();
     programs.extend(rows.filter_map(|row| match &row.command {
-        pdca_gates::Command::Argv(argv) => first(argv),
-        pdca_gates::Command::Shell(_) => Some("sh".to_owned()),
+        Command::Argv(argv) => first(argv),
+        Command::Shell(_) => Some("sh".to_owned()),
     }));
     programs.sort();
     programs.dedup();
@@ -336,4 +357,24 @@ pub fn repositories(site: &WorkspaceConfig) -> Vec<String> {
         |spec: &pdca_driver::TargetSpec| pdca_lanes::Target::open(&spec.name, &spec.path).ok();
     let targets = site.targets.iter().filter_map(open);
     targets.map(|target| repository_name(target.name(), target.common_dir())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_that_a_gate_names_are_known_of_a_plain_command_in_the_workspace() {
+        let named = |keys: &str| {
+            let text = format!("[[checks]]\nid = 'a'\ntier = 'T1'\n{keys}\n");
+            let gates: pdca_gates::GatesConfig = toml::from_str(&text).unwrap();
+            let rows = gates.checks().unwrap();
+            words(&rows.as_slice()[0]).1.join("|")
+        };
+        assert_eq!(named("argv = ['./gate.sh', 'a b']"), "./gate.sh|a b");
+        assert_eq!(named("cmd = './gate.sh --all'\ncwd = 'workspace'"), "./gate.sh|--all");
+        assert_eq!(named("cmd = './gate.sh --all'"), "", "a file of the checkout");
+        assert_eq!(named("cmd = 'cd x && ./gate.sh'\ncwd = 'workspace'"), "", "real shell");
+        assert_eq!(plain("./gate.sh"), "gate.sh");
+    }
 }

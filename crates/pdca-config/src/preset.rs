@@ -63,7 +63,7 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
         return;
     };
     let stanza = preset.stanza(role).and_then(|stanza| Table::try_from(stanza).ok());
-    let Some(mut stanza) = stanza else {
+    let Some(stanza) = stanza else {
         let able: Vec<&str> = preset.roles().map(Role::as_str).collect();
         let problem = Problem::new(format!("`{agent}` has no preset as {role}"))
             .hint(format!("it can be {}; or give the leaf an `argv`", able.join(" or ")));
@@ -72,10 +72,6 @@ fn expand_leaf(leaf: &mut Table, role: Role, path: &str, expanded: &mut Expanded
     };
     // An empty `argv` would win over the one of the preset.
     leaf.remove("argv");
-    if leaf.contains_key("prompt_file") {
-        // A prompt is one or the other.
-        stanza.remove("prompt");
-    }
     lay_under(leaf, stanza, path, &mut |path| expanded.values.push((path, preset.name)));
 }
 

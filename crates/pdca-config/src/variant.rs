@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::preset::lay_under;
 
 /// The keys that describe a program. A variant with a program of its own gets none of them.
-const OF_THE_PROGRAM: [&str; 10] = [
+const OF_THE_PROGRAM: [&str; 12] = [
     "agent",
     "argv",
     "model",
@@ -16,6 +16,8 @@ const OF_THE_PROGRAM: [&str; 10] = [
     "protocol",
     "prompt_via",
     "family",
+    "price",
+    "cost_per_call",
 ];
 
 /// The keys that say when a variant is called.
@@ -79,5 +81,12 @@ mod tests {
         assert_eq!(variant(builder, "attempt = 2\nagent = \"codex\""), expected);
         let expected = "{ argv = [\"x\"], attempt = 2, retries = 2 }";
         assert_eq!(variant(builder, "attempt = 2\nargv = [\"x\"]"), expected);
+    }
+
+    #[test]
+    fn what_a_program_costs_is_not_what_another_one_costs() {
+        let builder = "agent = \"claude\"\ncost_per_call = 2\nprice = { input = 1, output = 2 }";
+        let expected = "{ agent = \"codex\", attempt = 2 }";
+        assert_eq!(variant(builder, "attempt = 2\nagent = \"codex\""), expected);
     }
 }

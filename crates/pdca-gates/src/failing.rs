@@ -143,19 +143,19 @@ impl Names {
 
 /// Reads an output piece by piece.
 #[derive(Debug, Default)]
-pub struct Scanner {
+pub(crate) struct Scanner {
     lines: LineSplitter,
     reading: Reading,
 }
 
 impl Scanner {
     /// Reads the next piece. Pieces may begin and end anywhere.
-    pub fn feed(&mut self, piece: &[u8]) {
+    pub(crate) fn feed(&mut self, piece: &[u8]) {
         let reading = &mut self.reading;
         self.lines.feed(piece, &mut |line| reading.line(line));
     }
 
-    pub fn finish(mut self) -> Digested {
+    pub(crate) fn finish(mut self) -> Digested {
         let reading = &mut self.reading;
         self.lines.finish(&mut |line| reading.line(line));
         self.reading.finish()

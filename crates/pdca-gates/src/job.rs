@@ -148,7 +148,8 @@ impl CheckJob {
 
     /// Removes everything of an earlier run.
     pub(crate) fn forget(&self) -> io::Result<()> {
-        absent_is_fine(fs_err::remove_dir_all(&self.spec.job))
+        // The job has the `TMPDIR` of the check, in which it may leave read-only directories.
+        files::remove_tree(&self.spec.job)
     }
 
     /// Runs the job to its end. A failure to start is an ending like any other.
@@ -315,12 +316,11 @@ pub fn forget(jobs: &Utf8Path) -> io::Result<()> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name == CUSTODY || [GATE, FIX, FIXED].iter().any(|ours| name.starts_with(ours)) {
-            let removed = if entry.file_type()?.is_dir() {
-                fs_err::remove_dir_all(entry.path())
+            if entry.file_type()?.is_dir() {
+                files::remove_tree(entry.path())?;
             } else {
-                fs_err::remove_file(entry.path())
-            };
-            absent_is_fine(removed)?;
+                absent_is_fine(fs_err::remove_file(entry.path()))?;
+            }
         }
     }
     Ok(())
@@ -398,6 +398,19 @@ mod tests {
             assert_eq!(names(), ["builder-0123", "checkout-of-mine", "gated", "kept"]);
         }
         assert!(here.join("kept/verdict.json").exists());
+    }
+
+    #[test]
+    fn what_a_check_left_read_only_is_forgotten_too() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(dir.path()).unwrap();
+        let cache = here.join("gate-C4-0123/tmp/cache");
+        fs_err::create_dir_all(&cache).unwrap();
+        fs_err::write(cache.join("module"), "").unwrap();
+        fs_err::set_permissions(&cache, std::fs::Permissions::from_mode(0o555)).unwrap();
+        forget(here).unwrap();
+        assert!(!here.join("gate-C4-0123").exists());
     }
 
     #[test]

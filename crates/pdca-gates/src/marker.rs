@@ -13,27 +13,27 @@ const DEFERRED: &str = "PDCA-DEFERRED:";
 const EVIDENCE: &str = "PDCA-EVIDENCE:";
 
 /// The line prefixes that have a meaning.
-pub const MARKERS: &[&str] = &[UNVERIFIABLE, DEFERRED, EVIDENCE];
+pub(crate) const MARKERS: &[&str] = &[UNVERIFIABLE, DEFERRED, EVIDENCE];
 
 /// The declarations and the evidence in one output. Every text is one printable line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MarkedOutput {
+pub(crate) struct MarkedOutput {
     /// The first declaration that the check could not verify anything; later output cannot withdraw it.
-    pub unverifiable: Option<String>,
+    pub(crate) unverifiable: Option<String>,
     /// The first declaration that there is nothing to verify yet.
-    pub deferred: Option<String>,
+    pub(crate) deferred: Option<String>,
     /// The last evidence that is not empty: a check of several steps reports at the end.
-    pub evidence: Option<String>,
+    pub(crate) evidence: Option<String>,
     /// The last line that is not blank.
-    pub last_line: String,
+    pub(crate) last_line: String,
     /// The failing tests and error lines in the output of a failed check.
-    pub digested: Digested,
+    pub(crate) digested: Digested,
 }
 
 impl MarkedOutput {
     /// Reads the lines that start with one of [`MARKERS`], in the order they were printed, and the last line of the
     /// output.
-    pub fn read<'a>(marked: impl IntoIterator<Item = &'a str>, last_line: &[u8]) -> Self {
+    pub(crate) fn read<'a>(marked: impl IntoIterator<Item = &'a str>, last_line: &[u8]) -> Self {
         let mut said = Self { last_line: drawn(last_line), ..Self::default() };
         for line in marked {
             if let Some(why) = line.strip_prefix(UNVERIFIABLE) {
@@ -51,12 +51,12 @@ impl MarkedOutput {
     }
 
     /// Returns the declared evidence, or else the last line.
-    pub fn gist(&self) -> &str {
+    pub(crate) fn gist(&self) -> &str {
         self.evidence.as_deref().unwrap_or(&self.last_line)
     }
 
     /// Returns the failing tests. Declared evidence takes precedence over names found in the output.
-    pub fn failing(&self) -> Failing {
+    pub(crate) fn failing(&self) -> Failing {
         match &self.evidence {
             Some(evidence) => Failing::only(evidence.clone()),
             None => self.digested.failing.clone(),
@@ -64,7 +64,7 @@ impl MarkedOutput {
     }
 
     /// Returns the reason for a failure: the declared evidence, or the failing tests.
-    pub fn named(&self) -> Option<String> {
+    pub(crate) fn named(&self) -> Option<String> {
         let failing = &self.digested.failing;
         let count = failing.count();
         let found = || (count > 0).then(|| format!("{count} failed: {failing}"));
@@ -72,7 +72,7 @@ impl MarkedOutput {
     }
 
     /// Returns the last lines of a check that names no reason.
-    pub fn last_words(&self) -> Option<String> {
+    pub(crate) fn last_words(&self) -> Option<String> {
         let Digested { complaint, last, .. } = &self.digested;
         match (complaint, last.as_slice()) {
             (Some(complaint), _) => Some(complaint.clone()),

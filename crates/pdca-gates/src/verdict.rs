@@ -57,7 +57,7 @@ impl CheckFinding {
 
 /// Returns the verdict about an ending. Pure and total; `trouble` is a fault of the host found after the check has
 /// ended.
-pub fn classify(
+pub(crate) fn classify(
     ending: &Ending,
     said: &MarkedOutput,
     check: &Check,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{GuardAnswer, GuardRefusal};
 use crate::scope::GuardScope;
-use crate::walk::{AliasLookup, ShellWalk};
+use crate::walk::{AliasLookup, ShellWalk, quoted};
 
 /// An agent whose tool calls can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,11 +164,7 @@ fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
                 Some(Value::Array(cmdline)) => {
                     let cmdline: Option<Vec<&str>> = cmdline.iter().map(Value::as_str).collect();
                     let cmdline = cmdline.ok_or(missing("`command` of strings"))?;
-                    let quoted: Vec<String> = cmdline
-                        .iter()
-                        .map(|arg| format!("'{}'", arg.replace('\'', "'\\''")))
-                        .collect();
-                    Ok(ToolAction::Shell(quoted.join(" ")))
+                    Ok(ToolAction::Shell(quoted(&cmdline)))
                 }
                 _ => Err(missing("`command`")),
             }

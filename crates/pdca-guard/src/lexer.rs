@@ -4,9 +4,11 @@
 //! reject may still be split into commands. Only an unclosed quote or bracket is a [`flaw`](Lexed::flaw). Substitutions
 //! are kept as text and lexed when they are expanded.
 
+mod parameter;
 mod pieces;
 mod token;
 
+use self::parameter::parameter;
 use self::pieces::Pieces;
 pub(crate) use self::token::{Operator, Piece, Redirect, RedirectKind, ShellToken, Word};
 
@@ -189,16 +191,21 @@ impl Lexer {
         self.tokens.push(ShellToken::Redirect(Redirect { kind, target }));
     }
 
-    fn here_document(&mut self, strip_tabs: bool) {
-        let word = self.read_word();
+    /// Reads the delimiter of a here-document, and whether a part of it is quoted.
+    fn delimiter(&mut self) -> (String, bool) {
         let mut delimiter = String::new();
         let mut is_quoted = false;
-        for piece in &word.0 {
+        for piece in self.read_word().0 {
             if let Piece::Text { text, quoted } = piece {
-                delimiter.push_str(text);
+                delimiter.push_str(&text);
                 is_quoted |= quoted;
             }
         }
+        (delimiter, is_quoted)
+    }
+
+    fn here_document(&mut self, strip_tabs: bool) {
+        let (delimiter, is_quoted) = self.delimiter();
         self.pending.push(Pending {
             token: self.tokens.len(),
             delimiter,
@@ -289,14 +296,14 @@ impl Lexer {
                 // An extended glob, such as `@(a|b)`: the parenthesis opens no subshell.
                 '(' if pieces.ends_with(&['@', '!', '*', '+', '?']) => {
                     self.text.at += 1;
-                    let pattern = self.substitution();
+                    let pattern = self.group();
                     pieces.text(format!("({pattern})"), false);
                 }
                 // An array, `c=(git push)`. Its elements are kept as one value, which `"${c[@]}"`
                 // splits again.
                 '(' if pieces.ends_with(&['=']) => {
                     self.text.at += 1;
-                    let list = self.substitution();
+                    let list = self.group();
                     pieces.extend(list_of(&list));
                 }
                 c if ends_word(c) => break,
@@ -553,17 +560,30 @@ impl Lexer {
         }
     }
 
-    /// Reads up to the parenthesis that closes the one just read.
+    /// Reads the commands up to the parenthesis that closes the one just read.
     fn substitution(&mut self) -> String {
+        // In `$((1 << x))` it shifts.
+        let has_documents = self.text.peek(0) != Some('(');
+        self.up_to_parenthesis(has_documents)
+    }
+
+    /// Reads the pattern or the list up to the parenthesis that closes the one just read.
+    fn group(&mut self) -> String {
+        self.up_to_parenthesis(false)
+    }
+
+    fn up_to_parenthesis(&mut self, has_documents: bool) -> String {
         self.descend();
-        let script = self.parenthesized();
+        let script = self.parenthesized(has_documents);
         self.depth -= 1;
         script
     }
 
-    fn parenthesized(&mut self) -> String {
+    fn parenthesized(&mut self, has_documents: bool) -> String {
         let start = self.text.at;
         let mut depth = 1;
+        // Quotes and parentheses in the body of a here-document are text.
+        let mut documents: Vec<(String, bool)> = Vec::new();
         // A `case` is followed as far as its keywords, because its patterns close a parenthesis
         // that nothing opened. `at_command` tells the keyword from an argument of the same name.
         let mut cases = 0;
@@ -616,6 +636,15 @@ impl Lexer {
                 ';' | '&' | '|' | '\n' => {
                     self.text.at += 1;
                     at_command = true;
+                    if c == '\n' {
+                        for (delimiter, strip_tabs) in documents.drain(..) {
+                            self.skip_document(&delimiter, strip_tabs);
+                        }
+                    }
+                }
+                '<' if has_documents && self.text.peek(1) == Some('<') => {
+                    documents.extend(self.announced_document());
+                    at_command = false;
                 }
                 c if c.is_whitespace() => self.text.at += 1,
                 _ => {
@@ -641,6 +670,39 @@ impl Lexer {
         let script = self.text.chars[start..].iter().collect();
         self.flawed("a parenthesis is left open");
         script
+    }
+
+    /// Reads `<<` with the delimiter behind it, and whether tabs before it are stripped; `None` for a here-string.
+    fn announced_document(&mut self) -> Option<(String, bool)> {
+        self.text.at += 2;
+        let next = self.text.peek(0);
+        if matches!(next, Some('<' | '-')) {
+            self.text.at += 1;
+        }
+        if next == Some('<') {
+            return None;
+        }
+        self.text.skip_blanks();
+        Some((self.delimiter().0, next == Some('-')))
+    }
+
+    /// Skips the body of a here-document in a substitution.
+    fn skip_document(&mut self, delimiter: &str, strip_tabs: bool) {
+        while self.text.at < self.text.chars.len() {
+            let start = self.text.at;
+            let line = self.text.take_line();
+            let compared = if strip_tabs { line.trim_start_matches('\t') } else { &line };
+            let Some(rest) = compared.strip_prefix(delimiter) else { continue };
+            if rest.trim_end_matches('\r').is_empty() {
+                return;
+            }
+            // bash lets `EOF)` end both. If the body went on, the commands behind it would count as
+            // text.
+            if rest.contains(')') {
+                self.text.at = start + line.chars().count() - rest.chars().count();
+                return;
+            }
+        }
     }
 
     /// Reads up to the brace that closes the one just read.
@@ -703,54 +765,6 @@ fn list_of(list: &str) -> Word {
         }
     }
     Word(pieces.0)
-}
-
-/// Returns the piece for `${inner}`.
-fn parameter(inner: &str, quoted: bool) -> Piece {
-    // `${!name}` and `${#name}` have another value than `name`; `${#}` and `${!}` are variables of
-    // their own.
-    let body = inner.strip_prefix(['!', '#']).filter(|rest| !rest.is_empty());
-    let altered = body.is_some();
-    let body = body.unwrap_or(inner);
-    let is_special = body.starts_with(['@', '*', '?', '$', '!', '-', '#']);
-    let length = if is_special {
-        1
-    } else {
-        body.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(body.len())
-    };
-    let (name, mut rest) = body.split_at(length);
-    // All elements of an array expand to its whole value, and each is a separate word even in quotes.
-    let mut quoted = quoted;
-    for all in ["[@]", "[*]"] {
-        if let Some(behind) = rest.strip_prefix(all) {
-            rest = behind;
-            quoted = false;
-        }
-    }
-    // The longer operators come first. `${x:+word}` is handled as a default: its word counts where
-    // `x` is not known.
-    let default = [":-", ":=", "-", "=", ":+", "+"]
-        .into_iter()
-        .find_map(|operator| rest.strip_prefix(operator))
-        .map(|text| Lexer::new(text).whole());
-    let altered = altered || (default.is_none() && !rest.is_empty());
-    Piece::Variable { name: name.to_owned(), default, altered, quoted }
-}
-
-impl Lexer {
-    /// Reads the whole text as one word, blanks included.
-    fn whole(mut self) -> Word {
-        let mut pieces = Pieces::default();
-        while self.text.at < self.text.chars.len() {
-            let before = self.text.at;
-            pieces.extend(self.read_word());
-            if self.text.at == before {
-                pieces.push(self.text.chars[before], false);
-                self.text.at += 1;
-            }
-        }
-        Word(pieces.0)
-    }
 }
 
 #[cfg(test)]

@@ -464,7 +464,10 @@ impl<'a> ShellWalk<'a> {
             Nested::SameShell(text) => self.script(&text, None).map(drop),
             Nested::File(path) => {
                 if let Some(text) = self.process_output(&path) {
-                    self.clone().script(&text, None).map(drop)
+                    let mut child = self.clone();
+                    let result = child.script(&text, None);
+                    self.take_over(child);
+                    result.map(drop)
                 } else {
                     self.not_seen(format!("the content of the script {path} is not read"));
                     Ok(())
@@ -477,7 +480,9 @@ impl<'a> ShellWalk<'a> {
     }
 
     /// Takes over the remaining budget and the remarks of a copied walk.
-    fn take_over(&mut self, child: ShellWalk<'a>) {
+    // Without that each copy would have the whole budget, and a script that starts itself twice would take time
+    // exponential in the nesting.
+    pub(crate) fn take_over(&mut self, child: ShellWalk<'a>) {
         self.budget = child.budget;
         for what in child.unseen {
             self.not_seen(what);
@@ -739,7 +744,7 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
 }
 
 /// Quotes arguments so that a shell reads them back unchanged.
-fn quoted(args: &[String]) -> String {
-    let quote = |arg: &String| format!("'{}'", arg.replace('\'', "'\\''"));
+pub(crate) fn quoted<S: AsRef<str>>(args: &[S]) -> String {
+    let quote = |arg: &S| format!("'{}'", arg.as_ref().replace('\'', "'\\''"));
     args.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -67,6 +67,13 @@ const REFUSED: &[&str] = &[
     "git -c alias.x=push x",
     "git -c alias.x='!git push' x origin",
     "git -c alias.x='!f() { git push; }; f' x",
+    "git -c alias.x=y -c alias.y=push x",
+    "git -c alias.y=push -c alias.x='!git y' x origin",
+    "git -c alias.push=status push origin main",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.push GIT_CONFIG_VALUE_0=status git push",
+    "git -c alias.send-email=status send-email 0001-x.patch",
+    "git -c alias.lfs=status lfs push origin main",
+    "git -c alias.lfs=push lfs origin main",
     "git --no-pager -p push",
     "git send-pack origin",
     "git http-push https://example.org/r main",
@@ -187,6 +194,7 @@ const REFUSED: &[&str] = &[
     "export c=push; git \"$c\"",
     "c=(git push); \"${c[@]}\"",
     "git ${x:-push}",
+    "x=1; git ${x:+push}",
     "$(which git) push",
     "$(command -v git) push",
     "$GIT push",
@@ -278,6 +286,9 @@ const REFUSED: &[&str] = &[
     "hub release create v1",
     "curl -X POST https://api.github.com/repos/o/r/pulls -d '{}'",
     "curl https://api.github.com/repos/o/r/issues -d @x.json",
+    "curl -d'{}' https://api.github.com/repos/o/r/issues",
+    "curl -sSd @x.json https://api.github.com/repos/o/r/issues",
+    "curl -sXPOST https://api.github.com/repos/o/r/pulls",
     "curl --request DELETE https://gitlab.example.org/api/v4/projects/1",
     // registries
     "npm publish",
@@ -323,6 +334,9 @@ const REFUSED: &[&str] = &[
     "pdca unblock 7",
     "pdca abort",
     "pdca plan --write",
+    "pdca config trust",
+    "pdca config -C show trust",
+    "pdca config migrate --yes",
     "/usr/local/bin/pdca signoff 7 accept",
     "kill -9 $PPID",
     "kill $(pgrep pdca)",
@@ -438,6 +452,7 @@ const ALLOWED: &[&str] = &[
     "git commit -m \"explain git push; see gh pr merge\"",
     "git commit -F - <<'EOF'\ngit push\ngh pr merge 1\nEOF",
     "git commit -m \"$(cat <<'EOF'\nDo not git push\n\nCloses: gh pr create\nEOF\n)\"",
+    "git commit -m \"$(cat <<'EOF'\nDon't git push\nEOF\n)\"",
     "git commit --amend --no-edit",
     "git commit --no-verify -m x",
     "git log --oneline -5",
@@ -568,6 +583,8 @@ const ALLOWED: &[&str] = &[
     "jq '.scripts | keys' package.json",
     "curl -fsSL https://example.org/x.tar.gz -o x.tar.gz",
     "curl -s https://api.github.com/repos/o/r/pulls",
+    "curl -sGd q=x https://api.github.com/search/issues",
+    "curl -sX GET https://api.github.com/repos/o/r -odata.json",
     "curl -d a=b http://localhost:8080/push",
     // a forge, read
     "gh pr view 1",
@@ -598,6 +615,8 @@ const ALLOWED: &[&str] = &[
     "pdca --version",
     "pdca why 7",
     "pdca plan",
+    "pdca config",
+    "pdca --format json config --json show driver.lanes",
     "pdca run --help",
     "pdca guard --explain 'git push'",
     "echo pdca signoff",
@@ -681,6 +700,8 @@ fn text_made_to_be_slow_gets_an_answer() {
     let loops = "for a in 1 2 3 4 5 6 7 8; do ".repeat(12) + "make" + &"; done".repeat(12);
     assert!(answer(&loops).is_allowed());
     assert!(!answer(&loops.replace("make", "git push")).is_allowed());
+    let twice = "GIT_CONFIG_KEY_0=alias.z GIT_CONFIG_VALUE_0='!git z; git z' git z";
+    assert!(answer(twice).is_allowed());
     let nested = "eval ".repeat(4000);
     assert!(!answer(&format!("{nested} git push")).is_allowed());
     assert!(answer(&format!("{nested} make")).is_allowed());

@@ -64,13 +64,13 @@ pub enum Flaw {
 }
 
 /// Judges a finished attempt, whose process job is at `job`, by its ending, the files it left and what the agent said of
-/// itself; and gives the agent's last message.
+/// itself; and gives what it said, which is nothing where its protocol is not read.
 pub(crate) fn judge(
     call: &Call<'_>,
     view: &Utf8Path,
     job: &Utf8Path,
     verdict: &ChildVerdict,
-) -> Result<(Judgment, Option<String>), LeafError> {
+) -> Result<(Judgment, Transcript), LeafError> {
     let log = read_log(job).map_err(LeafError::Log)?;
     let printed = read_printed(job).map_err(LeafError::Log)?;
     let protocol = call.config.protocol;
@@ -78,9 +78,9 @@ pub(crate) fn judge(
     // reads, and a file of the change could hold a record of the protocol.
     let transcript = (!protocol.is_text())
         .then(|| ProtocolReader::read(protocol, &printed.as_ref().unwrap_or(&log).bytes));
-    let said = transcript.as_ref().and_then(|transcript| transcript.message.clone());
     let heard = Heard { log: &log, printed, transcript: transcript.as_ref() };
-    Ok((decide(call, view, verdict, heard), said))
+    let judgment = decide(call, view, verdict, heard);
+    Ok((judgment, transcript.unwrap_or_default()))
 }
 
 /// What an attempt printed.

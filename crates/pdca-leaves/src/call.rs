@@ -226,7 +226,7 @@ pub fn call(
         return Err(LeafError::NoTerminal { role: call.inputs.role() });
     }
     require_sandbox(call, call.inputs.role())?;
-    LeafCall::open(call)?.run(report, cancel)
+    LeafCall::open(call).run(report, cancel)
 }
 
 fn json(config: &LeafConfig) -> String {

@@ -293,10 +293,24 @@ fn wait_in(text: &str) -> Option<Wait> {
 
 /// A point in time at the start of a text: seconds since 1970, a time of day, or a date.
 fn moment(text: &str) -> Option<Wait> {
-    const MONTHS: [&str; 12] =
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
     let text = text.trim_start();
-    if MONTHS.iter().any(|month| text.starts_with(month)) {
+    // The whole word, which may be cut short as in `nov`: `until maybe later` names no day.
+    let word = text.split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or_default();
+    if word.len() >= 3 && MONTHS.iter().any(|month| month.starts_with(word)) {
         return Some(Wait::Long);
     }
     if let Some(at) = date(text) {
@@ -445,6 +459,8 @@ mod tests {
             ("Try again in 5 minutes", Some(300)),
             ("\"retryDelay\": \"34s\"", Some(34)),
             ("try again at Nov 20th, 2026 3:41 PM", Some(u64::MAX)),
+            ("try again at Sept. 3, 2026", Some(u64::MAX)),
+            ("not available until maybe tomorrow", None),
             ("try again at noon", None),
             ("try again later", None),
         ] {

@@ -22,7 +22,7 @@ const MAX_PROMPT: u64 = 1024 * 1024;
 
 /// How much of a leaf's output is kept: the head and the tail. A printed review is taken only if
 /// nothing was left out, so both together have to hold the longest.
-const OUTPUT: OutputCap = OutputCap::new(4 << 20, 1 << 20);
+pub(crate) const OUTPUT: OutputCap = OutputCap::new(4 << 20, 1 << 20);
 
 /// Where the parts of a job lie.
 #[derive(Clone, Debug)]

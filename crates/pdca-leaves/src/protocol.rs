@@ -19,6 +19,8 @@ use serde_json::Value;
 
 pub use reader::ProtocolReader;
 
+use crate::resume::is_name;
+
 /// The longest line that is read as a record.
 pub const MAX_LINE: usize = 1 << 20;
 /// The longest message that is kept.
@@ -235,16 +237,10 @@ impl Progress {
     }
 
     fn session(&mut self, id: Option<&str>) {
-        if let Some(id) = id.filter(|id| is_plain(id)) {
+        if let Some(id) = id.filter(|id| is_name(id)) {
             self.transcript.session = Some(id.to_owned());
         }
     }
-}
-
-/// Whether a name can become an argument without being anything else.
-fn is_plain(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=100).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(allowed)
 }
 
 /// The beginning of a text, at most `max` bytes, and whether that is less than all.

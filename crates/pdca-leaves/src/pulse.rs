@@ -2,14 +2,37 @@
 //!
 //! A stall is counted from the last record that shows progress. Complaints, retries and lines that are no records show none,
 //! so a reconnect loop stalls. A tool call that was announced and has not ended is no stall however long it is silent:
-//! builds are, and the time limit of the attempt bounds it.
+//! builds are, and the time limit of the attempt bounds it. Nor is one counted once more was printed than is kept while
+//! the agent runs.
+//!
+//! The supervisor does not know of stalls that are found here, and its verdict says `Cancelled`. A mark beside it says
+//! that it was one, for whoever reads the verdict later.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
 use pdca_process::{Cancel, ChildVerdict, Ending};
 
 use crate::{config::LeafConfig, tail::OutputTail};
+
+/// Reads the verdict about the attempt whose process job is at `job`, with a stall called one. A verdict that cannot be
+/// read is as good as none.
+pub(crate) fn load_verdict(job: &Utf8Path) -> Option<ChildVerdict> {
+    let mut verdict = pdca_process::load_verdict(job).ok().flatten()?;
+    if verdict.ending == Ending::Cancelled && stall_mark(job).exists() {
+        verdict.ending = Ending::Stalled;
+    }
+    Some(verdict)
+}
+
+/// The mark beside a verdict that says `Cancelled` because the attempt had stalled.
+pub(crate) fn stall_mark(job: &Utf8Path) -> Utf8PathBuf {
+    job.join("stalled")
+}
 
 /// Watches one attempt, and calls it off when it stalls.
 pub(crate) struct Pulse {
@@ -48,7 +71,10 @@ impl Pulse {
         let reader = &self.tail.reader;
         // An open tool call counts as progress at every look, so the time starts anew when it ends:
         // builds are silent for as long as they take.
-        if reader.steps() > self.steps || reader.is_in_tool() {
+        // Once the head is full the file stops growing while the agent works on, so silence shows
+        // nothing; the time limit of the attempt bounds it.
+        let is_at_work = reader.is_in_tool() || self.tail.is_full();
+        if reader.steps() > self.steps || is_at_work {
             self.steps = reader.steps();
             self.since = Instant::now();
         } else if self.since.elapsed() >= self.after {
@@ -57,22 +83,26 @@ impl Pulse {
         }
     }
 
-    /// The verdict, with a stall called one.
-    pub(crate) fn judge(self, mut verdict: ChildVerdict) -> ChildVerdict {
+    /// Returns the verdict, with a stall called one here and on disk. `job` is the attempt's process job.
+    pub(crate) fn judge(
+        self,
+        job: &Utf8Path,
+        mut verdict: ChildVerdict,
+    ) -> io::Result<ChildVerdict> {
         // A leaf that came to its own end while it was being cancelled keeps that ending.
         if self.is_stalled && verdict.ending == Ending::Cancelled {
+            // A driver that is killed before this finds a cancelled attempt, and runs it again.
+            fs::write(stall_mark(job), "")?;
             verdict.ending = Ending::Stalled;
         }
-        verdict
+        Ok(verdict)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use fs_err as fs;
-
     use super::*;
-    use crate::protocol::Protocol;
+    use crate::{command::OUTPUT, protocol::Protocol};
 
     /// Whether an attempt is called off at once that printed this, where no time without progress is allowed.
     fn is_stalled_after(printed: &str) -> bool {
@@ -101,6 +131,15 @@ mod tests {
         assert!(is_stalled_after(&format!("{complaint}\n").repeat(9)));
         assert!(!is_stalled_after(&format!("{started}\n")));
         assert!(is_stalled_after(&format!("{started}\n{ended}\n")), "nothing since");
+    }
+
+    #[test]
+    fn silence_is_no_stall_once_more_was_printed_than_is_kept_while_it_runs() {
+        let head = usize::try_from(OUTPUT.head).unwrap();
+        let step = r#"{"type":"item.completed","item":{"id":"1","type":"reasoning"}}"#;
+        let printed = format!("{step}\n").repeat(head / step.len());
+        assert!(is_stalled_after(&printed[..head - 1]), "there is room for another record");
+        assert!(!is_stalled_after(&printed[..head]));
     }
 
     #[test]

@@ -1,15 +1,8 @@
 //! Going on in the session of an earlier call, and what shows that this did not work.
 
-use camino::Utf8Path;
-use pdca_process::{ChildVerdict, Ending, read_log, read_printed};
+use pdca_process::{ChildVerdict, Ending};
 
-use crate::{
-    attempt::Judgment,
-    call::Call,
-    class::FailureClass,
-    error::LeafError,
-    protocol::{ProtocolReader, Transcript},
-};
+use crate::{attempt::Judgment, call::Call, class::FailureClass, protocol::Transcript};
 
 /// The longest name of a session that is used.
 const LONGEST: usize = 200;
@@ -23,19 +16,14 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(allowed)
 }
 
-/// Returns the name of the session of a finished try, where the protocol tells it.
-pub(crate) fn session_of(call: &Call<'_>, job: &Utf8Path) -> Result<Option<String>, LeafError> {
-    Ok(transcript(call, job)?.session.filter(|name| is_name(name)))
-}
-
 /// Returns true if a try that was to go on in a session did so. An agent whose session is gone ends at once: without a word of
 /// its own, without a tool call, and without success.
 pub(crate) fn took_up(
     call: &Call<'_>,
-    job: &Utf8Path,
     verdict: &ChildVerdict,
     judgment: &Judgment,
-) -> Result<bool, LeafError> {
+    said: &Transcript,
+) -> bool {
     let has_ended = matches!(verdict.ending, Ending::Exited(_) | Ending::Signaled(_));
     // A builder may end well without a file, so nothing left is no sign by itself; its checkout
     // tells.
@@ -47,34 +35,19 @@ pub(crate) fn took_up(
         Judgment::Throttled(_) => false,
         Judgment::Diagnosed(found) => match found.class {
             // The new session is shorter.
-            FailureClass::ContextTooLong => return Ok(false),
-            // A refusal is the model's answer only if there was one; the transcript below says
-            // that.
+            FailureClass::ContextTooLong => return false,
+            // A refusal is the model's answer only if there was one; what was said tells that.
             FailureClass::Refused => true,
             FailureClass::Auth | FailureClass::Host | FailureClass::Throttled => false,
         },
     };
     if !may_be_gone || !has_ended {
-        return Ok(true);
+        return true;
     }
-    let said = transcript(call, job)?;
     // claude, codex, gemini and opencode end at once where the session is not there, each with
     // another exit code and without a call of the model. A message or a tool call shows that one
     // was made.
-    Ok(said.tool_calls > 0 || said.message.is_some())
-}
-
-fn transcript(call: &Call<'_>, job: &Utf8Path) -> Result<Transcript, LeafError> {
-    let protocol = call.config.protocol;
-    if protocol.is_text() {
-        return Ok(Transcript::default());
-    }
-    let printed = read_printed(job).map_err(LeafError::Log)?;
-    let log = match printed {
-        Some(printed) => printed,
-        None => read_log(job).map_err(LeafError::Log)?,
-    };
-    Ok(ProtocolReader::read(protocol, &log.bytes))
+    said.tool_calls > 0 || said.message.is_some()
 }
 
 #[cfg(test)]
@@ -83,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_name_that_could_be_a_flag_or_a_path_is_none() {
-        for good in ["11111111-2222-4333-8444-555555555555", "ses_7f3a", "a"] {
+        for good in ["11111111-2222-4333-8444-555555555555", "ses_7f3a", "a", "2026.11:3"] {
             assert!(is_name(good), "{good}");
         }
         let long = "x".repeat(LONGEST + 1);

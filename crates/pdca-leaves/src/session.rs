@@ -9,8 +9,8 @@
 //!
 //! 1. Wait until the breaker lets the agent be called, so that a limit or a bad key is met once and
 //!    not once per lane.
-//! 2. Remove the mark `unchanged` of an earlier start, and put `before.json` on record. A driver
-//!    that is killed from here on leaves the sign that a comparison is due.
+//! 2. Remove the marks `unchanged` and `stalled` of an earlier start, and put `before.json` on
+//!    record. A driver that is killed from here on leaves the sign that a comparison is due.
 //! 3. Lay the view out anew and let the driver reset the checkout, so that no attempt takes over
 //!    what a failed one left.
 //! 4. Run the program. The supervisor writes the verdict, so a killed driver loses no result.
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_process::{Cancel, ChildVerdict, Ending, Obstacle, RunError, Sign, Spec};
+use pdca_process::{Cancel, ChildVerdict, Ending, Obstacle, RunError, Sign};
 use tracing::debug;
 
 use crate::{
@@ -38,7 +38,7 @@ use crate::{
     guard::{BaselineDifference, TryBaseline, WatchedPaths},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
     pause::Pauses,
-    pulse::Pulse,
+    pulse::{Pulse, load_verdict, stall_mark},
     resume,
     role::Role,
     tail::OutputTail,
@@ -52,9 +52,8 @@ pub(crate) struct LeafCall<'a> {
     call: &'a Call<'a>,
     role: Role,
     layout: JobLayout,
-    spec: Spec,
-    /// The same in the session of an earlier call.
-    resumed: Option<Spec>,
+    /// The session of an earlier call, to go on in.
+    session: Option<&'a str>,
     watched: WatchedPaths<'a>,
 }
 
@@ -96,16 +95,14 @@ struct Watch<'w> {
 }
 
 impl<'a> LeafCall<'a> {
-    /// Describes the leaf; nothing is started yet.
-    pub(crate) fn open(call: &'a Call<'a>) -> Result<Self, LeafError> {
+    /// Opens the call; nothing is started yet.
+    pub(crate) fn open(call: &'a Call<'a>) -> Self {
         let role = call.inputs.role();
         let layout = JobLayout::new(call.job);
         let session = call.session.filter(|session| resume::is_name(session));
-        let resumed = session.map(|session| describe(call, &layout, Some(session))).transpose()?;
-        let spec = describe(call, &layout, None)?;
         let fingerprint = call.fingerprint.filter(|_| role.is_independent());
         let watched = WatchedPaths { bundle: call.inputs.bundle(), fingerprint };
-        Ok(Self { call, role, layout, spec, resumed, watched })
+        Self { call, role, layout, session, watched }
     }
 
     /// Tries until there is a result or no further attempt.
@@ -119,7 +116,7 @@ impl<'a> LeafCall<'a> {
             attempt: 1,
             of: attempts(self.call),
             throttled: 0,
-            resumes: self.resumed.is_some(),
+            resumes: self.session.is_some(),
             pauses: Pauses::new(&self.call.config.throttled),
             log: ErrorLog::default(),
         };
@@ -138,25 +135,24 @@ impl<'a> LeafCall<'a> {
             }
             let (judgment, said) = judge(self.call, &self.layout.view(), &job, &tried.verdict)?;
             // Not an attempt and not a failure: `took_up` is asked before the judgment is acted
-            // upon, because a lost session would otherwise spend an attempt (decision 036).
-            // Clearing `resumes` makes it happen once only.
-            let resumes = progress.resumes;
-            if resumes && !resume::took_up(self.call, &job, &tried.verdict, &judgment)? {
+            // upon, because a lost session would otherwise spend an attempt (decision 036). No further
+            // try resumes, whatever came of this one: `prepare` resets the checkout before it, so the
+            // session would remember edits that are not there.
+            let resumes = std::mem::take(&mut progress.resumes);
+            if resumes && !resume::took_up(self.call, &tried.verdict, &judgment, &said) {
                 // That the session is gone or has grown too long says nothing about the leaf.
-                progress.resumes = false;
                 progress.log.note(&format!("{title}, the session was not resumed"), &job);
-                let session = self.call.session.unwrap_or_default().to_owned();
+                let session = self.session.unwrap_or_default().to_owned();
                 (watch.report)(LeafEvent::NotResumed { session });
                 continue;
             }
             let flaw = match judgment {
                 Judgment::Done(produced) => {
-                    let session = resume::session_of(self.call, &job)?;
                     // The answer may have come after the last sign of the running leaf, as aider's
                     // count of tokens does.
                     tried.is_answered();
                     let done = self.done(produced, tried, progress);
-                    return Ok(LeafOutcome { said, session, ..done });
+                    return Ok(LeafOutcome { said: said.message, session: said.session, ..done });
                 }
                 Judgment::Throttled(found) => {
                     progress.throttled += 1;
@@ -196,9 +192,6 @@ impl<'a> LeafCall<'a> {
                     Some(flaw)
                 }
             };
-            // `prepare` resets the checkout before the next attempt, so the session would remember
-            // edits that are not there (decision 036).
-            progress.resumes = false;
             if attempt == of {
                 return Err(self.give_up(attempt, flaw, tried.verdict.ending, progress.log));
             }
@@ -230,11 +223,9 @@ impl<'a> LeafCall<'a> {
     /// A try that came to its end under an earlier driver, if it can be vouched for.
     fn load(&self, number: u32) -> Result<Option<Try>, LeafError> {
         let job = self.layout.try_at(number);
-        // A verdict that cannot be read is as good as none: the try is run again.
         // Verdicts that are not final, such as `Cancelled`, say nothing about the leaf: it did not
         // come to its own end (decision 003).
-        let verdict = pdca_process::load_verdict(&job).ok().flatten();
-        let Some(verdict) = verdict.filter(|verdict| verdict.ending.is_final()) else {
+        let Some(verdict) = load_verdict(&job).filter(|verdict| verdict.ending.is_final()) else {
             return Ok(None);
         };
         let difference = if self.layout.mark(number).exists() {
@@ -260,6 +251,10 @@ impl<'a> LeafCall<'a> {
         if watch.cancel.is_cancelled() {
             return Err(LeafError::Cancelled);
         }
+        // For each try: with a session and without one the prompt may differ, and its file is what
+        // this try reads. Before the wait, so that a wrong configuration is told at once.
+        let session = self.session.filter(|_| progress.resumes);
+        let mut spec = describe(self.call, &self.layout, session)?;
         // The baseline is taken after the wait, not before: the wait may take an hour, and a person
         // may edit the brief meanwhile.
         let scout = self.stand_by(progress, watch)?;
@@ -271,8 +266,6 @@ impl<'a> LeafCall<'a> {
         if let Some(prepare) = self.call.prepare {
             prepare(number).map_err(LeafError::Prepare)?;
         }
-        let resumed = self.resumed.as_ref().filter(|_| progress.resumes);
-        let mut spec = resumed.unwrap_or(&self.spec).clone();
         spec.job = self.layout.try_at(number);
         let mut pulse = Pulse::of(self.call.config, &spec.job, watch.cancel);
         // A stall cancels a part of its own. Cancelling `watch.cancel` would end the other lanes
@@ -302,10 +295,12 @@ impl<'a> LeafCall<'a> {
         });
         // A cancellation of the whole run wins over a stall at the same moment: `Stalled` is final
         // and would spend an attempt, `Cancelled` is tried again by the next driver.
-        let verdict = verdict.map(|verdict| match pulse {
-            Some(pulse) if !watch.cancel.is_cancelled() => pulse.judge(verdict),
-            Some(_) | None => verdict,
-        });
+        let verdict = match (verdict, pulse) {
+            (Ok(verdict), Some(pulse)) if !watch.cancel.is_cancelled() => {
+                Ok(pulse.judge(&spec.job, verdict).map_err(LeafError::Job)?)
+            }
+            (verdict, _) => verdict,
+        };
         // Compared even where the run failed or was cancelled: a leaf that was ended half-way may
         // have written too. Where nothing changed, the baseline goes off the record here, so that
         // what the driver itself writes afterwards is not taken for the leaf's doing.
@@ -328,9 +323,10 @@ impl<'a> LeafCall<'a> {
             None => TryBaseline::take(self.call.job, &self.watched)?,
         };
         fs::create_dir_all(self.layout.try_at(number)).map_err(LeafError::Job)?;
-        // The mark of an earlier start in this place would vouch for a run that it has not seen. It
-        // goes before the new baseline is on record, and both before the leaf is started.
+        // The marks of an earlier start in this place would speak for a run that they have not seen.
+        // They go before the new baseline is on record, and all that before the leaf is started.
         remove(&self.layout.mark(number)).map_err(LeafError::Job)?;
+        remove(&stall_mark(&self.layout.try_at(number))).map_err(LeafError::Job)?;
         baseline.keep()?;
         Ok(baseline)
     }

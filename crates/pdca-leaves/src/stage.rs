@@ -8,7 +8,7 @@ use std::io;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_state::{Artifact, Brief, Bundle, BundleId, sha256_hex};
+use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
 use thiserror::Error;
 
 use crate::role::{CONFLICT, Role, inputs};
@@ -210,7 +210,7 @@ impl Inputs {
     /// Lays the view out at `dir`, in place of whatever is there.
     pub(crate) fn write_to(&self, dir: &Utf8Path) -> Result<(), StageError> {
         match fs::symlink_metadata(dir) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(dir)?,
+            Ok(found) if found.is_dir() => files::remove_tree(dir)?,
             // A leaf may have replaced its view by a link. It is removed as a link; otherwise the files
             // below would be written where it points.
             Ok(_) => fs::remove_file(dir)?,
@@ -241,7 +241,7 @@ fn read_test(role: Role, bundle: &Bundle, path: &Utf8Path) -> Result<Option<Vec<
         Err(_) => return Ok(None),
     }
     refuse_links(role, bundle, path)?;
-    pdca_state::files::read_within(bundle.dir(), path, MAX_TEST).map_err(StageError::Test)
+    files::read_within(bundle.dir(), path, MAX_TEST).map_err(StageError::Test)
 }
 
 /// Whether a path of the bundle belongs to the cycle itself, however its name is cased.
@@ -301,6 +301,18 @@ mod tests {
 
     fn names(inputs: &Inputs) -> Vec<&str> {
         inputs.names().map(Utf8Path::as_str).collect()
+    }
+
+    #[test]
+    fn a_directory_that_a_leaf_closed_keeps_no_view_from_being_laid_out_anew() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (dir, bundle) = bundle("none");
+        let inputs = Inputs::gather(Role::Reviewer, &bundle).unwrap();
+        let view = Utf8Path::from_path(dir.path()).unwrap().join("view");
+        fs::create_dir_all(view.join("closed/deeper")).unwrap();
+        fs::set_permissions(view.join("closed"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        inputs.write_to(&view).unwrap();
+        assert!(!view.join("closed").exists() && view.join("patch.diff").exists());
     }
 
     // holds: S002-43

@@ -5,7 +5,10 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
-use crate::protocol::{Protocol, ProtocolReader};
+use crate::{
+    command::OUTPUT,
+    protocol::{Protocol, ProtocolReader},
+};
 
 /// The end of what an attempt prints.
 pub(crate) struct OutputTail {
@@ -19,6 +22,12 @@ impl OutputTail {
     pub(crate) fn of(protocol: Protocol, job: &Utf8Path) -> Self {
         let file = pdca_process::printed_path(job);
         Self { file, read: 0, reader: ProtocolReader::new(protocol) }
+    }
+
+    /// Returns whether more may have been printed than can be read before the end: the supervisor writes the head of an output
+    /// while the program runs, and the tail after it has ended.
+    pub(crate) fn is_full(&self) -> bool {
+        self.read >= OUTPUT.head
     }
 
     /// Reads what was printed since. What cannot be read yet is read later.

@@ -13,13 +13,14 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::{ChildVerdict, Ending, load_verdict, log_path, printed_path};
+use pdca_process::{ChildVerdict, Ending, log_path, printed_path};
 use pdca_state::{CallRecord, CostBasis, Money, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     config::Price,
     protocol::{Protocol, ProtocolReader, Transcript},
+    pulse::load_verdict,
 };
 
 const HEADER: &str = "call.json";
@@ -112,7 +113,7 @@ impl Trace {
         // The supervisor makes the log before it starts the program: without a log nothing was
         // started, and nothing was paid.
         let Some(log) = read(&log_path(dir))? else { return Ok(None) };
-        let verdict = load_verdict(dir).ok().flatten();
+        let verdict = load_verdict(dir);
         let printed = read(&printed_path(dir))?;
         let transcript = ProtocolReader::read(header.protocol, printed.as_ref().unwrap_or(&log));
         Ok(Some(Self { header, verdict, log, transcript }))

@@ -205,16 +205,45 @@ fn notes_command(file: &Table, edits: &mut Vec<Edit>) {
     if text.trim().is_empty() {
         edits.push(Edit::silent(path, true, Vec::new()));
     } else if text.contains("{id}") {
-        let command = text.replace("{id}", "\"$PDCA_ISSUE\"");
+        let command = with_issue(text);
         // Run in a throwaway directory: the old command writes beside the brief, where only the
-        // driver writes here.
+        // driver writes here. Exported and in parentheses, because the text may be several commands.
         let wrapped = format!(
-            "dir=$(mktemp -d) && trap 'rm -rf \"$dir\"' EXIT && PDCA_BUNDLE=\"$dir\" {command} >&2 && cat \"$dir/notes.json\""
+            "dir=$(mktemp -d) && trap 'rm -rf \"$dir\"' EXIT && export PDCA_BUNDLE=\"$dir\" && ( {command} ) >&2 && cat \"$dir/notes.json\""
         );
         let set = vec![(path.clone(), Value::String(wrapped))];
         let what = "a command that prints what the old one writes to `$PDCA_BUNDLE/notes.json`";
         edits.push(Edit::becomes(path, set, what));
     }
+}
+
+/// Puts the variable in place of each `{id}`, so that a shell expands it in whatever quotes it stands.
+fn with_issue(text: &str) -> String {
+    let mut command = String::new();
+    let mut quote: Option<char> = None;
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix("{id}") {
+            // Quotes around it are closed before and opened again.
+            command.extend(quote);
+            command.push_str("\"$PDCA_ISSUE\"");
+            command.extend(quote);
+            rest = behind;
+            continue;
+        }
+        let mut length = letter.len_utf8();
+        match quote {
+            None | Some('"') if letter == '\\' => {
+                length += rest[length..].chars().next().map_or(0, char::len_utf8);
+            }
+            None if matches!(letter, '\'' | '"') => quote = Some(letter),
+            Some(open) if open == letter => quote = None,
+            None | Some(_) => {}
+        }
+        command.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    command
 }
 
 /// Rows of `[[doctor.checks]]` have a group and a level, which are a heading and `required` here.

@@ -77,16 +77,16 @@ fn pinned(argv: &[String], word: &str) -> Option<String> {
     }
 }
 
-pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
+/// `is_older` says whether another table shows that the file is of an older instance.
+pub(super) fn list(file: &Table, is_older: bool, edits: &mut Vec<Edit>) {
     let Some(leaves) = file.get("leaves").and_then(Value::as_table) else { return };
     for (key, why) in DROPPED {
         if leaves.contains_key(*key) {
             edits.push(Edit::dropped(path_of(&format!("leaves.{key}")), *why));
         }
     }
-    // The edits of the tables before are part of the evidence: a file of ours has none, and its
-    // leaves must not be touched.
-    let is_older = !edits.is_empty()
+    let is_older = is_older
+        || DROPPED.iter().any(|(key, _)| leaves.contains_key(*key))
         || leaves.contains_key("builder_escalation")
         || leaves.get("builder_variant").is_some_and(has_names);
     if !is_older {

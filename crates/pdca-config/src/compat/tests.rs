@@ -246,3 +246,19 @@ fn rounds_without_a_person_need_the_switch() {
         assert_eq!(config.driver.max_auto_iters, expected, "{text}");
     }
 }
+
+#[test]
+fn a_file_whose_gates_alone_are_older_has_older_leaves() {
+    let leaf = "[leaves.builder]\nmode = \"command\"\nargv = [\"claude\", \"-p\"]\nfamily = \"claude\"\nmodel = \"opus\"\n";
+    let config = compat(&format!("[gates]\nhost_ci = [\"typos\"]\n{leaf}"));
+    assert_eq!(config.leaves.builder.model_args, ["--model", "{model}"]);
+}
+
+#[test]
+fn a_command_for_notes_may_be_several_and_quote_the_id() {
+    let text = r#"cd tools && ./fetch {id} 'x/{id}?a' "y {id}s" \'{id}"#;
+    let config = compat(&format!("[tracker]\nnotes_cmd = '''{text}'''\n"));
+    let expected = r#"export PDCA_BUNDLE="$dir" && ( cd tools && ./fetch "$PDCA_ISSUE" 'x/'"$PDCA_ISSUE"'?a' "y ""$PDCA_ISSUE""s" \'"$PDCA_ISSUE" ) >&2 && cat "$dir/notes.json""#;
+    let command = config.tracker.notes_cmd.unwrap();
+    assert!(command.ends_with(expected), "{command}");
+}

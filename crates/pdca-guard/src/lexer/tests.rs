@@ -52,6 +52,16 @@ fn a_here_document_is_no_command() {
 }
 
 #[test]
+fn a_substitution_does_not_end_in_a_here_document() {
+    let document = "$(cat <<'E' <<-F <<<x\nDon't :)\nE\n\t\"(\n\tF\n)";
+    assert_eq!(words(&format!("a \"{document}\" b")), ["a", document, "b"]);
+    assert_eq!(words("$(cat <<E\nx\nE) b"), ["$(cat <<E\nx\nE)", "b"]);
+    // A shift, and a pattern: nothing is hidden behind them.
+    assert_eq!(words("$((1<<E\n)); b\nE\n))"), ["$(())", ";", "b", ";", "E", ";", ")", ")"]);
+    assert_eq!(words("@(1<<E\n); b\nE\n)"), ["@(1<<E\n)", ";", "b", ";", "E", ";", ")"]);
+}
+
+#[test]
 fn a_number_before_a_redirection_is_no_word() {
     assert_eq!(words("make 2>&1 >log 3< x"), ["make", "Duplicate", "Write", "Read"]);
     assert_eq!(words("echo 2 >log"), ["echo", "2", "Write"]);

@@ -52,6 +52,7 @@ pub(crate) enum Piece {
         quoted: bool,
     },
     Variable {
+        /// The name; empty for `${x:+word}`, of which only the word counts.
         name: String,
         /// The word behind `:-`, `-`, `:=`, `=`, `:+` or `+`.
         default: Option<Word>,

@@ -6,8 +6,12 @@ use crate::nested::behind_options;
 
 const INSTEAD: &str = "finish the change in the checkout and end; the driver goes on by itself";
 
+/// Options that take a value as an argument of its own.
+const WITH_VALUE: [&str; 6] =
+    ["-C", "--directory", "--color", "--config", "--format", "--crash-at"];
+
 /// Commands that only read.
-const READING: [&str; 14] = [
+const READING: [&str; 13] = [
     "status",
     "why",
     "plan",
@@ -16,7 +20,6 @@ const READING: [&str; 14] = [
     "forecast",
     "verify",
     "doctor",
-    "config",
     "completions",
     "man",
     "help",
@@ -25,13 +28,18 @@ const READING: [&str; 14] = [
 ];
 
 pub(crate) fn judge(args: &[String]) -> Result<(), GuardRefusal> {
-    let rest = behind_options(args, &["-C", "--directory", "--color", "--config"]);
+    let rest = behind_options(args, &WITH_VALUE);
     let Some((command, rest)) = rest.split_first() else { return Ok(()) };
-    let reads = READING.contains(&command.as_str())
-        && !rest.iter().any(|arg| arg == "--write" || arg == "--save");
-    let reads = reads
-        || (command == "act"
-            && rest.first().is_some_and(|arg| matches!(arg.as_str(), "index" | "diff")));
+    let action = behind_options(rest, &WITH_VALUE).first().map(String::as_str);
+    let reads = match command.as_str() {
+        "act" => matches!(action, Some("index" | "diff")),
+        // `trust` decides what runs for the user, and `migrate` writes `pdca.toml`.
+        "config" => matches!(action, None | Some("show")),
+        command => {
+            READING.contains(&command)
+                && !rest.iter().any(|arg| arg == "--write" || arg == "--save")
+        }
+    };
     let asks = rest.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h"));
     if reads || asks {
         return Ok(());

@@ -222,7 +222,13 @@ pub(crate) fn request(program: &str, args: &[String]) -> Result<(), GuardRefusal
     if !args.iter().any(is_forge) {
         return Ok(());
     }
-    let method = option_value(args, &["-X", "--request", "--method"]).map(str::to_ascii_uppercase);
+    // Of the other programs the same letters mean something else.
+    let letters: Vec<_> =
+        args.iter().filter(|_| program == "curl").filter_map(|arg| split_letters(arg)).collect();
+    let method = option_value(args, &["-X", "--request", "--method"])
+        .or_else(|| letters.iter().find_map(|(_, valued)| valued.strip_prefix('X')))
+        .filter(|method| !method.is_empty())
+        .map(str::to_ascii_uppercase);
     let by_word =
         args.iter().find(|arg| matches!(arg.as_str(), "POST" | "PUT" | "PATCH" | "DELETE"));
     let sends = args.iter().any(|arg| {
@@ -244,7 +250,9 @@ pub(crate) fn request(program: &str, args: &[String]) -> Result<(), GuardRefusal
         .iter()
         .any(|option| arg == option || arg.starts_with(&format!("{option}=")))
     });
-    let is_get = args.iter().any(|arg| matches!(arg.as_str(), "-G" | "--get" | "-I" | "--head"));
+    let sends = sends || letters.iter().any(|(_, valued)| valued.starts_with(['d', 'F', 'T']));
+    let is_get = args.iter().any(|arg| matches!(arg.as_str(), "-G" | "--get" | "-I" | "--head"))
+        || letters.iter().any(|(flags, _)| flags.contains(['G', 'I']));
     let writes = match method.as_deref() {
         Some("GET" | "HEAD" | "OPTIONS") => false,
         Some(_) => true,
@@ -258,4 +266,12 @@ pub(crate) fn request(program: &str, args: &[String]) -> Result<(), GuardRefusal
         ));
     }
     Ok(())
+}
+
+/// Splits an argument with one-letter options of `curl`, such as `-sXPOST`, before the one that takes a value.
+fn split_letters(arg: &str) -> Option<(&str, &str)> {
+    const WITH_VALUE: &str = "AbcCdDeEFHKmoPQrtTuUwxXyYz";
+    let letters = arg.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let valued = letters.find(|letter: char| WITH_VALUE.contains(letter)).unwrap_or(letters.len());
+    Some(letters.split_at(valued))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{asks_for_help, files, is_unknown, line};
 use crate::answer::GuardRefusal;
 use crate::nested::option_value;
-use crate::walk::ShellWalk;
+use crate::walk::{ShellWalk, quoted};
 
 /// Options before the subcommand that take a value as an argument of its own.
 pub(crate) const WITH_VALUE: [&str; 8] = [
@@ -115,6 +115,9 @@ const ONLY_BARE: &[(&str, &[&str])] = &[
     ("reflog", &["show"]),
 ];
 
+/// Subcommands that are installed apart from git, and refused with some arguments.
+const SEPARATE: &[&str] = &["annex", "lfs", "p4", "send-email", "subtree", "svn"];
+
 /// The options before the subcommand.
 #[derive(Default)]
 struct Before<'a> {
@@ -152,7 +155,11 @@ pub(crate) fn judge(
     }
     // Before everything else: an alias may hide any of the subcommands below.
     if let Some(alias) = alias(subcommand, &before, assigned, walk) {
-        return follow(&alias, rest, &before, assigned, walk);
+        follow(&alias, rest, &before, assigned, walk)?;
+        // Where one of these is installed git runs it and not the alias, so both are judged.
+        if !SEPARATE.contains(&subcommand.as_str()) {
+            return Ok(());
+        }
     }
     if asks_for_help(rest) {
         return Ok(());
@@ -225,7 +232,8 @@ fn alias(
     assigned: &BTreeMap<String, String>,
     walk: &ShellWalk<'_>,
 ) -> Option<String> {
-    if walk.is_shallow {
+    // git does not let an alias replace a subcommand of its own, wherever the alias is set.
+    if walk.is_shallow || is_known(subcommand) {
         return None;
     }
     let wanted = format!("alias.{subcommand}");
@@ -241,10 +249,7 @@ fn alias(
                 .then(|| variable(&format!("GIT_CONFIG_VALUE_{number}")))?
         })
     };
-    // git does not let an alias replace a subcommand of its own, so its configuration files are read
-    // only for other names.
-    let is_builtin = is_known(subcommand);
-    set.or_else(from_env).or_else(|| if is_builtin { None } else { (walk.git_alias)(subcommand) })
+    set.or_else(from_env).or_else(|| (walk.git_alias)(subcommand))
 }
 
 /// Returns true if git has a subcommand of this name, which no alias can replace.
@@ -259,9 +264,14 @@ fn is_known(subcommand: &str) -> bool {
         "clean",
         "commit",
         "commit-tree",
+        "credential",
+        "credential-cache",
+        "credential-store",
         "fetch",
         "gc",
         "hash-object",
+        "http-push",
+        "imap-send",
         "init",
         "maintenance",
         "merge",
@@ -272,6 +282,8 @@ fn is_known(subcommand: &str) -> bool {
         "push",
         "read-tree",
         "rebase",
+        "remote-http",
+        "remote-https",
         "reset",
         "restore",
         "revert",
@@ -295,11 +307,7 @@ fn follow(
     walk: &mut ShellWalk<'_>,
 ) -> Result<(), GuardRefusal> {
     let mut child = walk.clone();
-    let quoted = rest
-        .iter()
-        .map(|arg| format!("'{}'", arg.replace('\'', "'\\''")))
-        .collect::<Vec<_>>()
-        .join(" ");
+    let quoted = quoted(rest);
     let text = match alias.strip_prefix('!') {
         Some(shell) => format!("{shell} {quoted}"),
         None => format!("git {alias} {quoted}"),
@@ -308,8 +316,24 @@ fn follow(
         child.cwd = child.resolve(dir);
     }
     child.assign(assigned);
+    child.assign(&handed_on(&before.settings));
     // An alias may expand to an alias; the limit on nested scripts ends a cycle.
-    child.script(&text, None).map(drop)
+    let result = child.script(&text, None);
+    walk.take_over(child);
+    result.map(drop)
+}
+
+/// Returns the settings of `-c` as variables: git hands them on to what an alias runs, and they may be aliases too.
+fn handed_on(settings: &[&str]) -> BTreeMap<String, String> {
+    // Of two with the same key the last counts, and the lowest number is looked at first.
+    let numbered = settings.iter().zip((0..32).rev()).filter_map(|(setting, number)| {
+        let (key, value) = setting.split_once('=')?;
+        Some([
+            (format!("GIT_CONFIG_KEY_{number}"), key.to_owned()),
+            (format!("GIT_CONFIG_VALUE_{number}"), value.to_owned()),
+        ])
+    });
+    numbered.flatten().collect()
 }
 
 /// Refuses settings with which git would run other programs or hooks than the driver expects.

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 
 use fs_err as fs;
 use insta::assert_snapshot;
-use pdca_leaves::{BoxError, LeafError, LeafEvent, Role};
+use pdca_leaves::{
+    BoxError, CallHeader, LeafError, LeafEvent, Protocol, Role, Trace, begin_call, try_dir,
+};
 use pdca_process::Ending;
 
 use crate::scene::{Scene, program, review};
@@ -88,6 +90,42 @@ fn a_leaf_that_takes_too_long_or_falls_silent_is_ended() {
         };
         assert_eq!(ending, expected);
     }
+}
+
+#[test]
+fn a_stall_that_the_protocol_shows_is_one_for_the_next_driver_and_on_record_too() {
+    let scene = Scene::new();
+    let leaf = scene.leaf("protocol = \"codex\"\nstall_secs = 0.3", "sleep 600000");
+    let header = CallHeader {
+        call: "c1".to_owned(),
+        number: 1,
+        role: "builder".to_owned(),
+        leaf: "builder".to_owned(),
+        tried: 1,
+        run: None,
+        began: 7,
+        agent: None,
+        protocol: Protocol::Codex,
+        model: None,
+        price: None,
+        cost_per_call: None,
+    };
+    let prepare = |n| begin_call(&try_dir(&scene.job, n), &header).map_err(BoxError::from);
+    for reused in [false, true] {
+        scene.events.borrow_mut().clear();
+        let error = scene
+            .call_with(Role::Builder, &leaf, |call| call.prepare = Some(&prepare))
+            .unwrap_err();
+        assert!(
+            matches!(error, LeafError::Failed { attempts: 1, ending: Ending::Stalled, .. }),
+            "{error:?}"
+        );
+        let has_ended = |event: &LeafEvent| matches!(event, LeafEvent::Ended { reused: told, .. } if *told == reused);
+        assert!(scene.events.borrow().iter().any(has_ended), "reused: {reused}");
+    }
+    let trace = Trace::load(&try_dir(&scene.job, 1)).unwrap().unwrap();
+    let (record, _) = trace.record(0);
+    assert_eq!((record.ending.as_str(), record.interrupted), ("stalled", false));
 }
 
 #[test]

@@ -8,15 +8,19 @@ use crate::scene::{Scene, program};
 /// Notes its arguments, and says which session it is in.
 const AGENT: &str = r#"
     echo "$*" >> "$DESK/argv"
+    if [ -n "$PDCA_PROMPT_FILE" ]; then cat "$PDCA_PROMPT_FILE" >> "$DESK/prompts"; echo >> "$DESK/prompts"; fi
     case "$*" in
         *--resume\ gone*) echo "No conversation found" >&2; exit 1;;
         *--resume\ long*) echo '{"type":"result","is_error":true,"subtype":"success","result":"Prompt is too long","session_id":"long"}'; exit 1;;
+        *--resume\ later*)
+            echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I began"}]},"session_id":"later"}'
+            exit 75;;
         *--resume\ bad*)
             echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I tried"}]},"session_id":"bad"}'
             exit 1;;
     esac
-    echo '{"type":"system","subtype":"init","session_id":"fresh-2"}'
-    echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"fresh-2"}'
+    echo '{"type":"system","subtype":"init","session_id":"fresh:2.0"}'
+    echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"fresh:2.0"}'
     echo notes > "$PDCA_OUTPUT"
 "#;
 
@@ -51,7 +55,7 @@ fn a_session_becomes_arguments_and_the_outcome_names_the_one_to_go_on_in() {
     let scene = Scene::new();
     let outcome = call(&scene, "", Some("first-1")).unwrap();
     assert_eq!(scene.desk("argv"), "2 [first-1] --resume first-1\n");
-    assert_eq!(outcome.session.as_deref(), Some("fresh-2"));
+    assert_eq!(outcome.session.as_deref(), Some("fresh:2.0"));
     assert_eq!((outcome.attempts, not_resumed(&scene)), (1, 0));
 }
 
@@ -83,6 +87,23 @@ fn a_resumed_agent_that_worked_and_failed_has_failed_and_the_next_attempt_begins
     let outcome = call(&scene, "retries = 1\n", Some("bad-1")).unwrap();
     assert_eq!(scene.desk("argv"), "2 [bad-1] --resume bad-1\n2 []\n");
     assert_eq!((outcome.attempts, not_resumed(&scene)), (2, 0));
+}
+
+#[test]
+fn a_session_is_not_gone_on_in_after_a_throttled_try() {
+    let scene = Scene::new();
+    let keys = "throttled = { exit_codes = [75], backoff_secs = 0.01 }\n";
+    let outcome = call(&scene, keys, Some("later-1")).unwrap();
+    assert_eq!(scene.desk("argv"), "2 [later-1] --resume later-1\n2 []\n");
+    assert_eq!((outcome.attempts, outcome.throttled), (1, 1));
+}
+
+#[test]
+fn each_try_finds_the_prompt_of_its_own_session() {
+    let scene = Scene::new();
+    let keys = "prompt = \"in [{session}]\"\nprompt_via = \"file\"\n";
+    call(&scene, keys, Some("gone-1")).unwrap();
+    assert_eq!(scene.desk("prompts"), "in [gone-1]\nin []\n");
 }
 
 #[test]
