@@ -195,6 +195,27 @@ fn a_board_that_is_told_to_end_gives_the_terminal_back_and_names_what_is_not_rec
 }
 
 #[test]
+fn a_decision_that_is_refused_after_the_person_left_is_an_error() {
+    let scene = Scene::new("");
+    awaiting(&scene, "1");
+    let terminal = terminal!(&scene, &[("PDCA_UNDO_SECS", "600")]);
+    terminal.board(&scene);
+    terminal.wait_for_card("1");
+    terminal.key("a");
+    terminal.wait_for("tick 1?");
+    terminal.key("y");
+    terminal.wait_for("1 not recorded yet");
+    scene.workspace.write("results/issue_1/patch.diff", "edited\n");
+    terminal.key("q");
+    terminal.wait_for("leave?");
+    terminal.key("Enter");
+    terminal.wait_for("error: 1 was not recorded: ");
+    terminal.wait_for("ready>");
+    terminal.line("echo code=$?");
+    terminal.wait_for("code=1");
+}
+
+#[test]
 fn a_board_whose_terminal_is_closed_ends() {
     let scene = Scene::new("");
     awaiting(&scene, "1");

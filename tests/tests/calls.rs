@@ -192,6 +192,18 @@ fn a_log_is_shown_while_the_call_runs_and_followed_to_its_end() {
 }
 
 #[test]
+fn a_driver_that_has_not_recorded_a_call_yet_is_not_said_to_be_gone() {
+    let scene = telling("");
+    scene.brief("7", &[]);
+    let driver = scene.start_with(&[("PDCA_STOP_AT", "call-kept")], &["run", "7"]);
+    scene.wait_until("the driver stands still", |_| driver.is_stopped());
+    let followed = scene.pdca(&["log", "7", "builder", "-f"]).expect(0);
+    assert!(followed.err.contains("has not recorded the call yet"), "{}", followed.err);
+    driver.signal(rustix::process::Signal::CONT);
+    assert_eq!(driver.wait(), 0);
+}
+
+#[test]
 fn a_builder_that_changed_nothing_is_heard() {
     let scene = Scene::with_leaves(
         "echo 'both at once: marmalade' > \"$PDCA_BUNDLE/build-notes.md\"",

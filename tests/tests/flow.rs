@@ -333,3 +333,17 @@ fn a_batch_and_an_integration_tell_of_their_end_too() {
     scene.pdca(&["integrate"]).expect(4);
     assert_eq!(kinds(&scene), [""; 0], "nothing to do is no news");
 }
+
+#[test]
+fn drafts_that_another_process_holds_cost_no_planning_session() {
+    let planner = leaf("planner").replace("{id}", "session");
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, &planner);
+    scene.script("planner", "true");
+    scene.workspace.write("results/issue_1/brief.md", "- **Slug:** <short-name>\n");
+    scene.workspace.write(".pdca/locks/issue_1.lock", "process 7");
+    let lock = scene.workspace.path().join(".pdca/locks/issue_1.lock");
+    let lock = std::fs::File::open(lock).expect("it was written");
+    lock.try_lock().expect("no other process holds it");
+    scene.pdca(&["flow", "1"]).expect(3);
+    assert!(scene.calls().is_empty(), "{:?}", scene.calls());
+}

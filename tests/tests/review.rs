@@ -115,6 +115,42 @@ fn what_is_undone_or_pending_when_the_terminal_goes_is_not_recorded() {
 }
 
 #[test]
+fn a_decision_that_is_refused_while_the_person_quits_brings_its_card_back() {
+    let scene = Scene::new("");
+    scene.workspace.config("");
+    for id in ["1", "2"] {
+        awaiting(&scene, id, &[], "pass");
+    }
+    let editor = "f() { echo edited > results/issue_1/patch.diff; }; f";
+    let env = [("EDITOR", editor), ("PDCA_UNDO_SECS", "600")];
+    // 1 is accepted and its patch edited; the acceptance is refused at the end, and both are given up after that.
+    let ran = scene.with_keys_and(&env, &["review"], "aeq\nxgone\nxedited\n\n").expect(0);
+    assert!(ran.out.contains("2 decided, 0 left"), "{}", ran.out);
+}
+
+#[test]
+fn ctrl_d_at_a_note_leaves_the_note_and_keeps_what_is_pending() {
+    let scene = Scene::new("");
+    scene.workspace.config("");
+    for id in ["1", "2"] {
+        awaiting(&scene, id, &[], "pass");
+    }
+    let terminal = terminal!(&scene, &[("PDCA_UNDO_SECS", "600")]);
+    terminal.line("clear; pdca-with-faults review");
+    terminal.wait_for("? keys");
+    terminal.key("a");
+    terminal.wait_for("`u` undoes it");
+    terminal.key("x");
+    terminal.wait_for("discontinue: why?");
+    terminal.key("C-d");
+    terminal.wait_for("nothing was decided");
+    terminal.key("q");
+    terminal.wait_for("Enter records at once");
+    terminal.key("Enter");
+    terminal.wait_for("1 decided, 1 left");
+}
+
+#[test]
 fn without_a_terminal_the_typed_commands_are_named() {
     let scene = cheap(1);
     for args in [&["review"][..], &["signoff"], &["review", "--json"]] {

@@ -167,6 +167,51 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_addition_touches_no_more_files_than_the_architecture_lists() {
+        let root = crate::workspace_root();
+        let text = fs_err::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+        let section =
+            text.split("\n## ").find(|part| part.starts_with("What an addition")).unwrap();
+        let rows: Vec<Vec<&str>> = section
+            .lines()
+            .filter(|line| line.starts_with("| a"))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .filter(|cells: &Vec<&str>| cells[3] != "at most")
+            .collect();
+        assert_eq!(rows.len(), 5, "{rows:?}");
+        for cells in rows {
+            let files: Vec<&str> =
+                cells[2].split('`').skip(1).step_by(2).filter(|word| word.contains('/')).collect();
+            assert!(files.len() <= cells[3].parse().unwrap(), "{cells:?}");
+            for file in files.into_iter().filter(|file| !file.contains('<')) {
+                assert!(root.join("crates").join(file).is_file(), "{file}");
+            }
+        }
+    }
+
+    /// The arms of a role in a crate that the table does not name would make the table a lie.
+    #[test]
+    fn only_the_files_of_the_architecture_and_its_caller_know_a_single_role() {
+        let root = crate::workspace_root();
+        let architecture = fs_err::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+        let mut elsewhere = Vec::new();
+        for path in sources(&root).unwrap() {
+            let text = fs_err::read_to_string(root.join(&path)).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let is_listed = architecture.contains(path.as_str().trim_start_matches("crates/"));
+            if code.contains("Role::Resolver") && !lines::is_test_file(&path) && !is_listed {
+                elsewhere.push(path);
+            }
+        }
+        // The beat that calls it, and the command that asks whether it is configured.
+        let callers = [
+            "crates/pdca-driver/src/integrate/conflict/resolver.rs",
+            "crates/pdca-landing/src/resolve.rs",
+        ];
+        assert_eq!(elsewhere, callers);
+    }
+
     // holds: CARD-01
     #[test]
     fn the_command_line_is_thin_and_operations_lie_in_libraries() {

@@ -16,6 +16,7 @@ mod ci;
 mod compare_merge;
 mod corpus;
 mod coverage;
+mod dice;
 mod fault_matrix;
 mod house;
 mod lanes_provision;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::Tool;
 
+use crate::dice::Dice;
 use crate::{Outcome, Stopped};
 
 /// Kill a batch at random moments until it is done, and compare with one that was left alone
@@ -77,12 +78,13 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let alone = begun.elapsed();
     let expected = undisturbed.end()?;
     println!("undisturbed: {} files in {:.1} s", expected.files.len(), alone.as_secs_f64());
-    let mut dice = Dice(args.seed.max(1));
+    let mut dice = Dice::new(args.seed);
     let (mut kills, mut rounds, mut wrong) = (0, 0, 0);
     while kills < args.kills {
         rounds += 1;
         let scene = Scene::new(args, &pdca)?;
-        while kills < args.kills && scene.killed_after(dice.below(args.longest))? {
+        let longest = args.longest.max(1);
+        while kills < args.kills && scene.killed_after(Duration::from_millis(dice.roll(longest)))? {
             kills += 1;
         }
         scene.finish()?;
@@ -244,17 +246,4 @@ fn difference(found: &End, expected: &End) -> String {
         }
     }
     format!("refs or checkout differ:\n{}{}", found.refs, found.status)
-}
-
-/// A seeded random number generator.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, longest: u64) -> Duration {
-        // Xorshift is random enough here.
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        Duration::from_millis(self.0 % longest.max(1))
-    }
 }

@@ -50,13 +50,6 @@ pub struct Waiting {
     pub warning: bool,
 }
 
-impl Waiting {
-    /// Returns whether one look is enough.
-    pub fn is_cheap(&self) -> bool {
-        self.open == 0 && self.gates != Some(Overall::Fail) && !self.warning
-    }
-}
-
 /// A bundle in a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneRow {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_front::context::Context;
 use pdca_front::exit::Exit;
-use pdca_front::failure::Failure;
+use pdca_front::failure::{Failure, Problem};
 use pdca_front::{ProcessEnv, faults, process_env, session};
 use pdca_review::{Card, CardSource, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide};
 use pdca_sitting::PageKind;
@@ -27,7 +27,11 @@ pub fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
     match run(&desk, &tools, theme, undo_window)
         .map_err(|error| Failure::from_error(Exit::Unexpected, &error))?
     {
-        Ended::Left => Ok(()),
+        Ended::Left(refused) if refused.is_empty() => Ok(()),
+        Ended::Left(refused) => {
+            let problem = |why| Problem::new(why).hint("`pdca board` shows its card again");
+            Err(Failure::of(Exit::Unexpected, refused.into_iter().map(problem).collect()))
+        }
         Ended::Interrupted(pending) => Err(pdca_sitting::interrupted(cx, &pending, "pdca board")),
     }
 }

@@ -66,8 +66,8 @@ pub trait Tools {
 /// The end of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The person left, and what was confirmed is recorded.
-    Left,
+    /// The person left, and what was confirmed is recorded. These are the reasons of the decisions that were refused.
+    Left(Vec<String>),
     /// A signal asked to end. These decisions could still be undone, and are not recorded.
     Interrupted(Vec<Decision>),
 }
@@ -93,12 +93,11 @@ pub fn run(
         scope.spawn(move || work(desk, &asked, &tell));
         let mut screen = Screen::open()?;
         let shown = Shown { tools, theme, undo_window, ask, told, signals, begun: Instant::now() };
-        let ended = shown.run(&mut screen);
-        // Before the scope waits for the worker, which may still record for seconds.
+        let interrupted = shown.run(&mut screen);
+        // Before the worker is waited for, which may still record for seconds.
         screen.close();
-        // What was confirmed is recorded before the process ends: the worker drains its questions first.
-        drop(shown);
-        ended
+        let refused = shown.close();
+        Ok(interrupted?.map_or(Ended::Left(refused), Ended::Interrupted))
     })
 }
 
@@ -200,13 +199,14 @@ struct Shown<'d> {
 }
 
 impl Shown<'_> {
-    fn run(&self, screen: &mut Screen) -> io::Result<Ended> {
+    /// Shows the board to its end. Returns what is still pending if the person did not choose the end.
+    fn run(&self, screen: &mut Screen) -> io::Result<Option<Vec<Decision>>> {
         let mut board = Board::new(self.undo_window);
         let mut is_new = true;
         loop {
             if self.signals.ask_to_end() {
                 let pending = board.deciding().session().pending().cloned().collect();
-                return Ok(Ended::Interrupted(pending));
+                return Ok(Some(pending));
             }
             if is_new {
                 screen.terminal.draw(|frame| draw(frame, &mut board, self.theme))?;
@@ -214,7 +214,7 @@ impl Shown<'_> {
             let mut inputs = self.pending()?;
             if terminal_is_gone(if inputs.is_empty() { POLL } else { Duration::ZERO })? {
                 let pending = board.deciding().session().pending().cloned().collect();
-                return Ok(Ended::Interrupted(pending));
+                return Ok(Some(pending));
             }
             if event::poll(Duration::ZERO)? {
                 inputs.extend(read(&event::read()?));
@@ -229,12 +229,21 @@ impl Shown<'_> {
                 }
                 for effect in board.update(input) {
                     if self.carry_out(effect, &mut board, screen)? {
-                        return Ok(Ended::Left);
+                        return Ok(None);
                     }
                     is_new = true;
                 }
             }
         }
+    }
+
+    /// Waits until the worker has recorded what was confirmed, and returns the reasons of what was refused.
+    fn close(self) -> Vec<String> {
+        let Self { ask, told, .. } = self;
+        // The worker drains its questions, and then ends, which ends the loop below.
+        drop(ask);
+        let refused = |told| if let BoardInput::Refused(_, why) = told { Some(why) } else { None };
+        told.iter().filter_map(refused).collect()
     }
 
     /// Takes what the worker has told.

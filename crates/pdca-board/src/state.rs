@@ -111,10 +111,11 @@ impl Board {
                 self.message.clear();
                 effects = self.key(key);
             }
-            // A click must not select another bundle below a prompt that is about this one.
+            // Neither a click nor the wheel may select another bundle below a prompt that is about this one.
             BoardInput::Click(..) if self.overlay.is_some() => {
                 self.overlay.take_if(|overlay| *overlay == Overlay::Help);
             }
+            BoardInput::Scroll(..) if self.overlay.is_some() => {}
             BoardInput::Click(column, row) => {
                 let rows = self.rows();
                 self.navigation.click(Position::new(column, row), rows);
@@ -292,7 +293,7 @@ impl Board {
         match step {
             SessionStep::Show | SessionStep::AskItem(_) => {}
             SessionStep::AskLine(prompt) => {
-                self.overlay = Some(Overlay::Prompt(prompt, String::new()))
+                self.overlay = Some(Overlay::Prompt(prompt, String::new()));
             }
             SessionStep::Say(text) => self.message = text,
             SessionStep::Diff => return for_it(BoardEffect::Diff),

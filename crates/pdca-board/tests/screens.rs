@@ -8,7 +8,7 @@ use pdca_board::{
     Board, BoardData, BoardEffect, BoardInput, BoardKey, ChangeRow, Combined, LaneRow, Theme, View,
     WorkRow, draw,
 };
-use pdca_review::{Card, CardSource};
+use pdca_review::{Card, CardSource, Decision};
 use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, sha256_hex};
 use pdca_testkit::TestWorkspace;
@@ -304,6 +304,19 @@ fn the_mouse_selects_rows_and_views_and_scrolls() {
     assert!(scene.board.navigation().scroll() > 0);
     scene.feed(BoardInput::Click(13, 0));
     assert_eq!(scene.board.navigation().view(), View::Work);
+}
+
+#[test]
+fn the_wheel_selects_no_other_bundle_while_a_note_is_typed() {
+    let mut scene = Scene::new(9);
+    scene.shown((80, 24));
+    scene.keys("imind the gap");
+    scene.feed(BoardInput::Scroll(5, 4, 1));
+    assert_eq!(scene.board.current().map(BundleId::as_str), Some("1"));
+    scene.feed(BoardInput::Key(BoardKey::Enter));
+    let pending: Vec<String> =
+        scene.board.deciding().session().pending().map(Decision::command_line).collect();
+    assert_eq!(pending, ["pdca signoff 1 iterate-do --note 'mind the gap'"]);
 }
 
 #[test]

@@ -262,15 +262,13 @@ pub(crate) fn dispatch(
         tell_warnings(cx, err)?;
     }
     let ended = perform(line, cx, out, err);
-    if let Some(what) = line.command.as_ref().and_then(Command::notifies) {
-        notify::tell_end(cx, what, &ended, err)?;
+    if let Some(what) = line.command.as_ref().and_then(Command::notifies)
+        && let Err(failure) = notify::tell_end(cx, what, &ended, err)
+    {
+        // The work is done: neither this nor a warning that cannot be written may replace its report and exit code.
+        drop(cx.warn(err, WarningCode::NotNotified, failure.sentence()));
     }
     ended
-}
-
-/// Returns whether there is a command of this name.
-pub(crate) fn has_command(name: &str) -> bool {
-    Cli::command().find_subcommand(name).is_some()
 }
 
 /// Runs another command line of this program as a part of this one, with the same global options.
@@ -348,7 +346,7 @@ fn perform(
 }
 
 impl CommandLine {
-    /// Returns whether the command changes something, so that its exit code matters more than its output.
+    /// Returns whether the command changes or judges something, so that its exit code matters more than its output.
     pub(crate) fn works(&self) -> bool {
         match &self.command {
             Some(
@@ -381,7 +379,9 @@ impl CommandLine {
                 | Command::Board(_)
                 | Command::Demo(_)
                 | Command::Act(_)
-                | Command::ActLog(_),
+                | Command::ActLog(_)
+                // An agent takes 0 for allowed.
+                | Command::Guard(_),
             ) => true,
             None
             | Some(
@@ -396,7 +396,6 @@ impl CommandLine {
                 | Command::ActIndex(_)
                 | Command::ActDiff(_)
                 | Command::Doctor(_)
-                | Command::Guard(_)
                 | Command::Config(_)
                 | Command::Completions(_)
                 | Command::Man(_)

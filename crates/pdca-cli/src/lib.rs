@@ -98,15 +98,17 @@ fn understand(
     first: impl FnOnce(&command::CommandLine, &mut dyn Write) -> Result<(), Failure>,
 ) -> Exit {
     let palette = Palette::decide(ColorWhen::Auto, env, process_env::StandardStream::Err);
+    // The exit code tells the result to a caller that does not read the words on standard error.
+    let err: &mut dyn Write = &mut Unheard(err);
     match command::parse(args, env, out, err) {
         command::Parsed::Line(line) => {
             if let Err(failure) = first(&line, err) {
                 let format = line.globals.format();
                 return finish(Err(failure), format, palette, &env.cwd, out, err);
             }
-            // A command that changes something must finish even if its output is no longer read.
+            // A command that changes or judges something must finish even if its output is no longer read.
             if line.works() {
-                answer(&line, env, &mut Unheard(out), &mut Unheard(err))
+                answer(&line, env, &mut Unheard(out), err)
             } else {
                 answer(&line, env, out, err)
             }

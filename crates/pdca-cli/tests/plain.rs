@@ -40,3 +40,23 @@ fn the_flag_of_the_demo_kills_it_at_the_effect_it_names() {
     let refused = run(&["--crash-at", "@one"], &[]).expect("it comes to its own end");
     assert_eq!(refused.code, 2, "{}", String::from_utf8_lossy(&refused.stderr));
 }
+
+#[test]
+fn a_call_that_the_guard_refuses_stays_refused_when_no_process_reads_the_answer() {
+    let workspace = TestWorkspace::new();
+    for stream in [1, 2] {
+        // A pipe whose only reader is closed before the guard starts.
+        let line = format!(
+            "mkfifo p{stream} && exec 3<>p{stream} {stream}>p{stream} 3>&- && exec \"$0\" guard builder --json"
+        );
+        let refused = Tool::new("sh")
+            .cwd(workspace.path())
+            .args(["-c", line.as_str(), env!("CARGO_BIN_EXE_pdca")])
+            .env("PDCA_WORKTREE", "/w.lanes/lane-0/repo")
+            .env("PDCA_ROLE", "builder")
+            .stdin("this is no tool call")
+            .run()
+            .expect("it comes to its own end");
+        assert_eq!(refused.code, 2, "stream {stream}");
+    }
+}

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use pdca_front::context::Context;
 use pdca_front::exit::Exit;
-use pdca_front::failure::{Failure, install_git};
+use pdca_front::failure::{Failure, Problem, install_git};
 use pdca_front::report::{Report, Response};
 use pdca_front::session;
 use pdca_front::words::size;
@@ -93,25 +93,39 @@ pub fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure> {
                 "config",
                 workspace.file.as_ref().map_or("PDCA_BUNDLE_ROOT only", |file| file.as_str()),
             ));
-            let site = session::driver_config(cx)?;
-            rows.extend(of_workspace(workspace, &site, cx));
-            rows.extend(hosts(workspace, &site, cx)?);
-            if probe {
-                rows.extend(probe::rows(workspace, &site, cx));
+            match session::driver_config(cx) {
+                Ok(site) => {
+                    rows.extend(of_workspace(workspace, &site, cx));
+                    rows.extend(
+                        hosts(workspace, &site, cx).unwrap_or_else(|failure| {
+                            failed("hosts", &failure, "add `--local`", cx)
+                        }),
+                    );
+                    if probe {
+                        rows.extend(probe::rows(workspace, &site, cx));
+                    }
+                }
+                Err(failure) => rows.extend(failed("config", &failure, "mend the file", cx)),
             }
         }
-        Err(failure) => rows.extend(failure.problems.iter().map(|problem| {
-            let place = problem
-                .place
-                .as_ref()
-                .map_or(String::new(), |place| format!("{}: ", place.show(&cx.env.cwd)));
-            let remedy = problem.hint.clone().unwrap_or_else(|| "mend the file".to_owned());
-            Row::broken("config", format!("{place}{}", problem.what), remedy)
-        })),
+        Err(failure) => rows.extend(failed("config", &failure, "mend the file", cx)),
     }
     let broken = rows.iter().any(|row| row.health == Health::Broken);
     let exit = if broken { Exit::Usage } else { Exit::Done };
     Ok(Response::new(Examination { rows }, exit))
+}
+
+/// Returns the rows of a check that could not be made; `remedy` is for problems without one.
+fn failed(what: &str, failure: &Failure, remedy: &str, cx: &Context<'_>) -> Vec<Row> {
+    let row = |problem: &Problem| {
+        let place = problem
+            .place
+            .as_ref()
+            .map_or(String::new(), |place| format!("{}: ", place.show(&cx.env.cwd)));
+        let remedy = problem.hint.clone().unwrap_or_else(|| remedy.to_owned());
+        Row::broken(what, format!("{place}{}", problem.what), remedy)
+    };
+    failure.problems.iter().map(row).collect()
 }
 
 impl Report for Examination {

@@ -66,8 +66,6 @@ pub trait Person<F> {
 pub struct Visit {
     /// The bundles that were left as they are: they are not asked about again in this flow.
     pub left: Vec<BundleId>,
-    /// The person wants to stop here.
-    pub is_over: bool,
 }
 
 /// The result of a flow.
@@ -225,7 +223,7 @@ fn after_visit<F>(state: &mut State<F>, step: &FlowStep, visited: Result<Visit, 
             FlowStep::Plan(ids) | FlowStep::SignOff(ids) => ids.clone(),
             FlowStep::Act | FlowStep::Wait | FlowStep::End(_) => Vec::new(),
         };
-        Visit { left, is_over: false }
+        Visit { left }
     });
     let standing = &mut state.standing;
     match step {
@@ -234,7 +232,6 @@ fn after_visit<F>(state: &mut State<F>, step: &FlowStep, visited: Result<Visit, 
         FlowStep::Act => standing.acted = true,
         FlowStep::Wait | FlowStep::End(_) => {}
     }
-    standing.stopping |= visit.is_over;
 }
 
 /// The other thread: starts batches and deliveries until the flow is over.

@@ -79,8 +79,8 @@ pub fn tell_end(
     if let Some((kind, text)) = of_exit(exit, failure) {
         notices.push(notice(cx, kind, text, &[], Some(cx.typed("pdca status"))));
     }
-    let settings = cx.workspace()?.config.flow;
-    let waiting = session::snapshot(cx)?.flow_facts(None, &settings).unsigned;
+    let config = &cx.workspace()?.config;
+    let waiting = session::snapshot(cx)?.flow_facts(None, &config.flow, &config.publish).unsigned;
     if !waiting.is_empty() {
         let text = format!("{} wait for your sign-off", waiting.len());
         let next = Some(cx.typed("pdca queue"));

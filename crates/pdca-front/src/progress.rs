@@ -12,6 +12,7 @@ use pdca_events::{ActivityChange, Event, EventKind, Halt, Hold, Scope, Step, War
 use pdca_journal::RecoveryAction;
 use pdca_state::{BundleId, CallRecord, CostBasis, Reentry};
 
+use crate::columns;
 use crate::style::{Palette, one_line, printable};
 
 /// The interval at which live lines are redrawn.
@@ -304,7 +305,8 @@ impl ProgressRenderer {
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));
             let now = format!("{lane}{name}  {}  {passed}  {}", live.text, live.sign);
             // A line as wide as the terminal may wrap, and then `wipe` would go up too few rows.
-            writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
+            let now = columns::cut(&one_line(&now, usize::MAX), self.width.saturating_sub(1));
+            writeln!(err, "{now}")?;
         }
         screen.drawn = screen.lines.len();
         err.flush()
@@ -606,6 +608,17 @@ mod tests {
         let (_, after) = text.split_once('\n').expect("the live line ends");
         assert!(after.starts_with("\u{1b}[1A\u{1b}[2K"), "{text:?}");
         assert!(text.ends_with("issue_7  waits for sign-off\n"), "{text:?}");
+    }
+
+    #[test]
+    fn a_live_line_of_letters_with_two_columns_fits_into_the_terminal() {
+        let text = shown(
+            Detail::Usual,
+            true,
+            vec![EventKind::GateBegan { rule_id: "検".repeat(60), k: 1, n: 2 }],
+        );
+        let live = text.lines().find(|line| line.contains('検')).expect("it is drawn");
+        assert!(columns::width(live) < 80, "{live}");
     }
 
     #[test]

@@ -116,7 +116,8 @@ pub fn run_bundles(
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
     let &Todo { batch, plan, groups, lanes, fleet } = todo;
-    let lanes = fitting(cx, site, lanes, err)?;
+    // Beside hosts this was asked before they were: their slots come after the lanes that fit.
+    let lanes = if fleet.is_some() { lanes } else { fitting(cx, site, lanes, err)? };
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
         Run::begin(site, &ids, lanes.get(), process_env::moment).map_err(|error| no_run(&error))?;
@@ -311,6 +312,31 @@ impl EventsFile {
         let Some(file) = &mut self.0 else { return Ok(()) };
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        file.write_all(&line)
+        let written = file.write_all(&line);
+        if written.is_err() {
+            // A line may be there in part, and whatever follows would be read as its end.
+            self.0 = None;
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_events::{EventKind, Halt};
+
+    use super::*;
+
+    #[test]
+    fn after_a_line_that_could_not_be_written_no_other_is_tried() {
+        let (to, from) = crossbeam_channel::unbounded();
+        let stream = EventStream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+        for _ in 0..2 {
+            let kind = EventKind::Halted { halt: Halt::AwaitingSignoff };
+            stream.emit(Scope::Workspace, None, kind);
+        }
+        let mut file = EventsFile::open(Some("/dev/full".into())).unwrap();
+        let written = [(); 2].map(|()| file.write(&from.recv().unwrap()).is_ok());
+        assert_eq!(written, [false, true]);
     }
 }

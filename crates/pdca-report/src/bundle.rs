@@ -5,7 +5,7 @@ use pdca_review::{Card, CardSource, Tone};
 use pdca_snapshot::{SnapshotEntry, next_of_bundle};
 use pdca_state::{
     Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Snapshot, State, Summary, chain,
-    files, named_paths,
+    files, named_paths, patch_files,
 };
 
 use crate::load::ReportSource;
@@ -246,15 +246,12 @@ fn log_tail(path: &Utf8Path, budget: &mut Budget) -> Option<Text> {
 fn diff(bundle: &Bundle, budget: &mut Budget) -> Option<DiffView> {
     let bytes = bundle.read(Artifact::Patch).ok()??;
     let text = String::from_utf8_lossy(&bytes);
-    let starts = |sign: char, header: &str| {
-        text.lines().filter(|line| line.starts_with(sign) && !line.starts_with(header)).count()
-    };
-    let paths = named_paths(&bytes);
+    let (paths, changed) = (named_paths(&bytes), patch_files(&bytes));
     Some(DiffView {
         files: paths.iter().take(FILES).map(|path| line_within(path, budget)).collect(),
         more_files: paths.len().saturating_sub(FILES),
-        added: starts('+', "+++ "),
-        removed: starts('-', "--- "),
+        added: changed.iter().map(|file| file.added).sum(),
+        removed: changed.iter().map(|file| file.removed).sum(),
         path: Text::line(bundle.path(Artifact::Patch).as_str(), LINE),
         text: Text::within(&text, budget),
     })

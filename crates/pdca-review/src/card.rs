@@ -53,7 +53,7 @@ pub struct Card {
     pub gates: Vec<GateLine>,
     /// The rows of the review, those that need a person first.
     pub review: Vec<ReviewLine>,
-    /// The reason there is no review.
+    /// There is no review, and the bundle is not closed without a change.
     pub review_missing: bool,
     pub change: ChangeSize,
     /// The results that it was built on; null for the branch alone.
@@ -237,12 +237,6 @@ impl Card {
     /// Returns the items of §6 that are open.
     pub fn open_items(&self) -> impl Iterator<Item = &SummaryItem> {
         self.items.iter().filter(|item| item.open)
-    }
-
-    /// Returns whether one look is enough: nothing is open but the standing question, and an acceptance would pass.
-    pub fn is_cheap(&self) -> bool {
-        let refused = self.offers.iter().any(|offer| offer.key == 'a' && offer.refused.is_some());
-        !refused && self.open_items().all(|item| item.standing)
     }
 
     /// Returns the failed rows that prevent an acceptance, by the names to override them with.

@@ -107,13 +107,6 @@ impl Decision {
         Self { id: id.clone(), choice, note: None }
     }
 
-    /// Returns the same decision with a note; an empty one is no note.
-    #[must_use]
-    pub fn with_note(self, note: &str) -> Self {
-        let note = Some(note.trim().to_owned()).filter(|note| !note.is_empty());
-        Self { note, ..self }
-    }
-
     /// Returns the words of the command that records this decision, without the program's name.
     pub fn arguments(&self) -> Vec<String> {
         let mut words = vec!["signoff".to_owned(), self.id.to_string(), self.choice.word().into()];
@@ -162,7 +155,8 @@ mod tests {
     use super::*;
 
     fn line(choice: Choice, note: &str) -> String {
-        Decision::new(&"36".parse().unwrap(), choice).with_note(note).command_line()
+        let note = Some(note.to_owned()).filter(|note| !note.is_empty());
+        Decision { id: "36".parse().unwrap(), choice, note }.command_line()
     }
 
     #[test]
@@ -186,7 +180,7 @@ mod tests {
             (Choice::IteratePlan, "x", "pdca signoff 36 iterate-plan --note x"),
             (Choice::Discontinue, "x", "pdca signoff 36 discontinue --note x"),
             (Choice::Clear(Ticks::All), "", "pdca signoff 36 clear all"),
-            (Choice::Clear(Ticks::Numbers(vec![1, 3])), " ", "pdca signoff 36 clear 1 3"),
+            (Choice::Clear(Ticks::Numbers(vec![1, 3])), "", "pdca signoff 36 clear 1 3"),
         ] {
             assert_eq!(line(choice, note), expected);
         }

@@ -34,6 +34,8 @@ pub enum KeyMode {
         /// The numbers still to be asked, in order.
         left: Vec<usize>,
         ticked: Vec<usize>,
+        /// The red rows that the person gave a reason for before.
+        overridden: Option<Overridden>,
     },
 }
 
@@ -176,9 +178,8 @@ impl ReviewSession {
     /// Takes a key on the present card; `card` is `None` at the end of the list.
     pub fn press(&mut self, key: char, card: Option<&Card>, now: Duration) -> SessionStep {
         // Every key answers the item, `u` and `q` too: an acceptance is ticked to its end or cancelled.
-        if let KeyMode::Ticking { left, ticked } = &self.mode {
-            let (left, ticked) = (left.clone(), ticked.clone());
-            return self.press_item(key, left, ticked, now);
+        if let KeyMode::Ticking { left, ticked, overridden } = self.mode.clone() {
+            return self.press_item(key, left, ticked, overridden, now);
         }
         let is_pending = self.pending().any(|decision| Some(&decision.id) == self.current());
         match (key, card) {
@@ -234,8 +235,8 @@ impl ReviewSession {
             }
             Prompt::Override { rows } => {
                 let overridden = Overridden { rows, reason: line.to_owned() };
-                let clear = all_open(card);
-                self.decide(Choice::Accept { clear, overridden: Some(overridden) }, now)
+                // The reason is about the red rows alone.
+                self.tick_or_accept(open_numbers(card), Vec::new(), Some(overridden), now)
             }
         }
     }
@@ -252,10 +253,7 @@ impl ReviewSession {
                 SessionStep::Say(format!("it cannot be accepted: {why}"))
             }
             Some(_) if !red.is_empty() => SessionStep::AskLine(Prompt::Override { rows: red }),
-            Some(_) => {
-                let left: Vec<usize> = card.open_items().map(|item| item.number).collect();
-                self.tick_or_accept(left, Vec::new(), now)
-            }
+            Some(_) => self.tick_or_accept(open_numbers(card), Vec::new(), None, now),
         }
     }
 
@@ -264,16 +262,17 @@ impl ReviewSession {
         key: char,
         mut left: Vec<usize>,
         mut ticked: Vec<usize>,
+        overridden: Option<Overridden>,
         now: Duration,
     ) -> SessionStep {
         match (key, left.first().copied()) {
             ('y' | 'a' | ' ', Some(number)) => {
                 left.remove(0);
                 ticked.push(number);
-                self.tick_or_accept(left, ticked, now)
+                self.tick_or_accept(left, ticked, overridden, now)
             }
             ('?', Some(number)) => {
-                self.mode = KeyMode::Ticking { left, ticked };
+                self.mode = KeyMode::Ticking { left, ticked, overridden };
                 SessionStep::AskItem(number)
             }
             _ => {
@@ -287,14 +286,15 @@ impl ReviewSession {
         &mut self,
         left: Vec<usize>,
         ticked: Vec<usize>,
+        overridden: Option<Overridden>,
         now: Duration,
     ) -> SessionStep {
         if let Some(&number) = left.first() {
-            self.mode = KeyMode::Ticking { left, ticked };
+            self.mode = KeyMode::Ticking { left, ticked, overridden };
             return SessionStep::AskItem(number);
         }
         let clear = if ticked.is_empty() { Ticks::Nothing } else { Ticks::Numbers(ticked) };
-        self.decide(Choice::Accept { clear, overridden: None }, now)
+        self.decide(Choice::Accept { clear, overridden }, now)
     }
 
     fn send_back(&mut self, card: &Card, choice: Choice, now: Duration) -> SessionStep {
@@ -335,10 +335,9 @@ impl ReviewSession {
     }
 }
 
-/// Returns the numbers of all open items.
-fn all_open(card: &Card) -> Ticks {
-    let numbers: Vec<usize> = card.open_items().map(|item| item.number).collect();
-    if numbers.is_empty() { Ticks::Nothing } else { Ticks::Numbers(numbers) }
+/// Returns the numbers of the open items.
+fn open_numbers(card: &Card) -> Vec<usize> {
+    card.open_items().map(|item| item.number).collect()
 }
 
 #[cfg(test)]
@@ -398,6 +397,23 @@ mod tests {
         assert_eq!(session.press('y', Some(&card), at(0)), SessionStep::AskItem(2));
         assert!(matches!(session.press('n', Some(&card), at(0)), SessionStep::Say(_)));
         assert_eq!((session.pending().count(), session.mode()), (0, &KeyMode::Card));
+    }
+
+    #[test]
+    fn a_reason_for_red_rows_ticks_no_item_by_itself() {
+        let mut session = session(&["1"]);
+        let card = card("1", &["fit?"]);
+        let prompt = Prompt::Override { rows: vec!["T3-tests".to_owned()] };
+        let step = session.answer(prompt.clone(), "no browser", &card, at(0));
+        assert_eq!(step, SessionStep::AskItem(1));
+        session.press('n', Some(&card), at(0));
+        assert_eq!(session.pending().count(), 0);
+        session.answer(prompt, "no browser", &card, at(0));
+        session.press('y', Some(&card), at(0));
+        assert_eq!(
+            lines(&session.confirm()),
+            ["pdca signoff 1 accept --clear=1 --override T3-tests --reason 'no browser'"]
+        );
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use pdca_driver::Effects;
-use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{HeldChange, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
+use pdca_driver::{BundleLockError, Effects, WorkspaceConfig};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffError, SignoffOutcome, overrule,
 };
@@ -143,8 +142,13 @@ fn return_culprit(
 ) -> Result<Option<ReturnedCulprit>, DecideError> {
     let id = bundle.id().clone();
     // Without patience: the caller holds the landings, and a sign-off that holds this bundle may wait for them.
-    let Ok(_taken) = config.locks().take(&id) else {
-        return Ok(Some(ReturnedCulprit::InUse { id }));
+    let _taken = match config.locks().take(&id) {
+        Ok(taken) => taken,
+        Err(BundleLockError::Taken { .. } | BundleLockError::StillRunning(_)) => {
+            return Ok(Some(ReturnedCulprit::InUse { id }));
+        }
+        // Waiting does not help here, which `InUse` would suggest.
+        Err(error @ BundleLockError::Unusable { .. }) => return Err(error.into()),
     };
     if !pdca_driver::integrate::may_return_by_itself(bundle)? {
         return Ok(Some(ReturnedCulprit::TooOften { id, times: MOST_AUTOMATIC_RETURNS }));

@@ -109,7 +109,7 @@ impl Keyboard {
         }
     }
 
-    /// Reads one line with echo and line editing; `None` if a signal asks to end.
+    /// Reads one line with echo and line editing; `None` if it was left with Ctrl-D, or if the next key is the end.
     pub(crate) fn line(&mut self) -> io::Result<Option<String>> {
         let line = self.as_before(|keyboard| {
             loop {
@@ -119,6 +119,8 @@ impl Keyboard {
                     return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
                 }
                 if keyboard.must_end() || Self::wait(GLANCE)? && !keyboard.fill()? {
+                    // The beginning of a line that was left must not be taken for keys.
+                    keyboard.typed.clear();
                     return Ok(None);
                 }
             }

@@ -259,7 +259,12 @@ impl Sitting<'_> {
         };
         write!(self.out, "{}", printable(&question))?;
         self.out.flush()?;
-        let Some(line) = self.keyboard.line()? else { return Err(self.interrupted()) };
+        let Some(line) = self.keyboard.line()? else {
+            // Ctrl-D leaves the line and nothing else. If the terminal is gone this cannot be shown, and the next look for
+            // a key ends the sitting with what is pending.
+            drop(writeln!(self.out, "\nnothing was decided").and_then(|()| self.out.flush()));
+            return Ok(());
+        };
         let Some(card) = self.card.clone() else { return Ok(()) };
         let now = self.keyboard.now();
         let step = self.session.answer(prompt, &line, &card, now);
@@ -353,8 +358,10 @@ impl Sitting<'_> {
                 self.complain(&explain(error, &bundle))?;
                 self.session.put_back(&decision.id);
                 self.say(&format!("not recorded: {}; its card comes again", decision.id))?;
+                // There is a card to decide again, so `q` no longer holds.
+                let was_ending = std::mem::take(&mut self.is_ending);
                 // At the end of the list no card is shown, and the one that was put back is the next.
-                if self.card.is_none() { self.show() } else { Ok(()) }
+                if was_ending || self.card.is_none() { self.show() } else { Ok(()) }
             }
         }
     }

@@ -18,14 +18,15 @@ use std::fs::Metadata;
 use std::io;
 use std::num::NonZero;
 use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{ChangeState, HeldChange, TargetBranches};
+use pdca_integrate::{QueueWorkspace, TargetSpec};
 use pdca_state::parallel::map_chunks;
 use pdca_state::{BundleId, files, sha256_hex};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::landing_summary::{BranchSummary, ChangeMark};
 use crate::{SnapshotEntry, open_dirs, read_branches};
@@ -33,10 +34,11 @@ use crate::{SnapshotEntry, open_dirs, read_branches};
 /// Changes whenever the same files may lead to another answer.
 const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
 const NAME: &str = "snapshot.json";
+const SECOND: i128 = 1_000_000_000;
 /// File systems with fractions of a second in their times are exact to a tick of the kernel, which is at most 10 ms.
-const FINE: Duration = Duration::from_millis(100);
+const FINE: i128 = SECOND / 10;
 // FAT, the coarsest of the usual file systems, has times of two seconds.
-const COARSE: Duration = Duration::from_secs(2);
+const COARSE: i128 = 2 * SECOND;
 /// The number of bundles that one thread looks at, at a time.
 const CHUNK: NonZero<usize> = NonZero::new(64).expect("because it is not zero");
 
@@ -155,7 +157,7 @@ fn load_kept(path: &Utf8Path, key: &str) -> Option<AcceptedChanges> {
 /// Returns the accepted bundles whose change is not in its branch, as far as it is known.
 fn not_landed(found: &TargetBranches) -> BTreeSet<BundleId> {
     let unplaceable = found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids).cloned();
-    let changes = found.branches.iter().flat_map(|front| &front.changes);
+    let changes = found.branches.iter().flat_map(|branch| &branch.changes);
     let left = changes.filter(|change| match change.standing {
         // A prerequisite that was accepted without a seal, as other tools do, is taken to be in the
         // branch (decision 018).
@@ -173,10 +175,8 @@ fn not_landed(found: &TargetBranches) -> BTreeSet<BundleId> {
 struct Key {
     /// One line per file.
     text: String,
-    /// The latest time of metadata among the files, in nanoseconds.
-    latest: i128,
-    /// Set if any time has a fraction of a second.
-    is_fine: bool,
+    /// The time, in nanoseconds, from which on a change of any of the files has another time of metadata.
+    settled_at: i128,
 }
 
 /// A file that stat does not tell about.
@@ -184,15 +184,13 @@ struct Unknowable;
 
 impl Key {
     fn empty() -> Self {
-        Self { text: String::new(), latest: i128::MIN, is_fine: false }
+        Self { text: String::new(), settled_at: i128::MIN }
     }
 
     /// Makes the key; `None` if something cannot be known by stat.
     fn read(config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<Self> {
         let mut key = Self::empty();
-        let resolver = pdca_driver::integrate::has_resolver(config);
-        // A resolver that appears or goes changes the command that a held change is shown with.
-        write!(key.text, "{:?}\n{resolver}\n", config.queue()).ok()?;
+        key.configuration(&config.queue(), pdca_driver::integrate::has_resolver(config));
         key.bundles(config.dirs.bundles.path(), open).ok()?;
         key.bundles(config.dirs.bundles.completed().path(), open).ok()?;
         let private = config.dirs.private();
@@ -204,6 +202,25 @@ impl Key {
         Some(key)
     }
 
+    /// Adds the configuration, field by field: what `Debug` prints is no format (decision 021).
+    fn configuration(&mut self, queue: &QueueWorkspace, has_resolver: bool) {
+        let QueueWorkspace { dirs, targets, default_branch } = queue;
+        let targets = targets.iter().map(|target| {
+            let TargetSpec { name, path, repo, branch } = target;
+            json!({ "name": name, "path": path, "repo": repo, "branch": branch })
+        });
+        let fields = json!({
+            "root": dirs.root,
+            "bundles": dirs.bundles.path(),
+            "targets": targets.collect::<Vec<_>>(),
+            "default_branch": default_branch,
+            // A resolver that appears or goes changes the command that a held change is shown with.
+            "has_resolver": has_resolver,
+        });
+        self.text.push_str(&fields.to_string());
+        self.text.push('\n');
+    }
+
     fn digest(&self) -> String {
         sha256_hex(self.text.as_bytes())
     }
@@ -211,8 +228,7 @@ impl Key {
     /// Returns the digest of the key if it is the same again, and nothing of it changed shortly before.
     fn settled(&self, config: &WorkspaceConfig, open: &BTreeSet<&Utf8Path>) -> Option<String> {
         let now = file_system_time(&config.dirs.private())?;
-        let slack = if self.is_fine { FINE } else { COARSE };
-        let is_old = self.latest + i128::try_from(slack.as_nanos()).ok()? < now;
+        let is_old = self.settled_at < now;
         // The key from after the probe is the one that counts: whatever changes later has a later
         // time than everything in it, and is not found under this key again.
         (is_old && Self::read(config, open)? == *self).then(|| self.digest())
@@ -237,8 +253,7 @@ impl Key {
         for one in looked {
             let one = one?;
             self.text.push_str(&one.text);
-            self.latest = self.latest.max(one.latest);
-            self.is_fine |= one.is_fine;
+            self.settled_at = self.settled_at.max(one.settled_at);
         }
         Ok(())
     }
@@ -286,11 +301,8 @@ impl Key {
         if found.file_type().is_symlink() {
             return Err(Unknowable);
         }
-        let time =
-            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         let changed = time(found.ctime(), found.ctime_nsec());
-        self.latest = self.latest.max(changed);
-        self.is_fine |= found.ctime_nsec() != 0;
+        self.settled_at = self.settled_at.max(settled_at(changed));
         writeln!(
             self.text,
             "{} {} {} {} {changed} {path}",
@@ -334,12 +346,24 @@ fn list(dir: &Utf8Path) -> Result<Option<Vec<String>>, Unknowable> {
     Ok(Some(names))
 }
 
+/// Returns a time in nanoseconds.
+fn time(seconds: i64, nanos: i64) -> i128 {
+    i128::from(seconds) * SECOND + i128::from(nanos)
+}
+
+/// Returns the time from which on a change of a file that last changed at `changed` has another time.
+fn settled_at(changed: i128) -> i128 {
+    // Each file by its own time: bundles and targets may be on file systems of which only some have
+    // fractions of a second.
+    changed + if changed % SECOND == 0 { COARSE } else { FINE }
+}
+
 /// Returns the present time of the file system that `dir` is on, in nanoseconds.
 fn file_system_time(dir: &Utf8Path) -> Option<i128> {
     std::fs::create_dir_all(dir).ok()?;
     let probe = tempfile::NamedTempFile::new_in(dir).ok()?;
     let found = probe.as_file().metadata().ok()?;
-    Some(i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()))
+    Some(time(found.ctime(), found.ctime_nsec()))
 }
 
 #[cfg(test)]
@@ -370,6 +394,37 @@ mod tests {
         assert_ne!(key(dir), Some(before));
         std::os::unix::fs::symlink("patch.diff", dir.join("x")).unwrap();
         assert_eq!(key(dir), None);
+    }
+
+    #[test]
+    fn a_file_without_fractions_in_its_time_settles_late_beside_one_that_has_them() {
+        let (coarse, fine) = (time(10, 0), time(11, 5));
+        assert!(settled_at(coarse) > settled_at(fine), "they are on two file systems");
+        assert_eq!(settled_at(coarse), time(12, 0));
+        assert_eq!(settled_at(fine), time(11, 100_000_005));
+    }
+
+    #[test]
+    fn the_configuration_is_in_the_key_under_names_of_its_own() {
+        let target = TargetSpec {
+            name: "app".to_owned(),
+            path: "/src/app".into(),
+            repo: None,
+            branch: Some("main".to_owned()),
+        };
+        let bundles = pdca_state::BundleRoot::new("/ws/results");
+        let dirs = pdca_integrate::WorkspaceDirs { root: "/ws".into(), bundles };
+        let queue = QueueWorkspace { dirs, targets: vec![target], default_branch: None };
+        let mut key = Key::empty();
+        key.configuration(&queue, true);
+        let fields: serde_json::Value = serde_json::from_str(&key.text).unwrap();
+        let targets =
+            json!([{ "name": "app", "path": "/src/app", "repo": null, "branch": "main" }]);
+        let expected = json!({
+            "root": "/ws", "bundles": "/ws/results", "targets": targets,
+            "default_branch": null, "has_resolver": true,
+        });
+        assert_eq!(fields, expected);
     }
 
     #[test]

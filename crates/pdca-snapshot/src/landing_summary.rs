@@ -23,7 +23,7 @@ pub struct LandingSummary {
     marks: BTreeMap<BundleId, ChangeMark>,
     /// The branches with accepted changes that have not landed.
     pub branches: Vec<BranchSummary>,
-    troubles: BTreeMap<BundleId, Vec<BundleId>>,
+    conflicts: BTreeMap<BundleId, Vec<BundleId>>,
     stale: BTreeMap<BundleId, Staleness>,
 }
 
@@ -78,21 +78,21 @@ impl LandingSummary {
     /// Reads seals and branches, if any of these bundles was accepted, and the forecast of conflicts among built ones,
     /// as far as it is known. `accepted` is what was read of the targets before.
     pub(crate) fn load(
-        site: &WorkspaceConfig,
+        config: &WorkspaceConfig,
         entries: &[SnapshotEntry],
         accepted: Option<AcceptedChanges>,
     ) -> Self {
         let mut found = Self::default();
-        if site.targets.is_empty() {
+        if config.targets.is_empty() {
             return found;
         }
-        found.stale = pdca_driver::stale_results(site);
+        found.stale = pdca_driver::stale_results(config);
         let is_sealed = |entry: &&SnapshotEntry| match &entry.glance {
             Ok(glance) => glance.artifacts.contains(Artifact::Seal),
             Err(_) => entry.dir.join(Artifact::Seal.file_name()).exists(),
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
-            let accepted = accepted.or_else(|| AcceptedChanges::load(site, entries));
+            let accepted = accepted.or_else(|| AcceptedChanges::load(config, entries));
             let accepted = accepted.unwrap_or_default();
             (found.marks, found.branches) = (accepted.marks, accepted.branches);
         }
@@ -106,12 +106,12 @@ impl LandingSummary {
             return found;
         }
         // Only what is known: computing a forecast merges trees, which takes too long for a list.
-        let skies = pdca_driver::integrate::known_forecast(site, &built).unwrap_or_default();
-        for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
-            if let PairOutlook::Conflict { .. } = trouble.outlook {
-                let (one, other) = (trouble.first.clone(), trouble.second.clone());
-                found.troubles.entry(one.clone()).or_default().push(other.clone());
-                found.troubles.entry(other).or_default().push(one);
+        let forecasts = pdca_driver::integrate::known_forecast(config, &built).unwrap_or_default();
+        for pair in forecasts.iter().flat_map(|forecast| &forecast.pairs) {
+            if let PairOutlook::Conflict { .. } = pair.outlook {
+                let (one, other) = (pair.first.clone(), pair.second.clone());
+                found.conflicts.entry(one.clone()).or_default().push(other.clone());
+                found.conflicts.entry(other).or_default().push(one);
             }
         }
         found
@@ -119,9 +119,9 @@ impl LandingSummary {
 
     /// Counts the changes of a branch, and chooses the next command. `pending` are all branches with
     /// changes that have not landed.
-    fn branch(&self, front: &TargetBranch, pending: &[&TargetBranch]) -> BranchSummary {
+    fn branch(&self, branch: &TargetBranch, pending: &[&TargetBranch]) -> BranchSummary {
         let marks = || {
-            let changes = front.changes.iter().filter(|change| is_pending(change));
+            let changes = branch.changes.iter().filter(|change| is_pending(change));
             changes.filter_map(|change| Some((change, self.mark(change.bundle.id())?)))
         };
         let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -133,18 +133,18 @@ impl LandingSummary {
         let next = if let count @ 1.. = of("sealed") {
             let command = match pending {
                 [_only] => "pdca integrate".to_owned(),
-                [..] => format!("pdca integrate --target {}", selector(front, pending)),
+                [..] => format!("pdca integrate --target {}", selector(branch, pending)),
             };
             Some((command, format!("{count} accepted and not landed")))
-        } else if let Some(branch) = staged(front) {
+        } else if let Some(staging) = staged(branch) {
             let count = of("staged");
-            Some((merge_command(front, branch), format!("{count} gated together and green")))
+            Some((merge_command(branch, staging), format!("{count} gated together and green")))
         } else {
             held()
         };
         BranchSummary {
-            target: front.target.name.clone(),
-            name: front.branch.clone(),
+            target: branch.target.name.clone(),
+            name: branch.branch.clone(),
             counts: counts.into_iter().collect(),
             next,
         }
@@ -162,32 +162,32 @@ impl LandingSummary {
 
     /// Returns the bundles that a bundle's change conflicts with.
     pub fn conflicts(&self, id: &BundleId) -> &[BundleId] {
-        self.troubles.get(id).map(Vec::as_slice).unwrap_or_default()
+        self.conflicts.get(id).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 /// Derives the marks of all changes, and the summaries of the branches that some have not landed in.
 pub(crate) fn marks(
-    site: &WorkspaceConfig,
-    fronts: &[TargetBranch],
+    config: &WorkspaceConfig,
+    branches: &[TargetBranch],
 ) -> (BTreeMap<BundleId, ChangeMark>, Vec<BranchSummary>) {
-    let held = HeldBack::load(&site.queue());
-    let all: BTreeMap<&BundleId, &ChangeState> = fronts
+    let held = HeldBack::load(&config.queue());
+    let all: BTreeMap<&BundleId, &ChangeState> = branches
         .iter()
-        .flat_map(|front| &front.changes)
+        .flat_map(|branch| &branch.changes)
         .map(|change| (change.bundle.id(), &change.standing))
         .collect();
     let mut found = LandingSummary::default();
-    for front in fronts {
-        for change in &front.changes {
-            let mark = mark(site, front, change, (&held, &all));
+    for branch in branches {
+        for change in &branch.changes {
+            let mark = mark(config, branch, change, (&held, &all));
             found.marks.insert(change.bundle.id().clone(), mark);
         }
     }
-    let pending = |front: &&TargetBranch| front.changes.iter().any(is_pending);
-    let pending: Vec<&TargetBranch> = fronts.iter().filter(pending).collect();
-    let branches = pending.iter().map(|front| found.branch(front, &pending)).collect();
-    (found.marks, branches)
+    let pending = |branch: &&TargetBranch| branch.changes.iter().any(is_pending);
+    let pending: Vec<&TargetBranch> = branches.iter().filter(pending).collect();
+    let summaries = pending.iter().map(|branch| found.branch(branch, &pending)).collect();
+    (found.marks, summaries)
 }
 
 /// Returns whether a bundle in this state has a change that may conflict with others.
@@ -210,17 +210,17 @@ fn is_pending(change: &AcceptedChange) -> bool {
 }
 
 /// Returns the value of `--target` for a branch: the target alone if it has no other branch.
-fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
-    let target = &front.target.name;
+fn selector(branch: &TargetBranch, all: &[&TargetBranch]) -> String {
+    let target = &branch.target.name;
     let of_it = all.iter().filter(|other| other.target.name == *target).count();
-    let name = if of_it > 1 { format!("{target}@{}", front.branch) } else { target.clone() };
+    let name = if of_it > 1 { format!("{target}@{}", branch.branch) } else { target.clone() };
     shell(&name).into_owned()
 }
 
 /// Returns the staging branch that contains changes of a branch.
-fn staged(front: &TargetBranch) -> Option<&str> {
-    front.changes.iter().find_map(|change| match &change.standing {
-        ChangeState::Staged { branch, .. } => Some(branch.as_str()),
+fn staged(branch: &TargetBranch) -> Option<&str> {
+    branch.changes.iter().find_map(|change| match &change.standing {
+        ChangeState::Staged { branch: staging, .. } => Some(staging.as_str()),
         ChangeState::Unsealed
         | ChangeState::Sealed(_)
         | ChangeState::Landed { .. }
@@ -231,24 +231,24 @@ fn staged(front: &TargetBranch) -> Option<&str> {
 
 /// Returns the command that merges a staging branch into its branch. It is `git merge` only if a checkout has that
 /// branch; elsewhere it would merge into whatever is checked out.
-pub fn merge_command(front: &TargetBranch, staging: &str) -> String {
-    let (branch, staging) = (&front.branch, shell(staging));
+pub fn merge_command(branch: &TargetBranch, staging: &str) -> String {
+    let staging = shell(staging);
     let git = |path: &camino::Utf8Path| format!("git -C {}", shell(path.as_str()));
-    let primary = git(&front.target.path);
+    let primary = git(&branch.target.path);
     // A remote-tracking branch is moved by a push, not by a merge here.
-    if let Some((remote, name)) = front
+    if let Some((remote, name)) = branch
         .reference
         .strip_prefix("refs/remotes/")
         .and_then(|reference| reference.split_once('/'))
     {
         return format!("{primary} push {} {staging}:{}", shell(remote), shell(name));
     }
-    match holders(&front.store, &front.reference).unwrap_or_default().first() {
+    match holders(&branch.store, &branch.reference).unwrap_or_default().first() {
         Some(holder) => format!("{} merge --ff-only {staging}", git(&holder.path)),
         // `fetch` into a branch refuses anything but a fast-forward, as `merge --ff-only` does, and
         // needs no checkout of it.
         None => {
-            format!("{primary} fetch --no-write-fetch-head . {staging}:{}", shell(branch))
+            format!("{primary} fetch --no-write-fetch-head . {staging}:{}", shell(&branch.branch))
         }
     }
 }
@@ -271,8 +271,8 @@ fn still_holds(held: &HeldChange, all: &BTreeMap<&BundleId, &ChangeState>) -> bo
 }
 
 fn mark(
-    site: &WorkspaceConfig,
-    front: &TargetBranch,
+    config: &WorkspaceConfig,
+    branch: &TargetBranch,
     change: &AcceptedChange,
     (known, all): (&HeldBack, &BTreeMap<&BundleId, &ChangeState>),
 ) -> ChangeMark {
@@ -281,22 +281,24 @@ fn mark(
     match &change.standing {
         ChangeState::Sealed(sealed) => {
             let commit = sealed.record().head.to_string();
-            let case = conflict_record(&site.queue(), id, &commit);
+            let conflict = conflict_record(&config.queue(), id, &commit);
             // The record is about one sealed commit; a change that was accepted again has another.
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
-            match (case, held) {
-                (Some(case), held) => of_case(id, &case, held.map(HeldChange::sentence)),
+            match (conflict, held) {
+                (Some(conflict), held) => {
+                    of_conflict(id, &conflict, held.map(HeldChange::sentence))
+                }
                 (None, Some(held)) => ChangeMark {
                     word: "held",
                     text: Some(held.sentence()),
-                    next: Some(after_held(site, held)),
+                    next: Some(after_held(config, held)),
                     held: Some(Box::new(held.clone())),
                 },
                 (None, None) => ChangeMark::new("sealed", None, Some("pdca integrate".to_owned())),
             }
         }
-        ChangeState::Staged { branch, .. } => {
-            ChangeMark::new("staged", Some(branch.clone()), Some(merge_command(front, branch)))
+        ChangeState::Staged { branch: staging, .. } => {
+            ChangeMark::new("staged", Some(staging.clone()), Some(merge_command(branch, staging)))
         }
         ChangeState::Drifted { why } => ChangeMark::new("drifted", Some(why.clone()), reopen),
         ChangeState::Unsealed => {
@@ -315,14 +317,14 @@ fn mark(
 }
 
 /// Returns the command that continues a held change.
-pub fn after_held(site: &WorkspaceConfig, held: &HeldChange) -> String {
+pub fn after_held(config: &WorkspaceConfig, held: &HeldChange) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
-        (HeldReason::Conflict, _) if pdca_driver::integrate::has_resolver(site) => {
+        (HeldReason::Conflict, _) if pdca_driver::integrate::has_resolver(config) => {
             format!("pdca resolve {id}")
         }
         (HeldReason::Needs, Some(partner)) => format!("pdca why {partner}"),
-        (HeldReason::Unsealed, _) => after_unsealed(&site.dirs.bundles.bundle(id)),
+        (HeldReason::Unsealed, _) => after_unsealed(&config.dirs.bundles.bundle(id)),
         (HeldReason::Present, _) => {
             format!("pdca signoff {id} discontinue --note 'its effect is there already'")
         }
@@ -354,9 +356,9 @@ pub fn after_unsealed(bundle: &Bundle) -> String {
 }
 
 /// Describes the state of a conflict that a resolver was asked about.
-fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> ChangeMark {
-    let progress = case.progress();
-    let (word, text, next) = match &case.end {
+fn of_conflict(id: &BundleId, conflict: &ConflictRecord, held: Option<String>) -> ChangeMark {
+    let progress = conflict.progress();
+    let (word, text, next) = match &conflict.end {
         Some(ConflictEnd::Blocked { evidence }) => {
             ("blocked_conflict", evidence.clone(), format!("pdca unblock {id}"))
         }
@@ -366,11 +368,11 @@ fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> Change
             ("skipped", why.clone(), next)
         }
         Some(ConflictEnd::Resolved { .. }) => {
-            let text = format!("{}; resolved, not checked yet", case.said);
+            let text = format!("{}; resolved, not checked yet", conflict.said);
             ("held", text, format!("pdca resolve {id}"))
         }
         None => {
-            let why = held.unwrap_or_else(|| case.said.clone());
+            let why = held.unwrap_or_else(|| conflict.said.clone());
             ("held", format!("{why}; {progress}"), format!("pdca resolve {id}"))
         }
     };

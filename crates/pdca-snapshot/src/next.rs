@@ -32,6 +32,8 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
         .entries
         .iter()
         .filter(|entry| entry.can_go_on() && entry.failed.is_none())
+        // A run leaves it alone until a person lifts the block (decision 054).
+        .filter(|entry| !overview.blocked.contains_key(&entry.id))
         .filter(|entry| overview.work.holding(&entry.id).is_empty())
         .collect();
     match going.as_slice() {
@@ -86,6 +88,13 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
         let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
         let why = format!("the {} of {} failed {times}", failure.beat, entry.id);
         return tell(format!("pdca why {}", entry.id), why);
+    }
+    let mut with_work = overview.entries.iter().filter(|entry| entry.has_work());
+    if let Some((id, (_, evidence))) =
+        with_work.find_map(|entry| overview.blocked.get_key_value(&entry.id))
+    {
+        let why = format!("{id} is blocked: {}", one_line(evidence, 80));
+        return tell(format!("pdca unblock {id}"), why);
     }
     if let Some(entry) = overview.entries.iter().find(|entry| !entry.blocked_by.is_empty()) {
         return tell(format!("pdca why {}", entry.id), "everything left is blocked".to_owned());
@@ -211,5 +220,32 @@ fn plan(entry: &SnapshotEntry, cwd: &Utf8Path) -> Next {
             command: format!("pdca new {}", entry.id),
             why: format!("{} has no brief", entry.id),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_state::{Awaits, BundleRoot};
+    use pdca_testkit::TestWorkspace;
+
+    use super::*;
+    use crate::SnapshotSource;
+
+    #[test]
+    fn a_blocked_bundle_is_to_be_unblocked_and_not_run() {
+        let workspace = TestWorkspace::new();
+        workspace.brief("7", &[]);
+        let bundles = BundleRoot::new(workspace.path().join("results"));
+        let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+        let mut snapshot = WorkspaceSnapshot::load(source).unwrap();
+        let next = |snapshot: &WorkspaceSnapshot| next_of_workspace(snapshot, workspace.path());
+        assert_eq!(next(&snapshot).command, "pdca run 7");
+        let block = ("blocked_recovery".to_owned(), "lane 0 is damaged".to_owned());
+        snapshot.blocked.insert("7".parse().unwrap(), block);
+        let next = next(&snapshot);
+        assert_eq!(next.command, "pdca unblock 7");
+        assert_eq!(next.why, "7 is blocked: lane 0 is damaged");
+        let of_bundle = next_of_bundle(&snapshot, &snapshot.entries[0], workspace.path());
+        assert_eq!(of_bundle, Some(next.command));
     }
 }

@@ -94,8 +94,8 @@ pub struct BlockRow {
 }
 
 impl RunRow {
-    pub fn of(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
-        let (id, dir) = (sighting.id.to_string(), site.dirs.runs().dir(&sighting.id));
+    pub fn of(status: &RunStatus, config: &WorkspaceConfig) -> Self {
+        let (id, dir) = (status.id.to_string(), config.dirs.runs().dir(&status.id));
         let empty = RunRow {
             id,
             kind: "batch",
@@ -110,14 +110,14 @@ impl RunRow {
             doing: None,
             at: None,
         };
-        match &sighting.state {
+        match &status.state {
             Err(error) => RunRow { error: Some(pdca_state::chain(error)), ..empty },
             Ok(state) => {
                 let since = state.since.at.wall.to_string();
                 RunRow {
                     phase: state.phase.to_string(),
                     since: Some(since.clone()),
-                    driver: Some(DriverRow::of(state, sighting.driver)),
+                    driver: Some(DriverRow::of(state, status.driver)),
                     block: state.block.as_ref().map(|block| BlockRow {
                         bundle: None,
                         reason: reason(block.reason),
@@ -126,7 +126,7 @@ impl RunRow {
                         since,
                     }),
                     blocked: blocked(state),
-                    cost: Some(cost_of_run(site, sighting.id.as_str(), state.bundles.keys()))
+                    cost: Some(cost_of_run(config, status.id.as_str(), state.bundles.keys()))
                         .filter(CostTotal::is_known),
                     at: Some(state.since.at),
                     ..empty
@@ -136,12 +136,12 @@ impl RunRow {
     }
 
     /// Makes the row of an integration, whose record is in another directory.
-    pub fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
-        let dir = site.dirs.integrations().dir(&sighting.id);
-        let is_driven = sighting.driver == Liveness::Alive;
+    pub fn of_integration(status: &RunStatus, config: &WorkspaceConfig) -> Self {
+        let dir = config.dirs.integrations().dir(&status.id);
+        let is_driven = status.driver == Liveness::Alive;
         let doing = is_driven.then(|| activity::of_integration(&dir)).flatten();
         let doing = doing.as_ref().map(DoingRow::of);
-        Self { kind: "integration", dir, doing, ..Self::of(sighting, site) }
+        Self { kind: "integration", dir, doing, ..Self::of(status, config) }
     }
 }
 
@@ -185,8 +185,10 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
 
 /// Returns the blocked bundles of active runs, each with the name of its
 /// block and the evidence. Unreadable runs are reported elsewhere.
-pub fn blocked_bundles(site: &WorkspaceConfig) -> BTreeMap<pdca_state::BundleId, (String, String)> {
-    let runs = pdca_driver::run_statuses(site).unwrap_or_default();
+pub fn blocked_bundles(
+    config: &WorkspaceConfig,
+) -> BTreeMap<pdca_state::BundleId, (String, String)> {
+    let runs = pdca_driver::run_statuses(config).unwrap_or_default();
     let rows = runs.iter().filter_map(|run| run.state.as_ref().ok()).flat_map(|run| blocked(run));
     rows.filter_map(|row| Some((row.bundle?.parse().ok()?, (row.name, row.evidence)))).collect()
 }
@@ -229,7 +231,11 @@ impl FoundRow {
             id: found.id.to_string(),
             was: found.was,
             lane: found.slot,
-            checkout: format!("{:?}", found.observed.checkout).to_lowercase(),
+            checkout: match found.observed.checkout {
+                pdca_journal::CheckoutFact::Absent => "absent".to_owned(),
+                pdca_journal::CheckoutFact::Clean => "clean".to_owned(),
+                pdca_journal::CheckoutFact::Dirty => "dirty".to_owned(),
+            },
             branch: match found.observed.branch {
                 pdca_journal::BranchFact::Absent => "absent".to_owned(),
                 pdca_journal::BranchFact::AsExpected => "as-expected".to_owned(),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Why};
+use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Untouched, Why};
 use pdca_driver::{AtWork, Batch, RivalsPolicy, WorkspaceConfig};
 use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
@@ -51,11 +51,12 @@ impl WorkspaceActivity {
         let at: BTreeMap<BundleId, AtWork> = open()
             .filter_map(|entry| Some((entry.id.clone(), site.locks().at_work_on(&entry.id).ok()??)))
             .collect();
+        let claims = |entry| Claims::of(entry, site.schedule.untouched);
         let busy: Vec<Claims<'_>> =
-            open().filter(|entry| at.contains_key(&entry.id)).map(Claims::of).collect();
+            open().filter(|entry| at.contains_key(&entry.id)).map(claims).collect();
         let idle = open().filter(|entry| !at.contains_key(&entry.id) && entry.can_go_on());
         let mut held: BTreeMap<BundleId, Vec<HeldBy>> = idle
-            .map(|entry| (entry.id.clone(), Claims::of(entry).held_by(&busy, site)))
+            .map(|entry| (entry.id.clone(), claims(entry).held_by(&busy, site)))
             .filter(|(_, by)| !by.is_empty())
             .collect();
         for (id, by) in waiting {
@@ -113,10 +114,15 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn of(entry: &'a SnapshotEntry) -> Self {
+    fn of(entry: &'a SnapshotEntry, untouched: Untouched) -> Self {
         let globs = entry.glance.as_ref().map_or(&[][..], |glance| &glance.touches);
         let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
-        Self { entry, patterns: globs.iter().filter_map(parse).collect() }
+        // As the plan claims it, or a bundle would be shown as one that may start.
+        let patterns = match untouched {
+            Untouched::Exclusive if globs.is_empty() => vec![Pattern::everything()],
+            Untouched::Exclusive | Untouched::Free => globs.iter().filter_map(parse).collect(),
+        };
+        Self { entry, patterns }
     }
 
     fn held_by(&self, busy: &[Claims<'_>], site: &WorkspaceConfig) -> Vec<HeldBy> {
@@ -125,12 +131,16 @@ impl<'a> Claims<'a> {
             if self.names(other) || other.names(self) {
                 return Some(HeldBy { id, witness: None, until: None });
             }
-            let meet = |one: &Pattern| other.patterns.iter().find_map(|two| one.meet(two));
-            let witness = self.patterns.iter().find_map(meet)?;
-            let held = HeldBy { id, witness: Some(witness), until: None };
+            let held = HeldBy { id, witness: Some(self.witness(other)?), until: None };
             self.is_beside(other, site).then_some(held)
         };
         busy.iter().filter_map(found).collect()
+    }
+
+    /// Returns a path that both can write.
+    fn witness(&self, other: &Claims<'_>) -> Option<String> {
+        let meet = |one: &Pattern| other.patterns.iter().find_map(|two| one.meet(two));
+        self.patterns.iter().find_map(meet)
     }
 
     fn names(&self, other: &Claims<'_>) -> bool {
@@ -160,4 +170,29 @@ pub fn ago(since: SystemTime, now: i64) -> Duration {
 pub fn timestamp(time: SystemTime) -> Option<String> {
     let seconds = i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
     Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_state::BundleRoot;
+    use pdca_testkit::TestWorkspace;
+
+    use super::*;
+    use crate::{SnapshotSource, WorkspaceSnapshot};
+
+    #[test]
+    fn a_bundle_that_declares_no_path_is_a_rival_of_all_where_it_runs_alone() {
+        let workspace = TestWorkspace::new();
+        workspace.brief("1", &[]);
+        workspace.brief("2", &[("Touches", "src/a.rs")]);
+        let bundles = BundleRoot::new(workspace.path().join("results"));
+        let source = SnapshotSource { bundles: &bundles, awaits: Awaits::Accepted, config: None };
+        let snapshot = WorkspaceSnapshot::load(source).unwrap();
+        let witness = |untouched| {
+            let [one, two] = [0, 1].map(|at| Claims::of(&snapshot.entries[at], untouched));
+            one.witness(&two)
+        };
+        assert!(witness(Untouched::Exclusive).is_some());
+        assert_eq!(witness(Untouched::Free), None);
+    }
 }

@@ -74,6 +74,20 @@ fn a_refused_publication_takes_no_acceptance_back_and_the_same_command_goes_on()
     assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1));
 }
 
+#[test]
+fn what_is_accepted_beside_a_bundle_that_cannot_be_sealed_is_reported_and_published() {
+    let stall = waiting("");
+    stall.meeting.waiting("8", &[("Touches", "b.txt")], &[("b.txt", "b\n")]);
+    // It is built on 8, which is not accepted.
+    stall.meeting.waiting("9", &[("Touches", "b.txt")], &[("b.txt", "b\nc\n")]);
+    let args = ["signoff", "7", "9", "accept", "--clear", "--publish", "--json"];
+    let done = stall.pdca(&args).expect(1).json();
+    assert_eq!(done["decided"][0]["id"], "7", "{done:#}");
+    assert_eq!(done["published"]["published"][0]["id"], "7", "{done:#}");
+    assert!(done["error"]["message"].as_str().is_some_and(|said| said.contains("stands on 8")));
+    assert_eq!(stall.pulls().len(), 1);
+}
+
 // holds: S002-59
 #[test]
 fn a_merge_is_asked_for_once_the_checks_passed() {

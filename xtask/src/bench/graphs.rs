@@ -6,24 +6,7 @@ use pdca_dag::{Declared, Item, Options, Outside, Plan, SourceLocation, Touch};
 use pdca_state::BundleId;
 
 use crate::Stopped;
-
-/// A seeded random number generator.
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    /// Returns a number below `sides`.
-    pub(super) fn roll(&mut self, sides: u64) -> u64 {
-        // SplitMix64. The standard library draws no numbers from a seed.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-}
+use crate::dice::Dice;
 
 /// A batch: dependencies, touched files and durations.
 #[derive(Debug, Clone)]

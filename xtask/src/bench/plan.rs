@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use pdca_dag::{Declared, Item, Options, Outside, Plan, SourceLocation, Touch};
 
-use super::graphs::Dice;
 use super::measure::median;
 use super::ms;
 use super::report::{self, Against, BenchLine, BenchUnit};
 use crate::Stopped;
+use crate::dice::Dice;
 
 /// Measure planning: many patterns, long chains, large cycles
 ///

@@ -16,8 +16,9 @@ use pdca_process::{Cancel, Ending, Spec, run};
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use super::graphs::{BenchGraph, Dice};
+use super::graphs::BenchGraph;
 use crate::Stopped;
+use crate::dice::Dice;
 
 /// Measure the makespan of random batches against the lower bound and a wave scheduler
 ///

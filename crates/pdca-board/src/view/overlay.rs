@@ -52,7 +52,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rec
 
 /// Asks about the next open item of an acceptance, with its whole text.
 fn tick(frame: &mut Frame<'_>, board: &Board, theme: Theme, area: Rect) {
-    let KeyMode::Ticking { left, ticked } = board.deciding().session().mode() else { return };
+    let KeyMode::Ticking { left, ticked, .. } = board.deciding().session().mode() else { return };
     let Some(Ok(card)) = board.card() else { return };
     let number = left.first().copied().unwrap_or_default();
     let item = card.items.iter().find(|item| item.number == number);

@@ -14,7 +14,7 @@ use crate::report::{Format, Response, TextPage};
 /// was gated together, what landed, what was held. It only reads: kill it at any time. Without a
 /// terminal, or on a dumb one, it is `pdca status --watch`.
 ///
-/// Exit codes: 0 left, 1 the terminal failed.
+/// Exit codes: 0 left, 1 the terminal failed, or a decision that was confirmed on leaving was refused.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

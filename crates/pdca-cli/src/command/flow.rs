@@ -25,7 +25,7 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Format, Response, render};
-use crate::session::{self, Interrupts};
+use crate::session::Interrupts;
 
 /// Carry issues through the whole cycle, with you only where a person is due
 ///
@@ -167,9 +167,4 @@ fn select_drafts(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<(
         Some(failure) => Err(failure),
         None => Ok(()),
     }
-}
-
-/// Returns the configuration of the driver with a terminal that only sessions have.
-fn session_config(cx: &Context<'_>) -> Result<pdca_driver::WorkspaceConfig, Failure> {
-    session::driver_config(cx)
 }

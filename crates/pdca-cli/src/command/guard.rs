@@ -121,7 +121,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         },
     };
     let Some(refusal) = refusal else { return Ok(Response::done(judgement)) };
-    writeln!(err, "{}", reason(&refusal))?;
+    // The exit code refuses, also where the reason cannot be written.
+    drop(writeln!(err, "{}", reason(&refusal)));
     judgement.refusal = Some(refusal.into());
     Ok(Response::new(judgement, Exit::Usage))
 }

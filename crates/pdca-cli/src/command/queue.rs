@@ -12,8 +12,9 @@ use crate::style::one_line;
 
 /// List bundles that wait for sign-off, cheapest first
 ///
-/// Ordered by the number of open items in §6, then by id. The standing question, whether the result is fit for
-/// its purpose, is asked for every bundle and counted separately from the findings.
+/// Ordered as `pdca review` shows them: red ones last, then by the number of open items in §6, then by id. The standing
+/// question, whether the result is fit for its purpose, is asked for every bundle and counted separately from the
+/// findings.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +27,7 @@ pub(crate) struct Args {}
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Item {
     id: BundleId,
-    /// Nothing is open, so one look is enough.
+    /// Nothing is open and no gating check is red, so one look is enough.
     cheap: bool,
     /// The number of open decisions, the standing question included.
     needs_human: usize,
@@ -51,15 +52,14 @@ pub(super) struct Queue {
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let overview = crate::session::snapshot_at_work(cx)?;
-    let waiting =
-        overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
     // `status` reports a bundle that became unreadable since the survey.
-    let mut items: Vec<Item> =
-        waiting.filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten()).collect();
+    let mut items: Vec<Item> = pdca_review::waiting(&overview)
+        .into_iter()
+        .filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten())
+        .collect();
     for item in &mut items {
         item.forecast_conflicts = overview.landing.conflicts(&item.id).to_vec();
     }
-    items.sort_by(|a, b| a.needs_human.cmp(&b.needs_human).then_with(|| a.id.cmp(&b.id)));
     Ok(Response::done(Queue { items }))
 }
 
@@ -96,16 +96,17 @@ fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
     }
     let summary = summary.unwrap_or_default();
     let open = summary.open_items().len();
+    let overall = gates.map(|gates| gates.overall);
     let hint = brief.as_ref().and_then(|brief| brief.disposition_hint()).map(str::to_owned);
     Ok(Some(Item {
         id,
-        cheap: open == 0,
+        cheap: open == 0 && overall != Some(Overall::Fail),
         needs_human: open,
         closes: close_disposition.is_some(),
         disposition: close_disposition
             .and_then(|text| text.lines().next().map(str::to_owned))
             .or(hint),
-        overall: gates.map(|gates| gates.overall),
+        overall,
         standing: summary.open_standing(),
         patch_changed: coverage == Coverage::Changed,
         open_items: open_texts(&summary),
@@ -244,6 +245,17 @@ mod tests {
           "standing": 1
         }
         "#);
+    }
+
+    #[test]
+    fn a_red_bundle_comes_last_and_is_not_cheap_although_nothing_is_open() {
+        let desk = Desk::new();
+        desk.awaiting("1", &[], "fail");
+        desk.awaiting("2", &["a"], "pass");
+        let run = desk.run(&["queue", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!((&json["items"][0]["id"], &json["items"][1]["id"]), (&"2".into(), &"1".into()));
+        assert_eq!(json["items"][1]["cheap"], false);
     }
 
     #[test]

@@ -324,14 +324,30 @@ fn all_decided(
     decisions: &[(Bundle, Decision)],
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let Some((_, first)) = decisions.first() else {
+    if decisions.is_empty() {
         return Err(Failure::usage("no bundle was named"));
-    };
+    }
+    let (report, failure) = record_all(args, cx, decisions, err)?;
+    if failure.is_some() && report.done.is_empty() {
+        cx.note(err, "nothing was recorded")?;
+    }
+    Ok(Response::done(report).failed(failure))
+}
+
+/// Records decisions about several bundles. The failure is about those that were refused, beside which others may be
+/// recorded.
+fn record_all(
+    args: &Args,
+    cx: &Context<'_>,
+    decisions: &[(Bundle, Decision)],
+    err: &mut dyn Write,
+) -> Result<(Decisions, Option<Failure>), Failure> {
+    let mut report =
+        Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
+    let Some((_, first)) = decisions.first() else { return Ok((report, None)) };
     let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
         Ok(pdca_review::decide_all(signing, decisions))
     })?;
-    let mut report =
-        Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
     for outcome in done {
         report.done.push(match outcome {
             DecisionOutcome::Decided(decided) => {
@@ -358,13 +374,11 @@ fn all_decided(
             }
         });
     }
-    match &mut worst {
-        // Exit code 2 says that nothing was changed.
-        Some(failure) if !report.done.is_empty() => failure.exit = Exit::Unexpected,
-        Some(_) => cx.note(err, "nothing was recorded")?,
-        None => {}
+    // Exit code 2 says that nothing was changed.
+    if let Some(failure) = worst.as_mut().filter(|_| !report.done.is_empty()) {
+        failure.exit = Exit::Unexpected;
     }
-    Ok(Response::done(report).failed(worst))
+    Ok((report, worst))
 }
 
 /// Runs the sign-off leaf with the person, and records the resulting decision.

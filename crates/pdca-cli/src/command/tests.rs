@@ -3,6 +3,7 @@ mod lanes;
 mod one_document;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt as _;
 
 use clap::CommandFactory as _;
@@ -31,6 +32,28 @@ fn every_command_has_an_imperative_line_and_an_example() {
             "{name} has no example"
         );
     }
+}
+
+#[test]
+fn an_end_that_cannot_be_announced_keeps_its_exit_code() {
+    /// Standard error that takes everything but the warning about a notification.
+    struct TakesNoWarning;
+    impl Write for TakesNoWarning {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let is_warning = String::from_utf8_lossy(bytes).contains("[notify]");
+            if is_warning { Err(io::Error::other("it is full")) } else { Ok(bytes.len()) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let desk = Desk::new();
+    desk.workspace.config("[notify]\ncmd = 'exit 7'\n");
+    desk.workspace.write("results/issue_37/brief.md", "- **Slug:** <short-name>\n");
+    let args = ["pdca", "batch", "37"].into_iter().map(Into::into);
+    let mut out = Vec::new();
+    assert_eq!(crate::run(args, &desk.env, &mut out, &mut TakesNoWarning), Exit::Waiting);
+    assert_eq!(String::from_utf8_lossy(&out), "issue_37  waits for a person\n");
 }
 
 #[test]

@@ -51,14 +51,13 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let snapshot = bundle.load()?;
     let overview = match snapshot.state {
-        // Only accepted bundles have facts outside the bundles.
-        State::Complete => crate::session::snapshot_at_work(cx)?,
+        // These have facts outside the bundles: where a change landed, and whether what a result stands on has changed.
+        State::Complete | State::AwaitingSignoff => crate::session::snapshot_at_work(cx)?,
         State::Unplanned
         | State::Resolved
         | State::Planned
         | State::Built
         | State::Checked
-        | State::AwaitingSignoff
         | State::Iterate(_)
         | State::Discontinued => crate::session::snapshot(cx)?,
     };

@@ -42,9 +42,7 @@ impl<'w> Drafter<'w> {
         notes: bool,
         new: &[&IssueRecord],
     ) -> Result<Self, Failure> {
-        let by_program = work.workspace.config.tracker.notes_cmd.is_some()
-            || matches!(work.source, IssueSource::Gh { .. });
-        let descriptions = if notes && !by_program && !new.is_empty() {
+        let descriptions = if notes && !reads_threads(work) && !new.is_empty() {
             let ids = new.iter().map(|record| record.id.clone()).collect();
             work.source.descriptions(&work.selector, &ids)?
         } else {
@@ -84,9 +82,7 @@ impl<'w> Drafter<'w> {
     }
 
     fn would_have_notes(&self, record: &IssueRecord) -> bool {
-        let by_program = self.work.workspace.config.tracker.notes_cmd.is_some()
-            || matches!(self.work.source, IssueSource::Gh { .. });
-        self.notes && (by_program || self.descriptions.contains_key(&record.id))
+        self.notes && (reads_threads(self.work) || self.descriptions.contains_key(&record.id))
     }
 
     fn brief(&mut self, record: &IssueRecord, has_notes: bool) -> (String, Option<String>) {
@@ -214,6 +210,12 @@ impl<'w> Drafter<'w> {
             }
         })
     }
+}
+
+/// Returns whether a program reads the thread of each issue, so that the export need not have its description.
+fn reads_threads(work: &SelectionRun<'_>) -> bool {
+    work.workspace.config.tracker.notes_cmd.is_some()
+        || matches!(work.source, IssueSource::Gh { .. })
 }
 
 /// Returns a value without the characters that would end a placeholder.

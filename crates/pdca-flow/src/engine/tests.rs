@@ -146,7 +146,7 @@ impl Person<String> for Diligent<'_> {
 
 impl Person<String> for Idle {
     fn plan(&mut self, ids: &[BundleId]) -> Result<Visit, String> {
-        Ok(Visit { left: ids.to_vec(), is_over: false })
+        Ok(Visit { left: ids.to_vec() })
     }
 
     fn sign_off(&mut self, _: &[BundleId]) -> Result<Visit, String> {

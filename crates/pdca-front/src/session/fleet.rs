@@ -63,10 +63,15 @@ pub fn places(
     err: &mut dyn Write,
 ) -> Result<RunPlaces, Failure> {
     if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
+        // Results come to this disk all the same.
+        super::fitting(cx, site, NonZeroU32::MIN, err)?;
         let fleet = fleet(cx, site, choice, 0, HostWork::Bands, err)?;
         return Ok(RunPlaces { lanes: NonZeroU32::MIN, fleet });
     }
-    let lanes = super::driver_lanes(cx, site, asked, err)?;
+    let mut lanes = super::driver_lanes(cx, site, asked, err)?;
+    if !choice.entries(cx)?.is_empty() {
+        lanes = super::fitting(cx, site, lanes, err)?;
+    }
     let fleet = fleet(cx, site, choice, lanes.get(), HostWork::Bands, err)?;
     Ok(RunPlaces { lanes, fleet })
 }

@@ -144,13 +144,13 @@ fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, Liv
         let is_open = header.is_some() || matches!(pdca_process::load_verdict(path), Ok(None));
         if is_open
             && let Ok(file) = fs_err::File::open(&log)
-            && let Ok(began) = file.metadata().and_then(|log| log.modified())
+            && let Ok(written) = file.metadata().and_then(|log| log.modified())
         {
             let (leaf, protocol, call) = header.map_or_else(
                 || ("gate".to_owned(), Protocol::Text, None),
                 |header| (header.leaf, header.protocol, Some(header.call)),
             );
-            found.push((began, Live { dir: path.to_owned(), log, file, leaf, protocol, call }));
+            found.push((written, Live { dir: path.to_owned(), log, file, leaf, protocol, call }));
         }
         look(path, deep - 1, found);
     }

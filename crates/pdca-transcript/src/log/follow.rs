@@ -62,7 +62,13 @@ pub(super) fn follow(
         kept = record(bundle);
     }
     if kept.is_none() && live.call.is_some() {
-        cx.note(err, "its driver is gone; the next run records the call")?;
+        // The driver may be slow or stopped: only its lock says that it is gone.
+        let text = if is_driven() {
+            "its driver has not recorded the call yet"
+        } else {
+            "its driver is gone; the next run records the call"
+        };
+        cx.note(err, text)?;
     }
     let mut report = match kept {
         Some(call) => LogReport::kept(bundle, call, raw)?,

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, io::Write as _, process::Stdio};
 
 use camino::Utf8Path;
 
+use crate::dice::Dice;
 use crate::{Stopped, program};
 
 /// Clones a repository, so that rivals register their worktrees in the clone.
@@ -24,7 +25,7 @@ pub(super) fn generate(at: &Utf8Path, files: u32) -> Result<(), Stopped> {
     let mut stream = std::io::BufWriter::new(
         import.stdin.take().ok_or("the standard input of git is not there")?,
     );
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Dice::new(1);
     writeln!(stream, "commit refs/heads/main\ncommitter B <b@localhost> 1000000000 +0000")?;
     writeln!(stream, "data 5\nbench\nM 644 inline .gitignore\ndata 15\n/target/\n*.tmp\n")?;
     for number in 1..files {
@@ -59,17 +60,17 @@ fn path(number: u32) -> String {
 
 /// Returns the contents of a file: most are small, some ten times larger, a few a hundred times.
 fn content(dice: &mut Dice, number: u32) -> String {
-    let lines = match dice.below(100) {
-        0 => 400 + dice.below(400),
-        1..=12 => 60 + dice.below(120),
-        _ => 4 + dice.below(36),
+    let lines = match below(dice, 100) {
+        0 => 400 + below(dice, 400),
+        1..=12 => 60 + below(dice, 120),
+        _ => 4 + below(dice, 36),
     };
     let mut text = format!("//! file {number}\n");
     for _ in 0..lines {
-        for _ in 0..2 + dice.below(6) {
-            write!(text, "{} ", WORDS[dice.below(32) as usize]).expect("a string takes any text");
+        for _ in 0..2 + below(dice, 6) {
+            write!(text, "{} ", WORDS[below(dice, 32) as usize]).expect("a string takes any text");
         }
-        writeln!(text, "{:x}", dice.below(1 << 24)).expect("a string takes any text");
+        writeln!(text, "{:x}", below(dice, 1 << 24)).expect("a string takes any text");
     }
     text
 }
@@ -81,16 +82,9 @@ const WORDS: [&str; 32] = [
     "some", "none", "self", "node", "tree", "left", "right", "parse", "format", "static", "const",
 ];
 
-/// A seeded random number generator.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        u32::try_from(self.0 % u64::from(end)).expect("it is below a number of 32 bits")
-    }
+/// Returns a number below `end`.
+fn below(dice: &mut Dice, end: u32) -> u32 {
+    u32::try_from(dice.roll(u64::from(end))).expect("it is below a number of 32 bits")
 }
 
 #[cfg(test)]

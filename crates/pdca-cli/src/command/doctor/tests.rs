@@ -38,6 +38,14 @@ fn d3_a_lock_of_git_that_a_process_has_open_is_told_with_that_process() {
     drop(held);
 }
 
+#[test]
+fn a_variable_that_no_run_can_start_with_is_a_row_and_hides_no_other() {
+    let told = Desk::new().with_env("PDCA_LEAVES_MODE", "what").run(&["doctor"]);
+    assert_eq!(told.exit, crate::exit::Exit::Usage, "{told}");
+    assert!(told.out.contains("config             PDCA_LEAVES_MODE is `what`"), "{told}");
+    assert!(told.out.contains("  sandbox "), "{told}");
+}
+
 // holds: S002-49
 #[test]
 fn a_reviewer_of_the_builders_family_is_told_and_breaks_nothing() {

@@ -132,8 +132,9 @@ impl<'a> Tracks<'a> {
         let settings = cx.workspace()?.config.flow;
         let pace = snapshot.pace(&settings);
         // The person signs those as well, so they count against the pace of this flow.
+        let publish = &cx.workspace()?.config.publish;
         let elsewhere = self.scope.as_ref().map_or(0, |scope| {
-            let facts = snapshot.flow_facts(None, &settings);
+            let facts = snapshot.flow_facts(None, &settings, publish);
             facts.unsigned.iter().filter(|id| !scope.contains(*id)).count()
         });
         let elsewhere = u32::try_from(elsewhere).unwrap_or(u32::MAX);
@@ -187,7 +188,8 @@ impl FlowHost for Tracks<'_> {
         let cx = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = cx.workspace()?.config.flow;
         let snapshot = session::snapshot_at_work(&cx)?;
-        let mut facts = snapshot.flow_facts(self.scope.as_ref(), &settings);
+        let publish = &cx.workspace()?.config.publish;
+        let mut facts = snapshot.flow_facts(self.scope.as_ref(), &settings, publish);
         if is_building {
             facts.buildable.clear();
         }

@@ -10,8 +10,7 @@ use pdca_leaves::{LeafError, Role};
 use pdca_state::{Bundle, BundleId, Overall, State};
 
 use super::host::Tracks;
-use super::session_config;
-use crate::command::{has_command, subcommand};
+use crate::command::subcommand;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,7 +43,7 @@ impl AtTerminal<'_, '_, '_> {
 
     /// Publishes the briefs of a planning session whose driver died after it.
     pub(super) fn finish_planning(&mut self) -> Result<(), Failure> {
-        let site = session_config(self.cx)?;
+        let site = session::driver_config(self.cx)?;
         let finished = session::work(self.cx, &site, None, self.err, finish_plan_session)?;
         let briefs = finished.map_err(|error| unplanned(&error))?;
         self.tell_briefs(&briefs)?;
@@ -62,7 +61,7 @@ impl AtTerminal<'_, '_, '_> {
                 }
                 BriefEnd::Unchanged => format!("{} was left as it was", id.dir_name()),
                 BriefEnd::Refused { why } => {
-                    let kept = pdca_driver::refused_session(&session_config(self.cx)?);
+                    let kept = pdca_driver::refused_session(&session::driver_config(self.cx)?);
                     let why = printable(why);
                     let kept = self.cx.show(&kept).to_owned();
                     format!("the brief of {id} was not taken: {why}; it is kept in {kept}")
@@ -134,7 +133,7 @@ impl AtTerminal<'_, '_, '_> {
     fn hold_planning(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
         session::require_leaf(self.cx, Role::Planner)?;
         let workspace = self.cx.workspace()?;
-        let site = session_config(self.cx)?;
+        let site = session::driver_config(self.cx)?;
         let mut taken = Vec::new();
         let mut bundles: Vec<Bundle> = Vec::new();
         for id in ids {
@@ -145,6 +144,12 @@ impl AtTerminal<'_, '_, '_> {
                 taken.push(held);
                 bundles.push(bundle);
             }
+        }
+        if bundles.is_empty() {
+            // A planner that is asked about nothing costs a call, and room is made for it by removing a session that was
+            // cut short.
+            self.cx.note(self.err, "no planning session: the drafts are in use elsewhere")?;
+            return Ok(Visit { left: ids.to_vec() });
         }
         let names: Vec<&str> = bundles.iter().map(|bundle| bundle.id().as_ref()).collect();
         self.cx.note(self.err, &format!("planning session: {}", names.join(", ")))?;
@@ -170,30 +175,27 @@ impl AtTerminal<'_, '_, '_> {
         match session.failure {
             Some(error) => {
                 unplanned(&error).render(self.cx.err, &self.cx.env.cwd, self.err)?;
-                Ok(Visit { left, is_over: false })
+                Ok(Visit { left })
             }
-            None => Ok(Visit { left, is_over: false }),
+            None => Ok(Visit { left }),
         }
     }
 
     fn hold_sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
         let workspace = self.cx.workspace()?;
         let environment = self.cx.env.environment();
-        let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
         if pdca_config::has_leaf(workspace, Role::Signoff, environment)? {
             session::require_leaf(self.cx, Role::Signoff)?;
             for id in ids {
                 self.flush();
                 self.ask_about(id)?;
             }
-        } else if has_command("review") {
-            let words: Vec<&str> = std::iter::once("review").chain(names).collect();
-            self.command(&words)?;
         } else {
-            let text = format!("waiting for your sign-off: {}", names.join(", "));
-            self.cx.note(self.err, &text)?;
+            let words: Vec<&str> =
+                std::iter::once("review").chain(ids.iter().map(AsRef::as_ref)).collect();
+            self.command(&words)?;
         }
-        Ok(Visit { left: self.undecided(ids)?, is_over: false })
+        Ok(Visit { left: self.undecided(ids)? })
     }
 
     fn look_back(&mut self) -> Result<(), Failure> {

@@ -20,17 +20,16 @@ pub(super) fn find(name: &str, scope: &GuardScope, env: &ProcessEnv) -> Option<S
 fn files(scope: &GuardScope, env: &ProcessEnv) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> =
         git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
-    // Git reads neither of the user's files then.
     if let Some(global) = env.var_text("GIT_CONFIG_GLOBAL") {
+        // Git reads neither of the user's files then, and that of the system nevertheless.
         files.push(global.into());
-        return files;
+    } else {
+        let home = env.var_text("HOME").map(Utf8PathBuf::from);
+        files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
+        let config = env.var_text("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+        let config = config.or_else(|| home.map(|home| home.join(".config")));
+        files.extend(config.map(|dir| dir.join("git/config")));
     }
-    let home = env.var_text("HOME").map(Utf8PathBuf::from);
-    files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
-    let config = env.var_text("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
-    files.extend(
-        config.or_else(|| home.map(|home| home.join(".config"))).map(|dir| dir.join("git/config")),
-    );
     files.push("/etc/gitconfig".into());
     files
 }
@@ -87,6 +86,15 @@ fn unquoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_file_of_the_user_does_not_hide_that_of_the_system() {
+        let env = ProcessEnv::of_values("/", &[("GIT_CONFIG_GLOBAL", "/g"), ("HOME", "/h")]);
+        let vars = [("PDCA_WORKTREE", "/w.lanes/lane-0/repo")];
+        let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let scope = GuardScope::from_env(vars.into()).unwrap();
+        assert_eq!(files(&scope, &env), ["/g", "/etc/gitconfig"]);
+    }
 
     #[test]
     fn an_alias_is_read_as_git_reads_it() {

@@ -36,6 +36,16 @@ fn red_gates_are_annotations_and_lines_of_the_summary() {
 }
 
 #[test]
+fn a_removed_line_that_looks_like_a_header_is_counted() {
+    let desk = Desk::new();
+    desk.workspace.brief("8", &[]);
+    let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n one\n--- two\n";
+    desk.workspace.write("results/issue_8/patch.diff", patch);
+    let run = desk.run(&["report", "--summary"]);
+    assert!(run.out.contains("| +0 −1 |"), "{run}");
+}
+
+#[test]
 fn a_run_that_is_not_known_is_named_with_the_remedy() {
     let desk = Desk::new();
     desk.workspace.brief("8", &[]);

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use pdca_review::{Decided, DecidedBatch, Decision, DecisionOutcome};
+use pdca_review::{Decided, Decision, DecisionOutcome};
 use pdca_state::{Artifact, Bundle, SignoffAction, State};
 use serde::Serialize;
 
 use super::line::Verb;
-use super::{Args, decided_line, decision, explain, remark, signed, to_be_typed, with_signing};
+use super::{Args, Decisions, decided_line, decision, record_all};
 use crate::command::publish::{How, PublishReport, publish};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -60,10 +60,15 @@ pub(super) fn run(
             open.push((bundle.clone(), decision));
         }
     }
-    let decided = accept(args, cx, &open, err)?;
-    let dry_run = cx.globals.dry_run;
+    let (Decisions { dry_run, done, refused }, failure) = record_all(args, cx, &open, err)?;
+    // A bundle whose seal failed takes no acceptance of another one back, and does not keep it from being published.
+    let failure = match failure {
+        Some(failure) if done.is_empty() => return Err(failure),
+        failure => failure,
+    };
+    let is_accepted = |bundle: &&Bundle| refused.iter().all(|one| one.id != *bundle.id());
     let mut changes = Vec::new();
-    for bundle in bundles.iter().filter(|_| !dry_run) {
+    for bundle in bundles.iter().filter(|_| !dry_run).filter(is_accepted) {
         if bundle.load()?.artifacts.contains(Artifact::Patch) {
             changes.push(bundle.clone());
         } else {
@@ -74,41 +79,12 @@ pub(super) fn run(
     let how = How { ready: true, include_base: false };
     let published = publish(&changes, how, None, cx, err)?;
     let exit = published.exit();
-    let is_done = exit == Exit::NothingToDo && !decided.is_empty();
+    let is_done = exit == Exit::NothingToDo && !done.is_empty();
     let exit = if is_done { Exit::Done } else { exit };
-    Ok(Response::new(AcceptReport { dry_run, decided, published }, exit))
-}
-
-/// Records the acceptances, all or none.
-fn accept(
-    args: &Args,
-    cx: &Context<'_>,
-    open: &[(Bundle, Decision)],
-    err: &mut dyn Write,
-) -> Result<Vec<Decided>, Failure> {
-    let Some((_, first)) = open.first() else { return Ok(Vec::new()) };
-    let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
-        Ok(pdca_review::decide_all(signing, open))
-    })?;
-    let of = |id: &pdca_state::BundleId| open.iter().map(|(one, _)| one).find(|one| one.id() == id);
-    let mut decided = Vec::new();
-    for outcome in done {
-        if let DecisionOutcome::Decided(one) = outcome {
-            let one = to_be_typed(cx, *one);
-            if let Some(bundle) = of(&one.id) {
-                remark(cx, bundle, &one, err)?;
-            }
-            decided.push(one);
-        }
-    }
-    let mut worst: Option<Failure> = None;
-    for (id, error) in failed {
-        let Some(bundle) = of(&id) else { continue };
-        let failure = explain(error, bundle);
-        worst = Some(match worst {
-            None => failure,
-            Some(before) => Failure::of(before.exit, [before.problems, failure.problems].concat()),
-        });
-    }
-    worst.map_or(Ok(decided), Err)
+    let decided = |outcome| match outcome {
+        DecisionOutcome::Decided(decided) => Some(*decided),
+        DecisionOutcome::Cleared(_) => None,
+    };
+    let decided = done.into_iter().filter_map(decided).collect();
+    Ok(Response::new(AcceptReport { dry_run, decided, published }, exit).failed(failure))
 }
