@@ -69,6 +69,54 @@ impl Cursor {
         self.at = (self.at + length + 1).min(self.chars.len());
         line
     }
+
+    /// Skips the body of a here-document in a substitution.
+    fn skip_document(&mut self, delimiter: &str, strip_tabs: bool) {
+        while self.at < self.chars.len() {
+            let start = self.at;
+            let line = self.take_line();
+            let compared = if strip_tabs { line.trim_start_matches('\t') } else { &line };
+            let Some(rest) = compared.strip_prefix(delimiter) else { continue };
+            if rest.trim_end_matches('\r').is_empty() {
+                return;
+            }
+            // bash lets `EOF)` end both. If the body went on, the commands behind it would count as
+            // text.
+            if rest.contains(')') {
+                self.at = start + line.chars().count() - rest.chars().count();
+                return;
+            }
+        }
+    }
+
+    /// Reads the rest of an escape of `$'…'`, of which the backslash was read.
+    fn escape(&mut self, text: &mut String) {
+        let Some(c) = self.peek(0) else { return };
+        self.at += 1;
+        let (radix, longest) = match c {
+            'n' => return text.push('\n'),
+            't' => return text.push('\t'),
+            'r' => return text.push('\r'),
+            // Control characters: which one does not matter, only that the word does not become
+            // another.
+            'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return text.push(' '),
+            'x' => (16, 2),
+            'u' => (16, 4),
+            'U' => (16, 8),
+            '0'..='7' => {
+                self.at -= 1;
+                (8, 3)
+            }
+            other => return text.push(other),
+        };
+        let mut value = 0;
+        for _ in 0..longest {
+            let Some(digit) = self.peek(0).and_then(|c| c.to_digit(radix)) else { break };
+            value = value * radix + digit;
+            self.at += 1;
+        }
+        text.extend(char::from_u32(value));
+    }
 }
 
 struct Lexer {
@@ -440,7 +488,7 @@ impl Lexer {
                 }
                 Some('\\') => {
                     self.text.at += 1;
-                    self.escape(&mut text);
+                    self.text.escape(&mut text);
                 }
                 Some(c) => {
                     text.push(c);
@@ -448,34 +496,6 @@ impl Lexer {
                 }
             }
         }
-    }
-
-    fn escape(&mut self, text: &mut String) {
-        let Some(c) = self.text.peek(0) else { return };
-        self.text.at += 1;
-        let (radix, longest) = match c {
-            'n' => return text.push('\n'),
-            't' => return text.push('\t'),
-            'r' => return text.push('\r'),
-            // Control characters: which one does not matter, only that the word does not become
-            // another.
-            'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return text.push(' '),
-            'x' => (16, 2),
-            'u' => (16, 4),
-            'U' => (16, 8),
-            '0'..='7' => {
-                self.text.at -= 1;
-                (8, 3)
-            }
-            other => return text.push(other),
-        };
-        let mut value = 0;
-        for _ in 0..longest {
-            let Some(digit) = self.text.peek(0).and_then(|c| c.to_digit(radix)) else { break };
-            value = value * radix + digit;
-            self.text.at += 1;
-        }
-        text.extend(char::from_u32(value));
     }
 
     /// Reads up to the closing backtick and removes one level of escapes.
@@ -638,7 +658,7 @@ impl Lexer {
                     at_command = true;
                     if c == '\n' {
                         for (delimiter, strip_tabs) in documents.drain(..) {
-                            self.skip_document(&delimiter, strip_tabs);
+                            self.text.skip_document(&delimiter, strip_tabs);
                         }
                     }
                 }
@@ -684,25 +704,6 @@ impl Lexer {
         }
         self.text.skip_blanks();
         Some((self.delimiter().0, next == Some('-')))
-    }
-
-    /// Skips the body of a here-document in a substitution.
-    fn skip_document(&mut self, delimiter: &str, strip_tabs: bool) {
-        while self.text.at < self.text.chars.len() {
-            let start = self.text.at;
-            let line = self.text.take_line();
-            let compared = if strip_tabs { line.trim_start_matches('\t') } else { &line };
-            let Some(rest) = compared.strip_prefix(delimiter) else { continue };
-            if rest.trim_end_matches('\r').is_empty() {
-                return;
-            }
-            // bash lets `EOF)` end both. If the body went on, the commands behind it would count as
-            // text.
-            if rest.contains(')') {
-                self.text.at = start + line.chars().count() - rest.chars().count();
-                return;
-            }
-        }
     }
 
     /// Reads up to the brace that closes the one just read.

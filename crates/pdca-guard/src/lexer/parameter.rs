@@ -32,23 +32,21 @@ pub(super) fn parameter(inner: &str, quoted: bool) -> Piece {
     // `${x:+word}` is never the value of `x`. Without a name the word counts in any case, because it
     // may be what runs.
     let name = if matches!(found, Some((":+" | "+", _))) { "" } else { name };
-    let default = found.map(|(_, text)| Lexer::new(text).whole());
+    let default = found.map(|(_, text)| whole(Lexer::new(text)));
     let altered = altered || (default.is_none() && !rest.is_empty());
     Piece::Variable { name: name.to_owned(), default, altered, quoted }
 }
 
-impl Lexer {
-    /// Reads the whole text as one word, blanks included.
-    fn whole(mut self) -> Word {
-        let mut pieces = Pieces::default();
-        while self.text.at < self.text.chars.len() {
-            let before = self.text.at;
-            pieces.extend(self.read_word());
-            if self.text.at == before {
-                pieces.push(self.text.chars[before], false);
-                self.text.at += 1;
-            }
+/// Reads the whole text as one word, blanks included.
+fn whole(mut lexer: Lexer) -> Word {
+    let mut pieces = Pieces::default();
+    while lexer.text.at < lexer.text.chars.len() {
+        let before = lexer.text.at;
+        pieces.extend(lexer.read_word());
+        if lexer.text.at == before {
+            pieces.push(lexer.text.chars[before], false);
+            lexer.text.at += 1;
         }
-        Word(pieces.0)
     }
+    Word(pieces.0)
 }
