@@ -77,8 +77,8 @@ impl Scene {
         let repo = workspace.target("app");
         repo.write("greeting.txt", "hello\n");
         repo.commit("first");
-        workspace.config(&format!("{TARGET}{config}"));
         fs_err::create_dir_all(workspace.path().join("calls")).expect("a directory can be made");
+        workspace.config(&format!("{TARGET}{config}"));
         Self { workspace, repo, env: BTreeMap::new() }
     }
 

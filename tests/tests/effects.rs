@@ -49,8 +49,8 @@ const BASE: &str = "rescue, occupy, reset, hydrate, occupy ×2, gate, verdict";
 
 const BUILD: &str = "work-ref, attempt, claim, guard, builder, call-begun";
 
-const TAKE: &str = "occupy, reset, hydrate, occupy, call-kept, guard-done, attempt, commit, take-in, work-ref, \
-    attempt, patch.diff, occupy, job-done";
+const TAKE: &str = "occupy, reset, hydrate, occupy, call-kept, guard-done, attempt, import, commit, take-in, \
+    work-ref, attempt, patch.diff, occupy, job-done";
 
 const CHECK: &str = "claim, occupy, reset, hydrate, occupy ×2, guard, gate, guard-done, check-verdict, \
     check-gates.json, claim, guard, reviewer, call-begun, call-kept, guard-done, check-review.md, SUMMARY.md";

@@ -67,6 +67,7 @@ fn a7_what_a_builder_left_in_mid_edit_is_kept_and_the_bundle_claimed_again() {
     scene.check_oracles(&before);
     scene.goes_on(&["7"]);
     let lane = scene.lane(0);
+    let lane = pdca_testkit::Repo::existing(format!("{}.repository", lane.path()).as_ref());
     let rescued = lane.git(&["for-each-ref", "--format=%(refname)", "refs/pdca/rescue"]);
     let has =
         |name: &str| lane.try_git(&["show", &format!("{name}:half-7.txt")]).stdout == b"half\n";

@@ -340,10 +340,10 @@ fn drafts_that_another_process_holds_cost_no_planning_session() {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, &planner);
     scene.script("planner", "true");
     scene.workspace.write("results/issue_1/brief.md", "- **Slug:** <short-name>\n");
-    scene.workspace.write(".pdca/locks/issue_1.lock", "process 7");
     let lock = scene.workspace.path().join(".pdca/locks/issue_1.lock");
-    let lock = std::fs::File::open(lock).expect("it was written");
-    lock.try_lock().expect("no other process holds it");
+    fs_err::create_dir_all(lock.parent().expect("it lies in a directory")).expect("it can be made");
+    let _lock =
+        pdca_process::FileLock::take(&lock, "process 7").expect("no other process holds it");
     scene.pdca(&["flow", "1"]).expect(3);
     assert!(scene.calls().is_empty(), "{:?}", scene.calls());
 }

@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_in_the_architecture_is_short_and_all_of_it_is_there() {
+    fn every_file_of_the_walk_in_the_architecture_is_there() {
         let root = crate::workspace_root();
         let text = fs_err::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
         let files = walk_files(&text).unwrap();
-        assert!((40..=80).contains(&files.len()), "{}", files.len());
+        assert!(!files.is_empty());
         for file in files {
             assert!(root.join("crates").join(file).is_file(), "{file}");
         }

@@ -5,6 +5,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{ActRecords, Baseline, FileWrite, Index, IndexScope, LOG, ScaffoldPaths, scaffold};
 use pdca_events::WarningCode;
+use pdca_process::{FileLock, FileLockError};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
@@ -113,22 +114,21 @@ pub(crate) fn date(given: Option<&str>, cx: &Context<'_>) -> Result<String, Fail
 }
 
 /// Locks out a second recorder while this one reads, appends and replaces.
-pub(crate) fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
+pub(crate) fn lock(dir: &Utf8Path) -> Result<FileLock, Failure> {
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
             .at(FilePosition::file(dir))
             .hint("make the directory writable")
     };
     fs_err::create_dir_all(dir).map_err(failed)?;
-    let handle = fs_err::File::open(dir).map_err(failed)?;
-    match handle.file().try_lock() {
-        Err(std::fs::TryLockError::WouldBlock) => {
+    match FileLock::take(&dir.join(".pdca.lock"), "") {
+        Ok(taken) => Ok(taken.transient()),
+        Err(FileLockError::Held { .. }) => {
             Err(Failure::usage("another process is recording a review right now")
                 .at(FilePosition::file(dir))
                 .hint("repeat the command when that is done"))
         }
-        // On a filesystem without locks it continues unlocked.
-        Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(handle),
+        Err(error) => Err(failed(error.into())),
     }
 }
 

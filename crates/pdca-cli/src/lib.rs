@@ -61,6 +61,9 @@ pub fn main_with_faults(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn main_in(args: impl Iterator<Item = OsString>, env: Result<ProcessEnv, Failure>) -> ExitCode {
+    // Before the first program is looked for; `load_workspace` adds what the configuration opens.
+    let openings = pdca_leaves::home_openings().into_iter();
+    pdca_process::avoid_programs_in(openings.map(camino::Utf8PathBuf::into_std_path_buf));
     let mut out = BufWriter::new(io::stdout());
     let mut err = io::stderr();
     let args: Vec<OsString> = args.collect();

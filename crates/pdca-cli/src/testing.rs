@@ -1,9 +1,8 @@
 //! Runs the command line in-process, for the tests of every command.
 
+use pdca_process::FileLock;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use pdca_testkit::{TestWorkspace, assert_follows_schema};
@@ -95,21 +94,20 @@ impl Desk {
     }
 
     /// Holds a lock of the driver in another name, as if since so many minutes, for as long as the file lives.
-    pub(crate) fn held(&self, lock: &str, holder: &str, minutes: u64) -> File {
+    pub(crate) fn held(&self, lock: &str, holder: &str, minutes: u64) -> FileLock {
         let path = self.workspace.path().join(".pdca").join(lock);
         fs_err::create_dir_all(path.parent().expect("a lock lies in a directory"))
             .expect("a directory can be made");
-        let mut file = File::create(&path).expect("a file can be made");
-        file.try_lock().expect("nobody else holds it");
-        file.write_all(holder.as_bytes()).expect("a file can be written");
+        let lock = FileLock::take(&path, holder).expect("nobody else holds it");
         let now = u64::try_from(self.env.now()).expect("the clock is set");
         let since = UNIX_EPOCH + Duration::from_secs(now - 60 * minutes);
+        let file = lock.try_clone().expect("a file can be opened again");
         file.set_modified(since).expect("a file's time can be set");
-        file
+        lock
     }
 
     /// Simulates a driver that holds these bundles, each in a lane since so many minutes.
-    pub(crate) fn at_work(&self, bundles: &[(&str, u32, u64)]) -> Vec<File> {
+    pub(crate) fn at_work(&self, bundles: &[(&str, u32, u64)]) -> Vec<FileLock> {
         let lock = |(id, lane, minutes): &(&str, u32, u64)| {
             let holder = format!("process 7, lane {lane}");
             self.held(&format!("locks/issue_{id}.lock"), &holder, *minutes)

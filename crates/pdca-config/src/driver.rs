@@ -45,7 +45,7 @@ pub fn driver_config(
             root: workspace.root.clone(),
             bundles: workspace.bundle_root.clone(),
         },
-        configuration: configuration(workspace, environment),
+        configuration: crate::closed::closed_paths(workspace, environment),
         rows,
         gate_sandbox: config.gates.sandbox,
         gates_may_write: config.gates.may_write.clone(),
@@ -121,18 +121,16 @@ pub fn driver_config(
 
 /// Refuses a closed path in `may_write`: if it were silently ignored, it would look open.
 fn require_open(site: &WorkspaceConfig, workspace: &Workspace) -> Result<(), ConfigError> {
-    let Some(path) = site.closed_to_gates() else { return Ok(()) };
-    Err(Problem::new(format!("`may_write` in [gates] names `{path}`, which stays closed"))
-        .hint("take it out: bundles, lanes and .pdca are written by the driver alone")
-        .at_known(workspace.sources.place("gates.may_write"))
+    let Some((row, path)) = site.closed_to_gates() else { return Ok(()) };
+    let row = row.and_then(|id| site.rows.as_slice().iter().position(|row| row.id == id));
+    let (table, key) = match row {
+        None => ("[gates]".to_owned(), "gates.may_write".to_owned()),
+        Some(at) => ("a row".to_owned(), format!("gates.checks[{at}].may_write")),
+    };
+    Err(Problem::new(format!("`may_write` in {table} names `{path}`, which stays closed"))
+        .hint("take it out, or name a directory beside it: bundles, .pdca, lanes, repositories, configuration, and directories of scripts that it names stay closed to gates")
+        .at_known(workspace.sources.place(&key))
         .into())
-}
-
-/// Returns our configuration outside the workspace, which the sandbox has to close separately.
-fn configuration(workspace: &Workspace, environment: Environment<'_>) -> Vec<Utf8PathBuf> {
-    let user = environment.config_home().map(|home| home.join("pdca"));
-    let places = [user, Some(workspace.templates_dir.clone()), Some(workspace.process_dir.clone())];
-    places.into_iter().flatten().filter(|path| !path.starts_with(&workspace.root)).collect()
 }
 
 /// Parses an entry of `cache` in `[lanes]`.
@@ -157,14 +155,26 @@ fn author(workspace: &Workspace) -> Result<Option<Author>, ConfigError> {
 
 /// Returns the source of commit dates: the clock, or `SOURCE_DATE_EPOCH`, as reproducible builds set it.
 fn dates(environment: Environment<'_>, machine: &Machine) -> Result<Dates, ConfigError> {
-    match (environment.text("SOURCE_DATE_EPOCH"), machine.fixed_date) {
-        (None, None) => Ok(Dates::Clock(machine.clock)),
-        (None, Some(seconds)) => Ok(Dates::Fixed(seconds)),
-        (Some(text), _) => text.parse().map(Dates::Fixed).map_err(|_| {
-            let what = format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds");
-            Problem::new(what).hint("set it to seconds since 1970, or unset it").into()
-        }),
+    let dates = match (environment.text("SOURCE_DATE_EPOCH"), machine.fixed_date) {
+        (None, None) => Dates::Clock(machine.clock),
+        (None, Some(seconds)) => Dates::Fixed(seconds),
+        (Some(text), _) => {
+            // Git has no dates before 1970, and remotes that check objects refuse them.
+            let seconds = text.parse().ok().filter(|seconds: &i64| *seconds >= 0);
+            let seconds = seconds.ok_or_else(|| {
+                let what = format!(
+                    "SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds since 1970"
+                );
+                Problem::new(what).hint("set it to seconds since 1970, or unset it")
+            })?;
+            Dates::Fixed(seconds)
+        }
+    };
+    if dates.now() < 0 {
+        let what = "the clock of this machine is before 1970, and git has no such dates";
+        return Err(Problem::new(what).hint("set the clock, for example with `date -s`").into());
     }
+    Ok(dates)
 }
 
 /// Returns whether `PDCA_LEAVES_MODE` asks for runs without outside programs.

@@ -243,7 +243,7 @@ pub fn require_sendable(
         }
     }
     for (name, leaf) in called(site) {
-        for variable in leaf.env.keys().filter(|name| is_secret(name)) {
+        for variable in leaf.env.keys().filter(|name| pdca_process::is_credential(name)) {
             let what = format!(
                 "`{variable}` in `env` of [{name}] looks like a credential, and credentials do not travel"
             );
@@ -271,14 +271,6 @@ pub fn require_sendable(
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
-}
-
-/// Returns whether a variable holds a credential, of a model's provider or another.
-fn is_secret(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    // `is_credential` lets the keys of model providers through, because leaves here need them. None
-    // of them travels.
-    pdca_process::is_credential(name) || upper.ends_with("_KEY") || upper.ends_with("_TOKEN")
 }
 
 /// Returns the words of a check that may name files, and the key that they are of.

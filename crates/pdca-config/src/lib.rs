@@ -28,6 +28,7 @@
 //! - Nothing is printed.
 
 mod check;
+mod closed;
 mod compat;
 mod document;
 mod driver;

@@ -70,10 +70,18 @@ impl Workspace {
     ) -> Result<Self, ConfigError> {
         let start = start_dir(options.directory, environment.cwd)?;
         let found = find(&start);
+        if found.is_none()
+            && let Some(lanes) = lanes_around(&start)
+        {
+            return Err(in_a_lane(&start, &lanes));
+        }
         if found.is_none() && environment.text("PDCA_BUNDLE_ROOT").is_none() {
             return Err(Problem::new(format!("no {FILE} in {start} or in a directory above it"))
                 .hint("`pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work")
                 .into());
+        }
+        if let Some(found) = &found {
+            require_one_file(found)?;
         }
         let root = found.as_ref().map_or_else(|| start.clone(), |found| found.root.clone());
         let trust =
@@ -116,6 +124,21 @@ impl Workspace {
             warnings,
             user_file,
         })
+    }
+
+    /// Returns the trees that leaves or gates may write, together with the workspace and the lanes. A program that this
+    /// process starts must not be in one of them.
+    pub fn openings(&self) -> Vec<std::path::PathBuf> {
+        let leaves = self.config.leaves.all().map(|(_, _, leaf)| leaf);
+        let leaves = leaves.chain(self.config.leaves.variants().map(|(_, leaf)| leaf));
+        let declared = leaves.flat_map(|leaf| &leaf.writable).chain(&self.config.gates.may_write);
+        let declared = declared.filter(|path| !path.starts_with("refs/")).map(|path| {
+            let path = self.root.join(pdca_leaves::expand_home(path));
+            // A value of the call decides about the rest.
+            path.components().take_while(|part| !part.as_str().contains('{')).collect()
+        });
+        let own = [self.root.clone(), self.lanes_root.clone()];
+        own.into_iter().chain(declared).map(Utf8PathBuf::into_std_path_buf).collect()
     }
 
     /// The project's name: the configured one, or the directory's.
@@ -205,15 +228,50 @@ pub struct FoundFile {
     pub file: Utf8PathBuf,
 }
 
-/// Looks for the config file in `start` and the directories above it.
+/// Looks for the config file in `start` and the directories above it. Inside of a lane only the directories above all
+/// lanes count: a builder or a gate writes its checkout, and what it wrote there never becomes the configuration.
 pub fn find(start: &Utf8Path) -> Option<FoundFile> {
-    start.ancestors().find_map(|root| {
+    let lanes = lanes_around(start);
+    lanes.as_deref().unwrap_or(start).ancestors().find_map(|root| {
         [root.join(FILE), root.join(".config").join(FILE)]
             .into_iter()
             // A broken link counts as found, so that a workspace further up is not taken instead.
             .find(|file| file.symlink_metadata().is_ok())
             .map(|file| FoundFile { root: root.to_owned(), file })
     })
+}
+
+/// Returns the directory of all lanes if a path lies in a lane.
+fn lanes_around(path: &Utf8Path) -> Option<Utf8PathBuf> {
+    // A link into a lane leads to the same files.
+    let real = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    pdca_lanes::slot_around(&real)?.parent().map(ToOwned::to_owned)
+}
+
+/// Refuses two config files of one workspace. The one that wins may have been made by a child that ran without a sandbox.
+fn require_one_file(found: &FoundFile) -> Result<(), ConfigError> {
+    let other = found.root.join(".config").join(FILE);
+    if other == found.file || other.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let what = format!("{} has two config files, {FILE} and .config/{FILE}", found.root);
+    Err(Problem::new(what)
+        .at(FilePosition::file(&found.file))
+        .hint("read both, and remove the one that is not yours")
+        .into())
+}
+
+fn in_a_lane(start: &Utf8Path, lanes: &Utf8Path) -> ConfigError {
+    // The lanes of a workspace lie beside it unless `root` of [lanes] says otherwise.
+    let name = lanes.file_name().and_then(|name| name.strip_suffix(".lanes"));
+    let beside = name.map(|name| sibling(lanes, name)).filter(|root| find(root).is_some());
+    let hint = match beside {
+        Some(root) => format!("the workspace is {root}: `pdca -C {root} …`"),
+        None => "name the workspace: `pdca -C DIR …`".to_owned(),
+    };
+    let what =
+        format!("{start} is in a lane, whose files are not the configuration of a workspace");
+    Problem::new(what).hint(hint).into()
 }
 
 /// Returns the outermost repository around the workspace, which must not contain the lanes; else the workspace.
@@ -287,4 +345,78 @@ fn tidy(path: &Utf8Path) -> Utf8PathBuf {
         }
     }
     tidy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with a lane that has these files in its slot.
+    fn scene(slot_files: &[&str]) -> (tempfile::TempDir, Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        let slot = root.join("ws.lanes/lane-0");
+        fs_err::create_dir_all(slot.join("repo/sub/lane-7")).unwrap();
+        fs_err::create_dir_all(root.join("ws")).unwrap();
+        fs_err::write(root.join("ws/pdca.toml"), "").unwrap();
+        for file in slot_files {
+            fs_err::write(slot.join(file), "{}").unwrap();
+        }
+        (dir, root)
+    }
+
+    #[test]
+    fn what_a_child_wrote_into_its_lane_is_never_found_as_configuration() {
+        let planted = [
+            "repo/pdca.toml",
+            "repo/sub/pdca.toml",
+            "repo/sub/lane-7/pdca.toml",
+            "repo/sub/lane-7/x.lane.json",
+            "pdca.toml",
+        ];
+        let (_dir, root) = scene(&[&planted[..], &["repo.lane.json"]].concat());
+        let slot = root.join("ws.lanes/lane-0");
+        std::os::unix::fs::symlink(slot.join("repo"), root.join("link")).unwrap();
+        let starts = [
+            slot.clone(),
+            slot.join("repo"),
+            slot.join("repo/sub"),
+            slot.join("repo/sub/lane-7"),
+            root.join("link"),
+            root.join("link/sub"),
+        ];
+        for start in starts {
+            assert_eq!(find(&start), None, "{start}");
+            let refused = in_a_lane(&start, &lanes_around(&start).unwrap());
+            let text = format!("{refused:?}");
+            assert!(text.contains(&format!("pdca -C {root}/ws")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_above_its_lanes_is_found_from_inside_of_one() {
+        let (_dir, root) = scene(&["repo/pdca.toml", "repo.lane.json"]);
+        fs_err::write(root.join("pdca.toml"), "").unwrap();
+        let found = find(&root.join("ws.lanes/lane-0/repo/sub")).unwrap();
+        assert_eq!(found.root, root);
+    }
+
+    #[test]
+    fn a_second_config_file_is_refused_and_never_wins() {
+        let (_dir, root) = scene(&[]);
+        let found = find(&root.join("ws")).unwrap();
+        assert!(require_one_file(&found).is_ok());
+        fs_err::create_dir_all(root.join("ws/.config")).unwrap();
+        fs_err::write(root.join("ws/.config/pdca.toml"), "").unwrap();
+        assert!(require_one_file(&found).is_err());
+        fs_err::remove_file(root.join("ws/pdca.toml")).unwrap();
+        assert!(require_one_file(&find(&root.join("ws")).unwrap()).is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_is_only_named_as_a_lane_is_none() {
+        let (_dir, root) = scene(&["repo/pdca.toml"]);
+        let repo = root.join("ws.lanes/lane-0/repo");
+        assert_eq!(find(&repo.join("sub")).unwrap().root, repo);
+    }
 }

@@ -15,10 +15,12 @@ use std::time::Duration;
 use camino::Utf8Path;
 use pdca_config::scaffold;
 use pdca_driver::{LaneCount, WorkspaceConfig};
-use pdca_gates::{GateContext, Purpose, preflight};
+use pdca_gates::{Check, GateContext, Purpose, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{Called, LeafConfig, LeafMode};
-use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, bwrap_support, wall_support};
+use pdca_process::{
+    Cancel, Ending, InstalledGit, SandboxKind, SandboxMode, Spec, bwrap_support, wall_support,
+};
 use serde::Serialize;
 
 use pdca_front::context::Context;
@@ -444,7 +446,30 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
             ),
         }
     });
-    rows.collect()
+    rows.chain(walls_of_gates(site)).collect()
+}
+
+/// Tells which rows are not confined, and which openings are not there.
+fn walls_of_gates(site: &WorkspaceConfig) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let is_off = |row: &&Check| row.sandbox.unwrap_or(site.gate_sandbox) == SandboxMode::Off;
+    let off: Vec<&str> =
+        site.rows.as_slice().iter().filter(is_off).map(|row| row.id.as_str()).collect();
+    if !off.is_empty() {
+        rows.push(Row::warning(
+            "gates' sandbox",
+            format!("off for {}: they run the builder's code with all your rights", off.join(", ")),
+            "remove `sandbox = \"off\"`; a row that writes beyond its checkout names the directory, `may_write = [\"out\"]`",
+        ));
+    }
+    for (owner, path) in site.absent_openings() {
+        rows.push(Row::warning(
+            "gates' may_write",
+            format!("{owner} names {path}, which does not exist and so is not opened"),
+            format!("`mkdir -p {path}`, or take it out"),
+        ));
+    }
+    rows
 }
 
 /// Runs the checks of `[[doctor.checks]]`.

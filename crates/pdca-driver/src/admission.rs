@@ -1,15 +1,15 @@
 //! Admission of one driver at a time, with kernel locks on files below `.pdca`.
 //!
 //! A lock tells without a clock who is alive: the kernel releases it when its holder dies, however
-//! it dies. The file stays; only the lock on it counts. The holder's name is written into the
-//! file for people; it decides nothing but how long a lock of a dead process is waited for.
+//! it dies. The file stays; only the lock on it counts. A child that can only read the file cannot hold
+//! it ([`FileLock`]). The holder's name is written into the file for people; it decides nothing but how
+//! long a lock of a dead process is waited for.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{LivenessLockError, lock_alone};
+use pdca_process::{FileLock, FileLockError, LivenessLockError};
 
 /// The time for which a lock may outlive its holder. A child that was being started when the holder was killed has a copy
 /// of the descriptor until its own program runs.
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A held lock, released on drop.
 #[derive(Debug)]
 pub struct LockGuard {
-    file: File,
+    _lock: FileLock,
     beside: Option<Box<LockGuard>>,
 }
 
@@ -29,13 +29,6 @@ impl LockGuard {
     pub(crate) fn with(mut self, beside: LockGuard) -> Self {
         self.beside = Some(Box::new(beside));
         self
-    }
-}
-
-impl Drop for LockGuard {
-    fn drop(&mut self) {
-        drop(self.beside.take());
-        release(&self.file);
     }
 }
 
@@ -64,51 +57,15 @@ impl From<LivenessLockError> for BundleLockError {
     }
 }
 
-/// Returns the name of the process that holds the lock at `path`, or `None`. Takes no lock for longer than the test.
+/// Returns the name of the process that holds the lock at `path`, or `None`. Creates nothing and takes no lock.
 pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, BundleLockError> {
     let unusable = |source| BundleLockError::Unusable { path: path.to_owned(), source };
-    // Without creating it: a question must not leave files behind, and may come from a reader
-    // without the right to write.
-    let file = match open(path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(error)),
-    };
-    // Shared, so that two questions at once do not take each other for a holder.
-    match file.try_lock_shared() {
-        Ok(()) => {
-            release(&file);
-            Ok(None)
-        }
-        Err(TryLockError::WouldBlock) => Ok(Some(name(&file))),
-        Err(TryLockError::Error(source)) => Err(unusable(source)),
-    }
+    Ok(FileLock::holder(path).map_err(unusable)?.map(name))
 }
 
-/// Unlocks explicitly. Closing the file is not enough: a child that is being started has a copy of the descriptor for
-/// a moment. Unlocking fails only if the file is not locked.
-fn release(file: &File) {
-    drop(file.unlock());
-}
-
-/// Opens a lock file. Symbolic links are refused, because a child could point them at another file.
-fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let mut options = fs_err::OpenOptions::new();
-    options.read(true).write(create).create(create).truncate(false);
-    options.options_mut().custom_flags(no_follow);
-    Ok(options.open(path)?.into_parts().0)
-}
-
-/// Reads the holder's name, for messages only.
-fn name(mut file: &File) -> String {
-    let mut name = String::new();
-    let known = file.rewind().is_ok() && file.take(200).read_to_string(&mut name).is_ok();
-    match name.trim() {
-        name if known && !name.is_empty() => name.to_owned(),
-        _ => "another process".to_owned(),
-    }
+/// Returns the holder's name, for messages only.
+fn name(text: String) -> String {
+    if text.is_empty() { "another process".to_owned() } else { text }
 }
 
 /// Returns true if the process that wrote this name has ended.
@@ -131,29 +88,22 @@ pub(crate) fn admit(
     if let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
-    let mut file = open(path, true).map_err(unusable)?;
     let begun = Instant::now();
     loop {
-        match lock_alone(&file) {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {
-                let holder = name(&file);
+        match FileLock::take(path, holder) {
+            Ok(lock) => return Ok(LockGuard { _lock: lock, beside: None }),
+            Err(FileLockError::Held { text, .. }) => {
+                let holder = name(text);
                 if is_gone(&holder) && begun.elapsed() < LINGER {
                     std::thread::park_timeout(LOOK);
                     continue;
                 }
-                let what = what.to_owned();
-                return Err(BundleLockError::Taken { what, holder, path: path.to_owned() });
+                let (what, path) = (what.to_owned(), path.to_owned());
+                return Err(BundleLockError::Taken { what, holder, path });
             }
-            Err(TryLockError::Error(source)) => return Err(unusable(source)),
+            Err(error) => return Err(unusable(error.into())),
         }
     }
-    // The name is only for people, so it is neither synced nor replaced whole; replacing the file
-    // would leave the lock on one that no path names.
-    file.set_len(0).map_err(unusable)?;
-    file.rewind().map_err(unusable)?;
-    file.write_all(holder.as_bytes()).map_err(unusable)?;
-    Ok(LockGuard { file, beside: None })
 }
 
 #[cfg(test)]
@@ -214,16 +164,6 @@ mod tests {
             }
             done.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-    }
-
-    #[test]
-    fn a_lock_that_was_given_back_is_free_though_a_child_has_a_copy_of_it() {
-        let (_dir, path) = place();
-        let held = admit(&path, "the workspace", "first").unwrap();
-        let copy = held.file.try_clone().unwrap();
-        drop(held);
-        admit(&path, "the workspace", "second").unwrap();
-        drop(copy);
     }
 
     #[test]

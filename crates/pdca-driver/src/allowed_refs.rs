@@ -23,7 +23,8 @@ fn ref_of(finding: &str) -> Option<&str> {
 impl WorkspaceConfig {
     /// Returns whether the configuration lets gates write a ref.
     fn may_write_ref(&self, name: &str) -> bool {
-        let patterns = self.gates_may_write.iter().filter(|entry| is_ref(entry));
+        let of_rows = self.rows.as_slice().iter().flat_map(|row| &row.may_write);
+        let patterns = self.gates_may_write.iter().chain(of_rows).filter(|entry| is_ref(entry));
         let parse = |entry: &String| Pattern::parse(entry, Case::Sensitive).ok();
         patterns.filter_map(parse).any(|pattern| pattern.covers(name))
     }

@@ -263,7 +263,7 @@ fn fold_base(
                 let why = format!("{behind} is not there");
                 return Err(BaseError::Unfoldable { id, why });
             }
-            FoldFate::Failed { why } => {
+            FoldFate::Unsealed { why } | FoldFate::Failed { why } => {
                 return Err(BaseError::Unfoldable { id, why: why.clone() });
             }
         }

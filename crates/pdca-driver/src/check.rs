@@ -2,14 +2,15 @@
 
 use pdca_events::WarningCode;
 use pdca_gates::{
-    Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
-    close_report, run_checks,
+    Checks, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning, close_report,
+    run_checks,
 };
 use pdca_journal::{EffectSide, GateVerdict, Point};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
-use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
+use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
 use crate::allowed_refs::{breaches, proposal};
+use crate::assemble::assemble_summary;
 use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
 use crate::guard::{relieve_guard, stand_guard};
@@ -25,10 +26,7 @@ pub fn gate(
     bundle: &Bundle,
     snapshot: &Snapshot,
 ) -> Result<GateReport, BeatError> {
-    // A person signed what the old report said. A new report would change the evidence afterwards.
-    if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
-        return Err(BeatError::Signed);
-    }
+    refuse_signed(snapshot)?;
     // Existing verdicts are about an earlier patch, or torn.
     cx.set_aside_verdicts(bundle, snapshot)?;
     let report = if snapshot.artifacts.contains(Artifact::Patch) {
@@ -47,6 +45,44 @@ pub fn gate(
     Ok(report)
 }
 
+/// Refuses a bundle with a sign-off: a person signed what its report said, and a new one would change the evidence
+/// afterwards.
+fn refuse_signed(snapshot: &Snapshot) -> Result<(), BeatError> {
+    if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
+        return Err(BeatError::Signed);
+    }
+    Ok(())
+}
+
+/// Runs the gates again over a bundle that waits for sign-off, and records the new report and summary. The builder is not
+/// called, and the review stays, because both are about the same patch. The caller must hold the bundle.
+pub fn gate_again(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<GateReport, BeatError> {
+    refuse_signed(snapshot)?;
+    let reviewed = sha256_hex(&require_patch(bundle)?);
+    let report = judge(cx, bundle, snapshot, true)?.report;
+    if let Some(run) = cx.run {
+        run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
+    }
+    let is_reviewed = sha256_hex(&require_patch(bundle)?) == reviewed;
+    if is_reviewed {
+        // Before the report: a driver that is killed from here on leaves a bundle whose summary is still to be made.
+        cx.effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
+    } else {
+        // A fix of a row changed the patch, and nobody reviewed that.
+        cx.set_aside_verdicts(bundle, snapshot)?;
+    }
+    bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
+    cx.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
+    if is_reviewed {
+        assemble_summary(cx, bundle, &bundle.load()?)?;
+    }
+    Ok(report)
+}
+
 /// Runs the gates over a bundle's patch. Writes logs only, and into the bundle only if `keep`.
 pub fn judge(
     cx: &Driver<'_>,
@@ -57,7 +93,7 @@ pub fn judge(
     let checkout = claim_checkout(cx, bundle, snapshot, false)?;
     let patch = require_patch(bundle)?;
     let jobs = cx.config.jobs().of(bundle.id());
-    let digest = pdca_state::sha256_hex(&patch);
+    let digest = sha256_hex(&patch);
     let mut scene = GateContext::new(Purpose::Bundle, &cx.config.dirs.root, &jobs);
     scene.bundle = Some(bundle);
     scene.brief = snapshot.authored_brief();
@@ -78,7 +114,11 @@ pub fn judge(
     scene.env_pass.clone_from(&cx.config.gates_env_pass);
     scene.supervisor = cx.config.supervisor.clone();
     let (outcome, patch) = match &checkout {
-        None => (run_rows(cx, &cx.config.rows, bundle, &scene, None)?, patch),
+        None => {
+            scene.sandbox = Some(cx.config.gates_sandbox([]));
+            scene.opened = cx.config.row_openings();
+            (run_rows(cx, &cx.config.rows, bundle, &scene, None)?, patch)
+        }
         Some(checkout) => {
             let mut patched = Patched::stand(cx, bundle, checkout, patch)?;
             scene.worktree = Some(checkout.lane.path());
@@ -86,6 +126,8 @@ pub fn judge(
             scene.brief_base = Some(&checkout.attempt.branch);
             scene.target = Some(&checkout.attempt.target);
             scene.sandbox = Some(gate_sandbox(cx, checkout));
+            scene.opened = cx.config.row_openings();
+            scene.caches.clone_from(&cx.config.lanes.cache);
             // A verdict that is shared may land, so it must not come from a checkout that an earlier driver left.
             let is_clean = !patched.is_as_left();
             let shared = shared(cx, checkout, patched.tree()).filter(|_| keep && is_clean);
@@ -175,11 +217,14 @@ pub(crate) fn tell_of_primary(cx: &Driver<'_>, bundle: &Bundle, who: &str, writt
 
 /// Returns whether the kernel keeps every row from writing the primary checkout.
 pub(crate) fn are_gates_confined(cx: &Driver<'_>) -> bool {
-    cx.config.gate_sandbox != SandboxMode::Off
-        && (cx.config.gate_sandbox == SandboxMode::Bwrap
-            || matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }))
-        // The sandbox does not hold for a gate that has to run in the workspace (decision 007).
-        && cx.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
+    let rows = cx.config.rows.as_slice().iter().filter_map(|row| row.sandbox);
+    [cx.config.gate_sandbox].into_iter().chain(rows).all(|mode| match mode {
+        SandboxMode::Off => false,
+        SandboxMode::Bwrap => true,
+        SandboxMode::Auto | SandboxMode::Require | SandboxMode::Landlock => {
+            matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })
+        }
+    })
 }
 
 /// Reads the patch, which must not be empty.
@@ -242,6 +287,9 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
                     pdca_gates::Again::Fix => "is red and its fix runs",
                 };
                 EventKind::warning(WarningCode::RowAgain, format!("{rule_id} {why}"))
+            }
+            GateEvent::Denied { rule_id, line } => {
+                EventKind::warning(WarningCode::RowDenied, format!("{rule_id} failed: {line}"))
             }
             GateEvent::Fixed { rule_id, changed } => {
                 let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();

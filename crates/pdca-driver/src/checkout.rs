@@ -327,7 +327,9 @@ fn hydration<'h>(
         ("PDCA_WORKTREE", checkout.lane.path().as_str()),
         ("PDCA_TARGET", checkout.attempt.target.as_str()),
     ];
-    let env = own.chain(places).fold(Env::default(), |env, (name, value)| env.with(name, value));
+    // Installing runs scripts of the change, as a gate does.
+    let env = Env::default().withhold_credentials(true).pass(&cx.config.gates_env_pass);
+    let env = own.chain(places).fold(env, |env, (name, value)| env.with(name, value));
     Hydrate::new(&checkout.target, &cx.config.lanes.hydrate)
         .with_env(env)
         .with_sandbox(gate_sandbox(cx, checkout))
@@ -352,7 +354,7 @@ impl Observer for Observed<'_> {
     fn event(&self, event: WorkbenchEvent) {
         let what = match event {
             WorkbenchEvent::Rescued { commit } => {
-                EventKind::Rescued { commit, checkout: self.checkout.lane.path().to_owned() }
+                EventKind::Rescued { commit, checkout: self.checkout.lane.repository() }
             }
             WorkbenchEvent::Replaced { aside, why } => {
                 let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));

@@ -7,16 +7,17 @@
 
 use pdca_events::WarningCode;
 use pdca_integrate::{
-    Fence, Ingredients, LaneObjects, ObjectId, RefError, RefNamespace, ReflogEntry, Signer,
-    StepEffect, Store, keep_work, work_ref,
+    Fence, Ingredients, LaneObjects, ObjectId, OutwardLink, RefError, RefNamespace, ReflogEntry,
+    Signer, StepEffect, Store, keep_work, outward_links, work_ref,
 };
-use pdca_lanes::{CommitSignature, Target};
-use pdca_state::{Artifact, Bundle, BundleId, title_of};
+use pdca_lanes::{ApplyError, CommitSignature, PatchError, Target};
+use pdca_state::{Artifact, Bundle, BundleId, chain, title_of};
 
 use crate::attempt::ChangeCommit;
 use crate::authorship::Author;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
+use crate::leaf::keep_log;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The number of tries to move a ref while other processes take the fence.
@@ -54,6 +55,9 @@ pub(crate) fn harvest_commits(
     message: &str,
 ) -> Result<(Vec<u8>, String), BeatError> {
     let made = maker(cx, bundle, checkout)?;
+    // From here on nothing comes from the repository that the builder could write: the patch, the commits, the gates'
+    // checkout and the reviewer's copy are made of what was imported.
+    cx.effects.perform("import", || checkout.lane.import()).map_err(CheckoutError::from)?;
     let commit = || checkout.lane.commit_all(message, &signature(&made));
     cx.effects.perform("commit", commit).map_err(CheckoutError::from)?;
     let head = checkout.head()?;
@@ -79,7 +83,8 @@ pub(crate) fn keep_change(
     let store = cx.config.store_of(&checkout.attempt.target)?;
     let base = commit_id(&checkout.attempt.base)?;
     let mut head = commit_id(head)?;
-    let take = || LaneObjects::open(&store, checkout.lane.path())?.take_in(base, head);
+    let repository = checkout.lane.repository();
+    let take = || LaneObjects::open(&store, &repository)?.take_in(base, head);
     // Into the target's store, because the lane is reset and its objects may go (decision 019).
     let line = cx.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
     if line.is_none() {
@@ -93,9 +98,10 @@ pub(crate) fn keep_change(
             email: &made.email,
             seconds: made.seconds,
         };
-        let squash = || LaneObjects::open(&store, checkout.lane.path())?.squash(head, &one);
+        let squash = || LaneObjects::open(&store, &repository)?.squash(head, &one);
         head = cx.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
     }
+    refuse_outward_links(cx, bundle, &store, (base, head), patch)?;
     // The ref first: gc must not collect a commit that the record names.
     keep_ref(cx, &store, bundle.id(), (base, head))?;
     let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
@@ -109,6 +115,26 @@ pub(crate) fn keep_change(
     };
     cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
     Ok(head.to_string())
+}
+
+/// Refuses a change that makes, moves or edits a link so that it leads out of the tree.
+///
+/// Judged by the trees: a rename without an edit says in no line of the patch that it moves a link.
+fn refuse_outward_links(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    store: &Store,
+    (base, head): (ObjectId, ObjectId),
+    patch: &[u8],
+) -> Result<(), BeatError> {
+    let links = outward_links(store, base, head).map_err(CheckoutError::Objects)?;
+    let Some(OutwardLink { path, target }) = links.into_iter().next() else { return Ok(()) };
+    let link = path.to_string();
+    let text = String::from_utf8_lossy(patch);
+    let before = text.lines().take_while(|line| !line.ends_with(&link)).count();
+    let source = ApplyError::Refused(PatchError::outward_link(before + 1, link, target));
+    let text = format!("The change cannot be taken: {}\n", chain(&source));
+    Err(BeatError::Patch { log: keep_log(cx, bundle, "builder", &text)?, source })
 }
 
 /// Protects the commits of an attempt from gc with a ref.

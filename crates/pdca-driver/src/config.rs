@@ -1,5 +1,6 @@
 //! The resolved configuration of a driver, checked before anything starts.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
@@ -35,7 +36,8 @@ pub struct PaceLimit {
 #[derive(Clone, Debug)]
 pub struct WorkspaceConfig {
     pub dirs: WorkspaceDirs,
-    /// Configuration outside the workspace that no child may write: the user's directory, templates.
+    /// Paths that no child may write: the configuration of user and workspace, the programs and prompts that it names,
+    /// templates, and certificates. Some of them need not exist.
     pub configuration: Vec<Utf8PathBuf>,
     pub rows: Checks,
     /// Keeps gates from writing bundles, lanes and primary checkouts.
@@ -280,35 +282,100 @@ impl WorkspaceConfig {
             trees.push(target.path.clone());
             trees
         };
-        let own = self.configuration.iter().filter(|path| path.exists()).cloned();
+        let own = self.configuration.iter().cloned();
         self.targets.iter().flat_map(trees).chain([root.clone()]).chain(own).collect()
     }
 
-    /// Returns the sandbox of gates and hydration. They may write `own`, the workspace except for state and configuration,
-    /// temporary directories, caches in the home directory, and configured paths. Closed trees stay closed inside
-    /// opened ones.
+    /// Returns the sandbox of gates and hydration. They may write `own`, which is the checkout and the temporary
+    /// directory, caches in the home directory, and configured paths; nothing else of the workspace or of a target.
+    /// Closed trees stay closed inside opened ones.
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
-        let paths = self.gates_may_write.iter().filter(|entry| !is_ref(entry));
-        let more = paths.map(|path| opened(&self.dirs, path));
-        let more = more.filter(|path| !is_closed(self, path));
-        let shared = [self.dirs.root.clone(), "/tmp".into(), "/var/tmp".into()];
-        let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
-        // Closed explicitly, because the home directory may be inside an opened one such as `/tmp`.
+        let more = self.gates_may_write.iter();
+        let write = pdca_leaves::home_caches().into_iter().chain(self.openings(more));
+        // None of these is opened by an opening above it, such as a cache.
         let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
-        // The root is closed and what may be written is opened in it: an unlisted place stays
-        // closed (decision 024). `pdca.toml` decides what gates are, and lies in the opened
-        // workspace.
-        let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.dirs.root.join("pdca.toml")];
-        no_write.extend(home);
-        no_write.extend(self.dirs.own().into_iter().chain(self.kept()));
-        Sandbox::new(self.gate_sandbox).no_write(no_write).write(write)
+        let apart = home.into_iter().chain([self.dirs.root.clone()]).chain(self.target_checkouts());
+        Sandbox::new(self.gate_sandbox)
+            .no_write(self.closed_to_rows())
+            .write(write)
+            .own(own)
+            .apart(apart)
     }
 
-    /// Returns the first path of `may_write` that is closed to gates in any configuration.
-    pub fn closed_to_gates(&self) -> Option<&str> {
-        let mut named =
-            self.gates_may_write.iter().map(String::as_str).filter(|entry| !is_ref(entry));
-        named.find(|path| is_closed(self, &opened(&self.dirs, path)))
+    /// Returns the paths that single rows may write in addition, by the id of the row.
+    pub fn row_openings(&self) -> BTreeMap<String, Vec<Utf8PathBuf>> {
+        let rows = self.rows.as_slice().iter().filter(|row| !row.may_write.is_empty());
+        rows.map(|row| (row.id.clone(), self.openings(row.may_write.iter()).collect())).collect()
+    }
+
+    /// Resolves the paths of a `may_write` that can be opened.
+    fn openings<'s>(
+        &'s self,
+        entries: impl Iterator<Item = &'s String> + 's,
+    ) -> impl Iterator<Item = Utf8PathBuf> + 's {
+        let paths = entries.filter(|entry| !is_ref(entry)).map(|path| opened(&self.dirs, path));
+        paths.filter(|path| !self.is_closed(path))
+    }
+
+    /// Returns the trees that no `may_write` opens: those of [`Self::kept`] but for a target's checkout in which a
+    /// directory is named, whose repository stays closed.
+    fn closed_to_rows(&self) -> Vec<Utf8PathBuf> {
+        let checkouts = self.target_checkouts();
+        let all = self.gates_may_write.iter();
+        let all = all.chain(self.rows.as_slice().iter().flat_map(|row| &row.may_write));
+        let named: Vec<Utf8PathBuf> = self.openings(all).map(|path| real(&path)).collect();
+        let is_opened = |tree: &Utf8PathBuf| {
+            let tree = real(tree);
+            checkouts.iter().any(|checkout| real(checkout) == tree)
+                && named.iter().any(|path| path.starts_with(&tree))
+        };
+        let mut closed = self.kept();
+        closed.retain(|tree| !is_opened(tree));
+        closed.extend(self.dirs.own());
+        closed.extend(checkouts.iter().map(|checkout| checkout.join(".git")));
+        closed
+    }
+
+    fn target_checkouts(&self) -> Vec<Utf8PathBuf> {
+        self.targets.iter().map(|target| target.path.clone()).collect()
+    }
+
+    /// Returns the paths of `may_write` that do not exist and so cannot be opened, each with the table that names it.
+    pub fn absent_openings(&self) -> Vec<(String, Utf8PathBuf)> {
+        let shared = self.gates_may_write.iter().map(|path| ("[gates]".to_owned(), path));
+        let rows = self.rows.as_slice().iter();
+        let of_rows =
+            rows.flat_map(|row| row.may_write.iter().map(|path| (format!("row {}", row.id), path)));
+        let named = shared.chain(of_rows).filter(|(_, entry)| !is_ref(entry));
+        let resolved = named.map(|(owner, path)| (owner, opened(&self.dirs, path)));
+        resolved.filter(|(_, path)| !path.exists()).collect()
+    }
+
+    /// Returns the first path of a `may_write` that is closed to gates in any configuration, and the row that names it.
+    pub fn closed_to_gates(&self) -> Option<(Option<&str>, &str)> {
+        let shared = self.gates_may_write.iter().map(|path| (None, path.as_str()));
+        let rows = self.rows.as_slice().iter();
+        let of_rows = rows.flat_map(|row| {
+            row.may_write.iter().map(|path| (Some(row.id.as_str()), path.as_str()))
+        });
+        let mut named = shared.chain(of_rows).filter(|(_, entry)| !is_ref(entry));
+        named.find(|(_, path)| self.is_closed(&opened(&self.dirs, path)))
+    }
+
+    /// Returns whether a path is inside a tree that no configuration opens to gates. A checkout of a target cannot be
+    /// opened as a whole; a directory in it can.
+    fn is_closed(&self, path: &Utf8Path) -> bool {
+        let path = real(path);
+        let checkouts: Vec<Utf8PathBuf> =
+            self.target_checkouts().iter().map(|checkout| real(checkout)).collect();
+        let inside = |tree: &Utf8PathBuf| {
+            let tree = real(tree);
+            path.starts_with(&tree) && !(checkouts.contains(&tree) && path != tree)
+        };
+        // A `..` after a name that does not exist yet can be pointed anywhere later.
+        path.components().any(|part| part == Utf8Component::ParentDir)
+            || self.dirs.own().iter().chain(&self.kept()).any(inside)
+            || checkouts.iter().any(|checkout| path.starts_with(checkout.join(".git")))
     }
 
     /// Returns the locks of the workspace, to be taken in this driver's name.
@@ -338,24 +405,11 @@ fn opened(dirs: &WorkspaceDirs, path: &str) -> Utf8PathBuf {
     dirs.root.join(pdca_leaves::expand_home(path))
 }
 
-/// Returns whether a path is inside a tree that no configuration opens to gates.
-fn is_closed(config: &WorkspaceConfig, path: &Utf8Path) -> bool {
-    // Resolve links and `..`, but also paths that do not exist yet.
-    let real = |path: &Utf8Path| {
-        let there =
-            path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
-        let Some((known, found)) = there else { return path.to_owned() };
-        found.join(path.strip_prefix(known).unwrap_or(path))
-    };
-    let path = real(path);
-    // A `..` after a name that does not exist yet can be pointed anywhere later.
-    path.components().any(|part| part == Utf8Component::ParentDir)
-        || config
-            .dirs
-            .own()
-            .iter()
-            .chain([&config.lanes.root])
-            .any(|closed| path.starts_with(real(closed)))
+/// Resolves links and `..`, also of a path that does not exist yet.
+fn real(path: &Utf8Path) -> Utf8PathBuf {
+    let there = path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
+    let Some((known, found)) = there else { return path.to_owned() };
+    found.join(path.strip_prefix(known).unwrap_or(path))
 }
 
 #[cfg(test)]
@@ -366,7 +420,7 @@ mod tests {
         let named = |path: &str| {
             let mut config = scene.config.clone();
             config.gates_may_write = vec![path.to_owned()];
-            config.closed_to_gates().map(str::to_owned)
+            config.closed_to_gates().map(|(_, path)| path.to_owned())
         };
         assert_eq!(named("target"), None);
         for closed in [

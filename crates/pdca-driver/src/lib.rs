@@ -87,7 +87,7 @@ pub use authorship::{Author, AuthorError, Dates};
 pub use base::{AttemptBase, BaseError, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, DeclarationRemark, Exhausted};
 pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves_without_cost};
-pub use check::{gate, judge};
+pub use check::{gate, gate_again, judge};
 pub use checkout::CheckoutError;
 pub use config::{
     BuilderPush, IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError, TargetSpec,

@@ -23,9 +23,9 @@ const DIRECTORIES: [&str; 13] = [
     ".agents",
 ];
 
-/// File names anywhere in the tree: our configuration, CI, instructions to agents, and
-/// configuration that decides which tests run.
-const NAMES: [&str; 22] = [
+/// File names anywhere in the tree: our configuration, CI, instructions to agents, configuration that decides which
+/// tests run, which files a tool sees, and which findings of a scanner count.
+const NAMES: [&str; 71] = [
     "pdca.toml",
     "agents.md",
     "claude.md",
@@ -48,10 +48,70 @@ const NAMES: [&str; 22] = [
     "sitecustomize.py",
     "phpunit.xml",
     "karma.conf.js",
+    // What git and other tools do not see.
+    ".gitignore",
+    ".dockerignore",
+    ".eslintignore",
+    ".prettierignore",
+    ".stylelintignore",
+    ".semgrepignore",
+    ".trivyignore",
+    ".trivyignore.yaml",
+    ".gitleaksignore",
+    ".snyk",
+    ".hadolint.yaml",
+    ".dockle.yaml",
+    // Linters, scanners and coverage.
+    ".gitleaks.toml",
+    "gitleaks.toml",
+    "trivy.yaml",
+    ".semgrep.yml",
+    ".semgrep.yaml",
+    ".bandit",
+    "bandit.yaml",
+    ".secrets.baseline",
+    ".flake8",
+    ".pylintrc",
+    "pylintrc",
+    "mypy.ini",
+    ".mypy.ini",
+    "pyrightconfig.json",
+    "ruff.toml",
+    ".ruff.toml",
+    "setup.cfg",
+    ".coveragerc",
+    "codecov.yml",
+    ".codecov.yml",
+    "codecov.yaml",
+    ".codecov.yaml",
+    ".nycrc",
+    ".nycrc.json",
+    "sonar-project.properties",
+    "clippy.toml",
+    ".clippy.toml",
+    "deny.toml",
+    "audit.toml",
+    ".clang-tidy",
+    ".golangci.yml",
+    ".golangci.yaml",
+    ".golangci.toml",
+    ".rubocop.yml",
+    ".shellcheckrc",
+    ".yamllint",
+    ".markdownlint.json",
 ];
 
-/// Prefixes of file names: the configuration of test runners.
-const STARTS: [&str; 4] = ["jest.config.", "vitest.config.", "playwright.config.", ".mocharc."];
+/// Prefixes of file names: the configuration of test runners and linters that comes in several formats.
+const STARTS: [&str; 8] = [
+    "jest.config.",
+    "vitest.config.",
+    "playwright.config.",
+    ".mocharc.",
+    ".eslintrc",
+    "eslint.config.",
+    ".stylelintrc",
+    ".lintstagedrc",
+];
 
 /// The files from which common programs in gates read their commands.
 const READ_BY: [(&str, &[&str]); 4] = [
@@ -133,6 +193,25 @@ mod tests {
             "ci/test.sh",
             "CI/Test.sh",
             "Makefile",
+            ".gitignore",
+            "deep/.gitattributes",
+            ".semgrepignore",
+            ".trivyignore",
+            ".gitleaks.toml",
+            ".eslintrc",
+            "web/.eslintrc.cjs",
+            "eslint.config.mjs",
+            ".flake8",
+            "ruff.toml",
+            "clippy.toml",
+            "deny.toml",
+            ".pre-commit-config.yaml",
+            "pytest.ini",
+            "tox.ini",
+            "setup.cfg",
+            ".coveragerc",
+            "codecov.yml",
+            "sonar-project.properties",
         ] {
             assert!(is_protected(path, &words), "{path}");
         }
@@ -145,6 +224,9 @@ mod tests {
             "src/make",
             "justfile",
             "github/x",
+            "docs/gitignore.md",
+            "src/deny.rs",
+            "setup.py",
         ] {
             assert!(!is_protected(path, &words), "{path}");
         }

@@ -189,6 +189,7 @@ fn refold(
             let files = files.collect::<Vec<_>>().join(", ");
             Refolded::Conflict(format!("its change conflicts with the new base in {files}"))
         }
+        Some(FoldFate::Unsealed { why }) => Refolded::Conflict(why),
         Some(FoldFate::Held { .. }) => Refolded::Waits,
         Some(FoldFate::Failed { why }) => {
             return Err(BaseError::Unfoldable { id: bundle.id().clone(), why }.into());

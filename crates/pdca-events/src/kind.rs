@@ -91,7 +91,7 @@ pub enum EventKind {
     Rescued {
         /// The commit that holds it.
         commit: String,
-        /// The checkout whose repository has the commit.
+        /// The repository that has the commit.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         checkout: Utf8PathBuf,
     },

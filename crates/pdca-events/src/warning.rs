@@ -91,6 +91,8 @@ pub enum WarningCode {
     RoomAgain,
     /// A red row runs again, or its fix does.
     RowAgain,
+    /// A row failed because it may not write a path outside of its places.
+    RowDenied,
     /// The fix of a row is part of the patch.
     RowFixed,
     /// A row is not run here.

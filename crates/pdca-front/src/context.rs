@@ -57,7 +57,9 @@ impl Globals {
             trust_user_config: self.trust_user_config,
             flags: &self.config,
         };
-        Ok(Workspace::load(options, env.environment())?)
+        let workspace = Workspace::load(options, env.environment())?;
+        pdca_process::avoid_programs_in(workspace.openings());
+        Ok(workspace)
     }
 }
 

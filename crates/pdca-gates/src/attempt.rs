@@ -17,9 +17,11 @@ use crate::{
     check::Check,
     config::CheckScope,
     context::GateContext,
+    denied,
     event::GateEvent,
     host_fault::{self, HostFault},
     job::{CUSTODY, CheckAttempt, CheckJob, Ran},
+    leftovers::{self, CheckoutState, Extent},
     log::Section,
     preflight::program_fault,
     run::{GateRun, GatesError},
@@ -42,6 +44,8 @@ pub(crate) struct Judged {
     /// The error that made the log incomplete, if any.
     pub(crate) log_error: Option<String>,
     pub(crate) reused: bool,
+    /// The path outside of its places that it could not write, and the line that would open it.
+    pub(crate) denied: Option<String>,
 }
 
 impl GateRun<'_, '_> {
@@ -62,6 +66,8 @@ impl GateRun<'_, '_> {
             // A settled verdict comes first, even before a known green: it is about this very
             // check, and it may be red.
             let known = match job.settled(self.tree.is_some()) {
+                // Its verdict is known, but the files that it leaves are not there.
+                _ if check.shares && self.wants_products && attempt == CheckAttempt::First => None,
                 None if self.is_known_green(check, attempt, &change.tree) => {
                     Some(Judged::known_green())
                 }
@@ -88,7 +94,7 @@ impl GateRun<'_, '_> {
 
     /// Returns true if the verdict about a combination covers this check. A check that may defer is not covered,
     /// because it does not count there.
-    fn is_known_green(&self, check: &Check, attempt: CheckAttempt, tree: &str) -> bool {
+    pub(crate) fn is_known_green(&self, check: &Check, attempt: CheckAttempt, tree: &str) -> bool {
         attempt == CheckAttempt::First
             && self.context.known_green == Some(tree)
             && check.scope == CheckScope::Repo
@@ -150,8 +156,11 @@ impl GateRun<'_, '_> {
         let mut judged = Vec::with_capacity(ran.len());
         for ((check, job), ran) in checks.iter().zip(ran) {
             let trouble = self.trouble(check, job, &ran);
+            let denied = denied(job, self.context.workspace, &ran);
             let one = conclude(check, job, ran, trouble.as_ref(), void.as_ref());
-            judged.push(one.unwrap_or_else(|in_doubt| in_doubt));
+            let one = one.unwrap_or_else(|in_doubt| in_doubt);
+            let is_red = one.finding.result != GateResult::Pass;
+            judged.push(Judged { denied: denied.filter(|_| is_red), ..one });
         }
         if stopped {
             return Err(GatesError::Cancelled);
@@ -177,7 +186,37 @@ impl GateRun<'_, '_> {
             let names: Vec<&str> = checks.iter().map(|(_, job)| job.name()).collect();
             Custody::of(self.context).hand_to(&names).map_err(failed)?;
         }
-        self.prepare(attempt)
+        self.prepare(attempt)?;
+        self.note_state(checks.iter().map(|(check, _)| *check));
+        Ok(())
+    }
+
+    /// Records the state of the checkout before checks start, if a later run must not see what they leave.
+    fn note_state<'c>(&mut self, mut checks: impl Iterator<Item = &'c Check> + Clone) {
+        self.before = None;
+        let is_again = checks.clone().any(|check| check.confirm || check.fix.is_some());
+        let Some(root) = self.context.worktree.filter(|_| self.tree.is_some()) else { return };
+        let shares = checks.any(|check| check.shares);
+        self.has_products |= shares;
+        if self.is_followed || is_again {
+            let extent = if shares { Extent::Repository } else { Extent::Checkout };
+            // If it cannot be recorded, the next check gets a checkout that is made anew.
+            self.before = CheckoutState::take(root, extent, &self.context.caches).ok();
+        }
+    }
+
+    /// Takes back what the last check left, as far as it is recorded. Returns whether a reset suffices for the rest.
+    fn take_back(&mut self) -> bool {
+        let (Some(before), Some(root)) = (self.before.take(), self.context.worktree) else {
+            return false;
+        };
+        let Ok(damaged) = before.restore(root, &self.context.caches) else { return false };
+        if damaged.is_empty() {
+            return true;
+        }
+        // Files that hydration brought cannot be put back one by one.
+        let changed = self.tree.as_mut().and_then(|tree| tree.changed().ok()).unwrap_or_default();
+        damaged.iter().all(|path| changed.iter().any(|tracked| tracked.as_std_path() == path))
     }
 
     /// Runs the jobs, at the same time if there are several.
@@ -217,15 +256,42 @@ impl GateRun<'_, '_> {
 
     /// Makes the checkout the expected tree; fails with the reason why the checks cannot run.
     fn prepare(&mut self, attempt: CheckAttempt) -> Result<(), CheckFinding> {
-        let Some(tree) = &mut self.tree else {
+        if self.tree.is_none() {
             return Ok(());
-        };
+        }
+        // A builder or another check may have left files there.
+        if let Some(tmp) = self.context.lane.and_then(|lane| lane.tmp.as_deref())
+            && !self.has_products
+        {
+            leftovers::empty(tmp).map_err(|error| {
+                CheckFinding::unverifiable(&format!("not run: cannot clear {tmp}: {error}"))
+            })?;
+        }
+        let is_known = self.touched && self.take_back();
+        let Some(tree) = &mut self.tree else { return Ok(()) };
         let expected = tree.expected().tree;
-        self.touched = true;
-        // A file left by the first run must not make the second one pass.
+        // Nothing ran in it since its owner cleared it.
+        let is_cleared = !std::mem::replace(&mut self.touched, true) && !tree.is_as_left();
         let prepared = match attempt {
-            CheckAttempt::Confirm => tree.prepare_anew(),
-            CheckAttempt::First | CheckAttempt::Proposal => tree.prepare(),
+            // Products of a check before it are part of what a fix is tried with.
+            CheckAttempt::Proposal if self.has_products => tree.prepare(),
+            // A file left by the first run must not make the second one pass.
+            CheckAttempt::Confirm if !self.has_products => tree.prepare_anew(),
+            CheckAttempt::First | CheckAttempt::Confirm | CheckAttempt::Proposal
+                if is_known || is_cleared =>
+            {
+                tree.prepare()
+            }
+            CheckAttempt::First | CheckAttempt::Confirm | CheckAttempt::Proposal
+                if self.has_products =>
+            {
+                let why = "not run: the check before it changed files that cannot be put back beside \
+                           what other checks share";
+                return Err(CheckFinding::unverifiable(why));
+            }
+            CheckAttempt::First | CheckAttempt::Confirm | CheckAttempt::Proposal => {
+                tree.prepare_anew()
+            }
         };
         match prepared {
             // The tree is computed from the files and compared, whatever `prepare` believes it did:
@@ -356,6 +422,7 @@ impl Judged {
             truncated: false,
             log_error: None,
             reused: false,
+            denied: None,
         }
     }
 
@@ -378,6 +445,7 @@ impl Judged {
 
 /// Judges a run and settles its job. A result for which the host is to blame is not settled but returned as the error:
 /// it is reported now, but a later run does not reuse it.
+#[expect(clippy::result_large_err, reason = "both are the result of a row")]
 fn conclude(
     check: &Check,
     job: &CheckJob,
@@ -414,7 +482,14 @@ fn judge(
         truncated: ran.truncated,
         log_error: ran.log_error,
         reused: false,
+        denied: None,
     }
+}
+
+/// Returns the path that a check could not write for its sandbox, and the line that would open it.
+fn denied(job: &CheckJob, workspace: &Utf8Path, ran: &Ran) -> Option<String> {
+    let (cwd, sandbox) = job.confinement()?;
+    denied::proposal(&ran.log, cwd, workspace, sandbox)
 }
 
 fn tell_sign(tell: &mut dyn FnMut(GateEvent), check: &Check, sign: Sign) {

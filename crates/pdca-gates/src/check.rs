@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use camino::Utf8PathBuf;
+use pdca_process::SandboxMode;
 use pdca_state::{Brief, Element};
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,9 @@ impl From<Check> for CheckConfig {
             identity: check.identity,
             junit: check.junit.map(Into::into),
             flaky: Some(check.flaky),
+            may_write: check.may_write,
+            shares: check.shares,
+            sandbox: check.sandbox,
         }
     }
 }
@@ -104,6 +108,16 @@ impl Checks {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns one check and the checks before it that share their files with it.
+    #[must_use]
+    pub fn with_shared(&self, id: &str) -> Self {
+        let Some(at) = self.0.iter().position(|check| check.id == id) else {
+            return Self::default();
+        };
+        let before = self.0[..at].iter().filter(|check| check.shares);
+        Self(before.chain([&self.0[at]]).cloned().collect())
     }
 
     /// Returns a digest over everything that decides what the checks do.
@@ -149,6 +163,12 @@ pub struct Check {
     pub flaky: Flaky,
     /// The `JUnit` report that it writes, relative to its working directory.
     pub junit: Option<Utf8PathBuf>,
+    /// Additional paths that it may write, as configured.
+    pub may_write: Vec<String>,
+    /// Later checks see the files that it leaves in the checkout.
+    pub shares: bool,
+    /// Its own sandbox, if it has one.
+    pub sandbox: Option<SandboxMode>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +231,9 @@ impl Check {
             flaky: _,
             // It names the failing tests and decides nothing.
             junit: _,
+            may_write,
+            shares,
+            sandbox,
         } = self;
         digest.text("id", id);
         digest.text("tier", tier.as_str());
@@ -234,6 +257,16 @@ impl Check {
         digest.text("at_publish", &at_publish.to_string());
         digest.text("needs_lane", &needs_lane.to_string());
         digest.text("cwd", cwd.as_str());
+        // Only where they are set, so that checks from before there were these keys keep their digests.
+        for path in may_write {
+            digest.text("may_write", path);
+        }
+        if *shares {
+            digest.text("shares", "true");
+        }
+        if let Some(mode) = sandbox {
+            digest.text("row sandbox", mode.as_str());
+        }
     }
 }
 
@@ -350,7 +383,7 @@ pub(crate) mod tests {
              [[checks]]\nid = 'b'\ntier = 'T2'\nargv = ['true', 'x y']\ncwd = 'workspace'\nlabel = 'two'\n\
              parallel = false\ntimeout_secs = 9\ngating = false\nconfirm = true\nflaky = 'fail'\n\
              [[checks]]\nid = 'c'\ntier = 'C4'\ncmd = 'make'\nscope = 'bundle'\nat_publish = true\nneeds_lane = true\n\
-             identity = ['cc -v']\njunit = 'out/report.xml'\nconfirm = true",
+             identity = ['cc -v']\njunit = 'out/report.xml'\nconfirm = true\nmay_write = ['out']\nshares = true\nsandbox = 'off'",
         )
         .unwrap();
         let checks = config.checks().unwrap();

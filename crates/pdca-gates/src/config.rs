@@ -55,6 +55,7 @@ pub struct GatesConfig {
 /// One `[[gates.checks]]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the config file")]
 pub struct CheckConfig {
     /// The name of the check, its log and its job.
     pub id: String,
@@ -104,6 +105,15 @@ pub struct CheckConfig {
     pub junit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Flaky>,
+    /// Additional paths that this check may write, as in [`GatesConfig::may_write`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_write: Vec<String>,
+    /// Later checks see the files that this one leaves in the checkout, such as build products. Without it they are
+    /// removed.
+    pub shares: bool,
+    /// The sandbox of this check, if it is not that of [`GatesConfig::sandbox`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxMode>,
 }
 
 /// The treatment of a failure of a check that may be flaky.
@@ -239,6 +249,9 @@ impl GatesConfig {
         let flaky = config.flaky.or(self.flaky).unwrap_or_default();
         let junit = config.junit.as_deref().map(Utf8Path::new);
         faults.extend(junit.and_then(bad_path).map(|fault| ("junit", fault)));
+        if config.may_write.iter().any(|path| path.trim().is_empty()) {
+            faults.push(("may_write", ConfigFault::Empty));
+        }
         Some(Check {
             id: config.id.clone(),
             tier: tier.ok()?,
@@ -261,6 +274,9 @@ impl GatesConfig {
             identity: config.identity.clone(),
             flaky,
             junit: junit.map(ToOwned::to_owned),
+            may_write: config.may_write.clone(),
+            shares: config.shares,
+            sandbox: config.sandbox,
         })
     }
 

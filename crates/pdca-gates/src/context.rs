@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, error::Error, ffi::OsStr};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_dag::Pattern;
 use pdca_process::{Env, OutputCap, Sandbox, Supervisor};
 use pdca_state::{Brief, Bundle, GateResult};
 
@@ -71,6 +72,10 @@ pub struct GateContext<'a> {
     pub env_pass: Vec<String>,
     /// The sandbox of every check and every fix.
     pub sandbox: Option<Sandbox>,
+    /// Further paths that one check may write, by its id.
+    pub opened: BTreeMap<String, Vec<Utf8PathBuf>>,
+    /// Files of the checkout that stay between checks: caches that the project trusts.
+    pub caches: Vec<Pattern>,
     /// The lock that the supervisor of every check and every fix holds while any process of it is alive.
     pub hold: Option<&'a Utf8Path>,
     /// The memory cap of every check and every fix, in bytes.
@@ -126,6 +131,8 @@ impl<'a> GateContext<'a> {
             may_fix: false,
             env_pass: Vec::new(),
             sandbox: None,
+            opened: BTreeMap::new(),
+            caches: Vec::new(),
             hold: None,
             max_memory: None,
             search_path: None,
@@ -154,6 +161,14 @@ impl<'a> GateContext<'a> {
             Cwd::Workspace => Some(self.workspace),
             Cwd::Worktree => self.worktree,
         }
+    }
+
+    /// Returns the sandbox of a check, with the paths that it alone may write.
+    pub(crate) fn sandbox_of(&self, check: &Check) -> Option<Sandbox> {
+        let more = self.opened.get(&check.id).into_iter().flatten().cloned();
+        let mut sandbox = self.sandbox.clone()?.write(more);
+        sandbox.mode = check.sandbox.unwrap_or(sandbox.mode);
+        Some(sandbox)
     }
 
     /// Returns the result of a check that cannot run here at all.
@@ -242,8 +257,8 @@ pub struct Change {
 /// The checkout that checks run against.
 ///
 /// A check counts only for the tree it ran on. So before each check the checkout is made equal to the expected change
-/// and verified by its tree id, and after each check no tracked file may differ. Ignored files stay, so that a build in
-/// the checkout stays warm.
+/// and verified by its tree id, and after each check no tracked file may differ. The run removes what a check left,
+/// ignored files included, unless the check shares it.
 pub trait Tree {
     /// Returns the change under check.
     fn expected(&self) -> Change;

@@ -34,6 +34,12 @@ pub enum GateEvent {
     },
     /// A failed check is confirmed or fixed.
     RowAgain { rule_id: String, why: Again },
+    /// A failed check was kept from writing a path outside of its places.
+    Denied {
+        rule_id: String,
+        /// The path, and the line of the configuration that would open it.
+        line: String,
+    },
     /// A fix was accepted: the patch has changed.
     Fixed {
         /// The check whose fix it was.

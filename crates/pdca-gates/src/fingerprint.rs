@@ -132,10 +132,13 @@ fn files_of<'c>(command: &'c Command, cwd: Cwd, around: &GateHost) -> Vec<(&'c s
 fn words_of(command: &Command) -> Vec<&str> {
     match command {
         Command::Argv(words) => words.iter().map(String::as_str).collect(),
-        Command::Shell(text) => text
-            .split(|letter: char| letter.is_whitespace() || ";|&()<>\"'`=$".contains(letter))
-            .collect(),
+        Command::Shell(text) => words_in(text),
     }
+}
+
+/// Splits shell text into words, as far as that is possible without a shell. A variable is a word without its `$`.
+pub fn words_in(text: &str) -> Vec<&str> {
+    text.split(|letter: char| letter.is_whitespace() || ";|&()<>\"'`=$".contains(letter)).collect()
 }
 
 fn on_path(name: &str, path: Option<&OsStr>) -> Option<Utf8PathBuf> {

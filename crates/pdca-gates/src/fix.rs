@@ -164,6 +164,8 @@ impl GateRun<'_, '_> {
         }
         let ran = self.start(&[(check, &job)]).pop();
         let ran = ran.expect("one job gives one ending");
+        // It is meant to change files, so nothing is put back to the state before it.
+        self.before = None;
         if ran.ending == Ending::Cancelled {
             return Err(GatesError::Cancelled);
         }

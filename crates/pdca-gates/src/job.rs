@@ -15,7 +15,9 @@
 use std::{io, time::Duration};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, ChildVerdict, Ending, SandboxMode, Sign, Spec, load_verdict, read_log};
+use pdca_process::{
+    Cancel, ChildVerdict, Ending, Sandbox, SandboxMode, Sign, Spec, load_verdict, read_log,
+};
 use pdca_state::{Artifact, Brief, Bundle, chain, files};
 use tracing::debug_span;
 
@@ -116,8 +118,8 @@ impl CheckJob {
         spec.timeout = Some(check.timeout);
         spec.output = context.output;
         spec.markers = MARKERS.iter().map(ToString::to_string).collect();
-        // A check that runs in the workspace may write there; the tripwire watches the rest instead.
-        spec.sandbox = context.sandbox.clone().filter(|_| cwd != context.workspace);
+        // A check that runs in the workspace reads it; like any other it writes what is listed.
+        spec.sandbox = context.sandbox_of(check);
         spec.hold = context.hold.map(ToOwned::to_owned);
         spec.max_memory = context.max_memory;
         spec.supervisor = context.supervisor.clone();
@@ -231,6 +233,13 @@ impl CheckJob {
 
     fn report(&self) -> Utf8PathBuf {
         self.spec.job.join("failing.json")
+    }
+
+    /// Returns the directory the check runs in, and its sandbox.
+    pub(crate) fn confinement(&self) -> Option<(&Utf8Path, &Sandbox)> {
+        let sandbox =
+            self.spec.sandbox.as_ref().filter(|sandbox| sandbox.mode != SandboxMode::Off)?;
+        Some((&self.spec.cwd, sandbox))
     }
 
     pub(crate) fn name(&self) -> &str {

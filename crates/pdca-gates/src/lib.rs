@@ -35,13 +35,16 @@
 //!   leaves tracked files changed has no verdict.
 //! - A fault of the host is never charged to the patch, and never counted in its favour either.
 //! - Checks get the documented variables and no others.
-//! - A check with a settled verdict is not run again for the same tree.
+//! - A check with a settled verdict is not run again for the same tree, unless a check that has to run reads the files
+//!   that it shares.
+//! - A check leaves nothing for the next one, unless it says `shares`.
 
 mod attempt;
 mod check;
 mod config;
 mod confirm;
 mod context;
+mod denied;
 mod digest;
 mod event;
 mod failing;
@@ -50,6 +53,7 @@ mod fix;
 mod host_fault;
 mod job;
 mod junit_report;
+mod leftovers;
 mod log;
 mod marker;
 mod preflight;
@@ -63,7 +67,7 @@ pub use config::{CheckConfig, CheckScope, Cwd, Flaky, GatesConfig};
 pub use context::{Change, GateContext, LaneNames, Purpose, Tree, TreeFault};
 pub use event::{Again, GateEvent};
 pub use failing::{Digested, Failing, MOST_NAMES, digest_output, read_junit};
-pub use fingerprint::GateHost;
+pub use fingerprint::{GateHost, words_in};
 pub use fix::Fix;
 pub use host_fault::HostFault;
 pub use job::forget;

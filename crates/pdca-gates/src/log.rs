@@ -14,6 +14,13 @@ pub(crate) struct Section {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl Section {
+    /// Makes a section of one line of ours.
+    pub(crate) fn note(text: &str) -> Self {
+        Self { title: "pdca".to_owned(), bytes: format!("{text}\n").into_bytes() }
+    }
+}
+
 impl GateRun<'_, '_> {
     /// Writes the log of a check into the bundle and returns its path. Without a bundle only the log of a check that
     /// did not pass is kept, if the context names a directory.

@@ -1,8 +1,9 @@
 //! Running every check to its result: one code path for a bundle, a working tree and a combination.
 //!
-//! 1. Checks run one after the other, each on a checkout that is exactly the change under check. Neighbouring checks
-//!    marked `parallel` share one such checkout and run at the same time. If it is not intact afterwards, none of them
-//!    counts, because the culprit is unknown.
+//! 1. Checks run one after the other, each on a checkout that is exactly the change under check, without the files that
+//!    the checks before it left, unless those share them. Neighbouring checks marked `parallel` and `shares` use one such
+//!    checkout and run at the same time. If it is not intact afterwards, none of them counts, because the culprit is
+//!    unknown.
 //! 2. The steps after a failure (a second run, a fix) are always done for one check alone.
 //! 3. A fix that makes its check pass changes the tree, so the results of the other checks are about another tree: all
 //!    checks are gone through again. Those that already ran on the new tree are found by their job directories and not
@@ -21,7 +22,9 @@ use crate::{
     context::{Change, GateContext, Tree, TreeFault},
     event::{Again, GateEvent},
     fix::{Fix, Fixes, Fixing},
-    job::CheckAttempt,
+    job::{CheckAttempt, CheckJob},
+    leftovers::CheckoutState,
+    log::Section,
     marker::harmless,
     verdict::CheckFinding,
 };
@@ -92,7 +95,18 @@ pub fn run_checks(
     cancel: &Cancel,
     tell: &mut dyn FnMut(GateEvent),
 ) -> Result<GatesOutcome, GatesError> {
-    let mut run = GateRun { context, tree, cancel, tell, fixes: Fixes::default(), touched: false };
+    let mut run = GateRun {
+        context,
+        tree,
+        cancel,
+        tell,
+        fixes: Fixes::default(),
+        touched: false,
+        before: None,
+        has_products: false,
+        is_followed: false,
+        wants_products: false,
+    };
     let chosen: Vec<&Check> =
         checks.as_slice().iter().filter(|check| context.includes(check)).collect();
     let mut warnings = Vec::new();
@@ -124,6 +138,7 @@ pub fn close_report(bundle: &Bundle) -> GateReport {
 }
 
 /// A run in progress.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the checkout")]
 pub(crate) struct GateRun<'r, 't> {
     pub(crate) context: &'r GateContext<'r>,
     pub(crate) tree: Option<&'r mut (dyn Tree + 't)>,
@@ -132,6 +147,14 @@ pub(crate) struct GateRun<'r, 't> {
     pub(crate) fixes: Fixes,
     /// True once this run has prepared the checkout itself.
     pub(crate) touched: bool,
+    /// The checkout as it was before the last check started.
+    pub(crate) before: Option<CheckoutState>,
+    /// The checkout holds files that a check of this pass shares.
+    pub(crate) has_products: bool,
+    /// Another check may run after the present one.
+    pub(crate) is_followed: bool,
+    /// A later check has to run, so a check that shares files runs too.
+    pub(crate) wants_products: bool,
 }
 
 enum Settled {
@@ -145,11 +168,17 @@ impl GateRun<'_, '_> {
     fn pass(&mut self, checks: &[&Check]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
         let n =
             checks.iter().filter(|check| self.context.reason_not_to_run(check).is_none()).count();
-        let mut k = 0;
+        let (mut k, mut at) = (0, 0);
+        self.has_products = false;
         let mut done = Vec::with_capacity(checks.len());
         // Only neighbours share a checkout, so that the order of the file is kept.
-        let neighbours = checks.chunk_by(|a, b| a.parallel && b.parallel);
+        let is_shared = |check: &Check| check.parallel && check.shares;
+        let neighbours = checks.chunk_by(|a, b| is_shared(a) && is_shared(b));
         for group in neighbours.flat_map(|group| group.chunks(self.context.at_once.max(1))) {
+            at += group.len();
+            self.is_followed = at < checks.len();
+            self.wants_products = group.iter().any(|check| check.shares)
+                && checks[at..].iter().any(|later| !self.is_known(later));
             let to_run: Vec<&Check> = group
                 .iter()
                 .copied()
@@ -179,6 +208,16 @@ impl GateRun<'_, '_> {
         Ok(Some(done))
     }
 
+    /// Returns true if a check does not have to run, now or at all.
+    fn is_known(&self, check: &Check) -> bool {
+        let change = self.change();
+        self.context.reason_not_to_run(check).is_some()
+            || self.is_known_green(check, CheckAttempt::First, &change.tree)
+            || CheckJob::of(check, CheckAttempt::First, &change, self.context)
+                .settled(self.tree.is_some())
+                .is_some()
+    }
+
     /// Completes a check after its first run: confirms, fixes and records it.
     fn settle(&mut self, check: &Check, first: Judged) -> Result<Settled, GatesError> {
         let mut history = CheckHistory::new(first);
@@ -202,7 +241,7 @@ impl GateRun<'_, '_> {
 
     /// Creates the row of the report, writes the log and reports the event.
     fn record(&mut self, check: &Check, history: CheckHistory) -> Result<GateRow, GatesError> {
-        let CheckHistory { judged, log, mut notes, flaky } = history;
+        let CheckHistory { judged, mut log, mut notes, flaky } = history;
         let fixed = self.fixes.of(check);
         notes.extend(fixed.map(|fixed| format!("fix changed {}", listed(&fixed.fix.changed))));
         if judged.finding.timed_out {
@@ -212,6 +251,11 @@ impl GateRun<'_, '_> {
             notes.push("long output, middle not kept".to_owned());
         }
         notes.extend(judged.log_error.map(|why| format!("log not whole: {why}")));
+        if let Some(denied) = judged.denied.filter(|_| judged.finding.result != GateResult::Pass) {
+            log.push(Section::note(&denied));
+            notes.push(denied.clone());
+            (self.tell)(GateEvent::Denied { rule_id: check.id.clone(), line: denied });
+        }
         let made = GateRow {
             duration_ms: u64::try_from(judged.duration.as_millis()).ok(),
             flaky,

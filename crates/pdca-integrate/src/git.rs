@@ -3,12 +3,14 @@
 pub(crate) mod attempt_refs;
 pub(crate) mod command;
 pub(crate) mod durable;
+mod effect;
 pub(crate) mod engine;
 pub(crate) mod failure;
 pub(crate) mod fence;
 pub(crate) mod fold;
 pub(crate) mod footprint;
 pub(crate) mod land;
+pub(crate) mod link;
 pub(crate) mod name;
 pub(crate) mod path;
 pub(crate) mod presence;

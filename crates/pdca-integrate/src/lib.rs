@@ -59,6 +59,7 @@ pub use git::land::{
     push::{PushError, PushOutcome, push, push_seals},
     remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };
+pub use git::link::{OutwardLink, outward_links};
 pub use git::name::{RefNamespace, RefNamespaceError, staged_for, staging_branch};
 pub use git::path::TreePath;
 pub use git::presence::{
@@ -78,9 +79,9 @@ pub use queue::combination::{Built, Combination};
 pub use queue::forecast::{Cluster, Forecast, Grouping, Level, Pair, PairOutlook};
 pub use queue::plan::{FoldPlan, PlanEntry, PlanError, Strategy};
 pub use queue::search::{
-    BatchPace, Costs, Culprit, CulpritEffect, CulpritMemory, FlakeLedger, FlakePolicy, FlakeRules,
-    HoldReason, Known, RowHistory, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestId,
-    TestPurpose, UnknownTest,
+    BatchPace, Costs, Culprit, CulpritEffect, CulpritMemory, FlakeLedger, FlakeOccurrence,
+    FlakePolicy, FlakeRules, HoldReason, Known, RowHistory, Search, SearchDecision, SearchSetup,
+    Test, TestAnswer, TestId, TestPurpose, UnknownTest,
 };
 pub use queue::verdict::{
     GateSetId, Gated, Light, Lookup, NotGated, Verdict, VerdictCache, VerdictKey, VerdictOrigin,

@@ -2,7 +2,8 @@
 //!
 //! The lock of a target is a file in its git *common* directory, so it is the same inode through a
 //! symbolic link, a bind mount or another worktree. The kernel releases it when its holder dies. The
-//! text in the file is for people; nothing is decided by it.
+//! text in the file is for people; nothing is decided by it. A process that can only read the repository
+//! cannot hold it ([`FileLock`]).
 //!
 //! A forced takeover replaces the file by a *new* one that the taker has locked before anyone can see
 //! it. The previous holder keeps a lock on an unlinked file and notices that before each write
@@ -13,13 +14,11 @@ mod rule;
 mod tests;
 
 use std::fmt;
-use std::fs::{File, TryLockError};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::OFlags;
+use pdca_process::{FileLock, FileLockError};
 
 pub use rule::{AdmissionRefusal, AdmissionRuling, RunFact, rule};
 
@@ -27,14 +26,7 @@ pub use rule::{AdmissionRefusal, AdmissionRuling, RunFact, rule};
 /// with it are dropped.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    held: Arc<Vec<HeldLock>>,
-}
-
-#[derive(Debug)]
-struct HeldLock {
-    path: Utf8PathBuf,
-    file: File,
-    found: String,
+    held: Arc<Vec<FileLock>>,
 }
 
 /// The text in a lock file, which names its holder for people.
@@ -87,25 +79,15 @@ pub enum AdmissionError {
         /// `None` if the file system granted the same lock twice.
         source: Option<io::Error>,
     },
-    /// The lock was replaced or probed on every one of many attempts.
-    #[error("the lock {path} keeps being replaced")]
-    Unsteady { path: Utf8PathBuf },
     /// The path is not a usable regular file, for instance a symbolic link.
     #[error("cannot use {path} as a lock")]
     Unusable { path: Utf8PathBuf, source: io::Error },
 }
 
-/// Attempts at a lock that is replaced or probed while it is taken.
-const PATIENCE: u32 = 1000;
-/// The most bytes that are read from a lock file.
-const MAX_WORDS: u64 = 4096;
-
 /// The path of a target's lock in its git common directory.
 pub fn lock_path(common_dir: &Utf8Path) -> Utf8PathBuf {
     common_dir.join("pdca.lock")
 }
-
-type Lock = fn(&File) -> Result<(), TryLockError>;
 
 impl Admission {
     /// Takes the locks at all of `paths`, or none. Never waits.
@@ -114,17 +96,21 @@ impl Admission {
     pub fn take(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
-        Self::take_with(paths, File::try_lock)
+        Self::take_each(paths, |path| FileLock::take(path, ""))
     }
 
-    fn take_with(
+    fn take_each(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
-        lock: Lock,
+        take: impl Fn(&Utf8Path) -> Result<FileLock, FileLockError>,
     ) -> Result<Self, AdmissionError> {
-        let mut all: Vec<HeldLock> = Vec::new();
+        let mut all: Vec<FileLock> = Vec::new();
         for path in sorted(paths) {
-            // Two targets may be worktrees of one repository, which have one lock.
-            all.extend(take(path, &all, lock)?);
+            // Two targets may be worktrees of one repository, which have one lock. Taking it a second time would be
+            // refused by the first, or replace it.
+            let is_ours = |held: &FileLock| held.is_at(&path).unwrap_or(false);
+            if !all.iter().any(is_ours) {
+                all.push(take(&path)?);
+            }
         }
         Ok(Self { held: Arc::new(all) })
     }
@@ -136,54 +122,33 @@ impl Admission {
     pub fn take_over(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
-        let mut all: Vec<HeldLock> = Vec::new();
-        for path in sorted(paths) {
-            // Replacing the lock of a repository a second time would unlink the first replacement,
-            // and the admission would not be current from the start.
-            let is_ours = |held: &HeldLock| names(&path, &held.file).unwrap_or(false);
-            if !all.iter().any(is_ours) {
-                all.push(replace(&path).map_err(|source| unusable(&path, source))?);
-            }
-        }
-        Ok(Self { held: Arc::new(all) })
+        Self::take_each(paths, FileLock::take_over)
     }
 
     /// The text that earlier holders left in the locks, for [`LockHolder::from_words`]. Their runs may
     /// belong to another workspace.
     pub fn words_found(&self) -> impl Iterator<Item = &str> {
-        self.held.iter().map(|held| held.found.as_str())
+        self.held.iter().map(FileLock::found)
     }
 
     /// Writes the name of the holder into the locks, for people.
     pub fn announce(&self, holder: &LockHolder) -> Result<(), AdmissionError> {
         self.held.iter().try_for_each(|held| {
-            held.write(&holder.to_string()).map_err(|source| unusable(&held.path, source))
+            held.write(&format!("{holder}\n")).map_err(|source| unusable(held.path(), source))
         })
     }
 
     /// Returns true while every path still names the locked file; false after a takeover.
     pub fn is_current(&self) -> bool {
         // A path that cannot be looked at counts as lost: stopping is safe, and writing is not.
-        self.held.iter().all(|held| names(&held.path, &held.file).unwrap_or(false))
+        self.held.iter().all(|held| held.is_current().unwrap_or(false))
     }
 }
 
 /// Returns the text of the holder of the lock at `path`, or `None` if it is free. Creates no file.
 pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
-    let file = match open(path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(unusable(path, source)),
-    };
-    // Shared, so that two probes do not see each other as holders and `take` can tell a probe from
-    // a driver.
-    match file.try_lock_shared() {
-        Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => Ok(Some(words_or_somebody(&file))),
-        Err(TryLockError::Error(source)) => {
-            Err(AdmissionError::CannotLock { path: path.to_owned(), source: Some(source) })
-        }
-    }
+    let holder = FileLock::holder(path).map_err(|source| unusable(path, source))?;
+    Ok(holder.map(words_or_somebody))
 }
 
 fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8PathBuf> {
@@ -195,113 +160,7 @@ fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8Pa
     paths
 }
 
-/// Takes one lock; `None` if it is the same file as one of `ours`.
-fn take(
-    path: Utf8PathBuf,
-    ours: &[HeldLock],
-    lock: Lock,
-) -> Result<Option<HeldLock>, AdmissionError> {
-    let cannot = |source| AdmissionError::CannotLock { path: path.clone(), source };
-    for _ in 0..PATIENCE {
-        let file = open(&path, true).map_err(|source| unusable(&path, source))?;
-        // Before the lock: it belongs to the open file and not to the process, so our own lock
-        // would refuse this one.
-        if ours.iter().any(|held| same(&held.file, &file).unwrap_or(false)) {
-            return Ok(None);
-        }
-        match lock(&file) {
-            Ok(()) => {}
-            // `holder` probes with a shared lock for a moment; a real holder has an exclusive one.
-            Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
-                std::thread::yield_now();
-                continue;
-            }
-            Err(TryLockError::WouldBlock) => {
-                let holder = words_or_somebody(&file);
-                return Err(AdmissionError::Held { path, holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(cannot(Some(source))),
-        }
-        let found = words(&file);
-        let held = HeldLock { path: path.clone(), file, found };
-        // A forced takeover may have replaced the file since it was opened: lock the new one.
-        if !names(&path, &held.file).map_err(|source| unusable(&path, source))? {
-            continue;
-        }
-        // Some file systems grant every lock request. Check that a second request is refused.
-        let again = open(&path, false).map_err(|source| unusable(&path, source))?;
-        return match lock(&again) {
-            Err(TryLockError::WouldBlock) => Ok(Some(held)),
-            Ok(()) => Err(cannot(None)),
-            Err(TryLockError::Error(source)) => Err(cannot(Some(source))),
-        };
-    }
-    Err(AdmissionError::Unsteady { path })
-}
-
-/// Replaces a lock by a new file, which is locked before its path names it.
-fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
-    let found = match open(path, false) {
-        Ok(file) => words(&file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
-    };
-    // A process that died here and had the same number may have left a file of this name.
-    let new = Utf8PathBuf::from(format!("{path}.new-{}", std::process::id()));
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let file = File::options().read(true).write(true).create_new(true).open(&new)?;
-    // Before the rename: between a rename and a lock, another driver could lock the new file.
-    file.try_lock().map_err(io::Error::from)?;
-    fs_err::rename(&new, path)?;
-    Ok(HeldLock { path: path.to_owned(), file, found })
-}
-
-/// Opens a regular file; follows no link and does not block on a pipe.
-fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
-    // Anything may lie at the path. A link would make a file elsewhere the lock, and opening a pipe
-    // would wait for its other end.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut options = File::options();
-    options.read(true).write(create).create(create).truncate(false);
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
-    }
-}
-
-/// Returns true if the path names this file, by device and inode.
-fn names(path: &Utf8Path, file: &File) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match std::fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn same(one: &File, other: &File) -> io::Result<bool> {
-    let (one, other) = (one.metadata()?, other.metadata()?);
-    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
-}
-
-/// The text of a lock as one line without control characters.
-fn words(file: &File) -> String {
-    let mut bytes = Vec::new();
-    // The text is only for people, so a failed read is not an error.
-    if file.take(MAX_WORDS).read_to_end(&mut bytes).is_err() {
-        return String::new();
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
-}
-
-fn words_or_somebody(file: &File) -> String {
-    let words = words(file);
+fn words_or_somebody(words: String) -> String {
     if words.is_empty() { "another process".to_owned() } else { words }
 }
 
@@ -309,19 +168,14 @@ fn unusable(path: &Utf8Path, source: io::Error) -> AdmissionError {
     AdmissionError::Unusable { path: path.to_owned(), source }
 }
 
-impl HeldLock {
-    fn write(&self, words: &str) -> io::Result<()> {
-        // In place: a rename would put another file at the path, and the lock is on this one. A
-        // reader that sees the text half written only shows it.
-        self.file.set_len(0)?;
-        self.file.write_all_at(format!("{words}\n").as_bytes(), 0)
-    }
-}
-
-impl Drop for HeldLock {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that is being started has a copy of the descriptor for a
-        // moment. An error here can only mean that the file is not locked.
-        drop(self.file.unlock());
+impl From<FileLockError> for AdmissionError {
+    fn from(error: FileLockError) -> Self {
+        match error {
+            FileLockError::Held { path, text } => {
+                Self::Held { path, holder: words_or_somebody(text) }
+            }
+            FileLockError::CannotLock { path, source } => Self::CannotLock { path, source },
+            FileLockError::Unusable { path, source } => Self::Unusable { path, source },
+        }
     }
 }

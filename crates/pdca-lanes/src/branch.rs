@@ -40,7 +40,7 @@ impl WorkTree {
         let failed = |source| LaneError::objects("start a branch", source);
         let attached = repo.head_name().map_err(failed)?;
         if attached.as_ref() == Some(&name) {
-            return Ok(());
+            return self.stage.lend_memory(&self.room);
         }
         // Looked up before it is created, for an error that names the branch; `MustNotExist` below
         // closes the race.
@@ -60,7 +60,8 @@ impl WorkTree {
             PreviousValue::Any,
             "pdca",
         );
-        history::edit(&repo, edit)
+        history::edit(&repo, edit)?;
+        self.stage.lend_memory(&self.room)
     }
 
     /// Returns true if the branch exists, in the lane's repository or in the primary's for a worktree.

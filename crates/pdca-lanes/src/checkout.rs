@@ -7,7 +7,6 @@ use gix::{
     ObjectId,
     bstr::{BString, ByteSlice as _},
 };
-use pdca_state::files;
 
 use crate::{
     dir,
@@ -53,7 +52,7 @@ pub(crate) fn reset(
     let in_place = stage.is_lent(room);
     // Also those that a job committed or added by itself, which only the checkout's own index
     // knows.
-    if !in_place && let Ok(Some(theirs)) = repo.try_index() {
+    if !in_place && let Some(theirs) = room.parsed_index(repo.object_hash()) {
         before.extend(missing_from(&index, &theirs));
     }
     for path in before {
@@ -64,7 +63,7 @@ pub(crate) fn reset(
     let found = walk.run(room.checkout())?;
     // Nothing was written, so the memory is still true and is not written again.
     if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {
-        return if in_place { Ok(()) } else { stage.lend_memory(room) };
+        return if in_place || room.is_lent() { Ok(()) } else { stage.lend_memory(room) };
     }
     for (at, stat) in found.refreshed {
         index.entries_mut()[at].stat = stat;
@@ -111,7 +110,12 @@ impl CheckoutPlace<'_> {
                 // replaced.
                 stage.remember(bytes)?;
             }
-            files::replace_unsynced(self.room.git_dir().join("index"), bytes)
+            // A lent repository is written anew with the memory when HEAD is in place.
+            if self.stage.is_some() && self.room.is_lent() {
+                Ok(())
+            } else {
+                self.room.put_index(bytes)
+            }
         };
         put().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
@@ -150,12 +154,6 @@ pub(crate) fn fill(
     }
     tell(total, total);
     Ok(())
-}
-
-/// Fails for a tree with attributes that a lane does not support.
-pub(crate) fn refuse_attributes(repo: &gix::Repository, tree: ObjectId) -> Result<(), LaneError> {
-    let plan = WritePlan::of(repo, tree)?;
-    stage::check_attributes(repo, plan.attributes()).map(drop)
 }
 
 /// Writes all indexes, each in a thread of its own, because they are large.

@@ -8,16 +8,12 @@
 //! 4. *Create* the repository, or *move aside* one that processes in the lane broke; its content is kept.
 //! 5. *Write the marker* with `ready`.
 
-use std::{
-    fs::{File, TryLockError},
-    io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::PermissionsExt as _,
-};
+use std::{io, os::unix::fs::PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_dag::Pattern;
-use pdca_process::{Cancel, lock_alone};
+use pdca_process::{Cancel, FileLock, FileLockError};
 use thiserror::Error;
 
 use crate::{
@@ -201,14 +197,15 @@ impl Lanes {
             owner: OwnerFile::at(dir.join(format!("{}{OWNER}", target.name()))),
             moved_aside: None,
             cache: self.cache.clone(),
-            lock,
+            _lock: lock,
         };
+        lane.room.clear_locks()?;
         lane.moved_aside = prepare(&mut lane, slot, target, known)?;
         Ok(lane)
     }
 
     /// Locks a slot without looking at its content.
-    pub(crate) fn take_slot(&self, slot: u32) -> Result<File, ClaimError> {
+    pub(crate) fn take_slot(&self, slot: u32) -> Result<FileLock, ClaimError> {
         take(slot, &self.slot_dir(slot).join(LOCK))
     }
 
@@ -273,26 +270,14 @@ fn failed(doing: &'static str, path: &Utf8Path, source: io::Error) -> ClaimError
     ClaimError::Io { doing, path: path.to_owned(), source }
 }
 
-/// Takes the lock of a slot and writes the process id of the holder into it.
-fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
-    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    let mut lock = open.map_err(|source| failed("open", path, source))?;
-    match lock_alone(&lock) {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let holder = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(ClaimError::Held { slot, holder });
+/// Takes the lock of a slot and writes the process id of the holder into it, for the error message of another process.
+fn take(slot: u32, path: &Utf8Path) -> Result<FileLock, ClaimError> {
+    FileLock::take(path, &format!("{}\n", std::process::id())).map_err(|error| match error {
+        FileLockError::Held { text, .. } => ClaimError::Held { slot, holder: text.parse().ok() },
+        error @ (FileLockError::CannotLock { .. } | FileLockError::Unusable { .. }) => {
+            failed("lock", path, error.into())
         }
-        Err(TryLockError::Error(source)) => return Err(failed("lock", path, source)),
-    }
-    let noted = lock
-        .set_len(0)
-        .and_then(|()| lock.rewind())
-        // Only for the error message of another process; the lock itself decides.
-        .and_then(|()| writeln!(lock, "{}", std::process::id()));
-    noted.map_err(|source| failed("write", path, source))?;
-    Ok(lock)
+    })
 }
 
 /// Makes the checkout of a lane usable. Returns the path to which a broken one was moved.
@@ -328,6 +313,7 @@ fn prepare(
             return Err(ClaimError::Foreign { path: checkout, why });
         }
         Some(marker) if there && marker.progress == LaneProgress::Ready => {
+            lane.room.adopt()?;
             // A checkout that cannot even be examined counts as broken: a process in it may have changed its
             // permissions.
             if lane.room.is_whole().unwrap_or(false) {

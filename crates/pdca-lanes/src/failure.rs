@@ -22,6 +22,14 @@ pub enum LaneError {
         /// The damage in words.
         why: &'static str,
     },
+    /// An object that a commit of the lane needs is missing there, or is not what its id says.
+    #[error("object {id} of the lane {why}")]
+    Untrue {
+        /// The id of the object.
+        id: String,
+        /// The fault in words.
+        why: &'static str,
+    },
     /// The path contains a character that git's own files cannot hold.
     #[error("{path:?} cannot be used as a path of a lane")]
     Path {
@@ -128,6 +136,7 @@ impl LaneError {
     pub fn is_of_the_lane(&self) -> bool {
         match self {
             Self::Damaged { .. }
+            | Self::Untrue { .. }
             | Self::NotWritten { .. }
             | Self::Objects { .. }
             | Self::TooLarge { .. }

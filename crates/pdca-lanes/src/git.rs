@@ -3,15 +3,13 @@
 //! git always gets an explicit repository, so that it never searches the parent directories for another one, a private
 //! index where it needs one, and nothing of the user's configuration.
 
-use std::io;
-
 use camino::Utf8Path;
 use fs_err as fs;
 use gix::{
     ObjectId,
     bstr::{BString, ByteSlice as _},
 };
-use pdca_process::{Cancel, GitCall, GitCallError, GitOutput, InstalledGit};
+use pdca_process::{Cancel, GitCall, GitCallError, GitOutput};
 
 use crate::{
     failure::LaneError,
@@ -113,70 +111,13 @@ impl LaneGit<'_> {
         Ok(paths.map(BString::from).collect())
     }
 
-    /// Returns the difference of two commits as a patch that git can apply, always with the same bytes.
-    ///
-    /// Done by git because people and tools expect the patch that git writes. Uses the plumbing command, which depends
-    /// on the least configuration. The attributes come from the newer commit, not from the working tree.
+    /// Returns the difference of two commits as a patch; see [`patch_between`].
     pub(crate) fn diff(&self, base: &str, head: &str) -> Result<Vec<u8>, LaneError> {
-        let args = [
-            "diff-tree",
-            "-r",
-            "-p",
-            "--binary",
-            "--full-index",
-            "--find-renames=50%",
-            // Fixed, because above this limit renames are not looked for, and its default has
-            // changed between versions of git.
-            "-l1000",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-relative",
-            "--src-prefix=a/",
-            "--dst-prefix=b/",
-            "--unified=3",
-            "--inter-hunk-context=0",
-            "--diff-algorithm=myers",
-            "--indent-heuristic",
-            "--submodule=short",
-            "--ignore-submodules=none",
-            "--end-of-options",
-            base,
-            head,
-        ];
-        let installed = InstalledGit::find().map_err(|source| LaneError::NoGit { source })?;
-        let said = if installed.is_at_least(2, 41) {
-            self.call(&args).env("GIT_ATTR_SOURCE", head).run()?
-        } else {
-            self.with_attributes_of(head, &args)?
-        };
-        Ok(said.require("make the patch")?.stdout)
-    }
-
-    /// Runs git with the attributes of a commit, for versions without `GIT_ATTR_SOURCE`.
-    ///
-    /// If a file is missing in the working tree, git reads its attributes from the index. So git gets an index of that
-    /// commit and an empty working tree.
-    fn with_attributes_of(&self, commit: &str, args: &[&str]) -> Result<GitOutput, LaneError> {
         let name = self.index.as_str();
-        let dir = format!("{}{ATTRIBUTES}", name.strip_suffix(NEW_INDEX).unwrap_or(name));
-        let dir = Utf8Path::new(&dir);
-        let io = |source| LaneError::Io { doing: "lay out attributes", source };
-        let clear = || match fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        };
-        clear().map_err(io)?;
-        let (top, index) = (dir.join("top"), dir.join("index"));
-        fs::create_dir_all(&top).map_err(io)?;
-        let git_dir = self.room.git_dir();
-        let (checkout, cancel) = (top.as_path(), self.cancel);
-        let place = GitLocation { git_dir: &git_dir, checkout, index: &index, cancel };
-        let call = |args: &[&str]| place.call(args).settings(self.room.muted()).run();
-        call(&["read-tree", commit])?.require("read the attributes")?;
-        let said = call(args)?;
-        clear().map_err(io)?;
-        Ok(said)
+        let empty = format!("{}{ATTRIBUTES}", name.strip_suffix(NEW_INDEX).unwrap_or(name));
+        let (git_dir, empty) = (self.room.git_dir(), Utf8Path::new(&empty));
+        let call = diff_call(&git_dir, empty, (base, head), self.cancel)?;
+        Ok(call.settings(self.room.muted()).run()?.require("make the patch")?.stdout)
     }
 
     /// Writes HEAD and every ref except those of remotes into a bundle at `path`, without the history of `have`.
@@ -223,6 +164,60 @@ impl LaneGit<'_> {
         let place = GitLocation { git_dir: &git_dir, checkout, index, cancel };
         place.call(args).settings(self.room.muted())
     }
+}
+
+/// Returns the difference of two commits of a repository as a patch that git can apply, always with the same bytes.
+///
+/// No attributes take part, neither of the commits nor of a working tree: whether a file is text follows from its
+/// content, so that a change cannot decide how it is shown. `empty` names a directory that is made and stays empty.
+pub fn patch_between(
+    git_dir: &Utf8Path,
+    empty: &Utf8Path,
+    commits: (&str, &str),
+) -> Result<Vec<u8>, LaneError> {
+    let said = diff_call(git_dir, empty, commits, None)?.run()?;
+    Ok(said.require("make the patch")?.stdout)
+}
+
+/// Done by git because people and tools expect the patch that git writes. Uses the plumbing command, which depends on
+/// the least configuration.
+fn diff_call(
+    git_dir: &Utf8Path,
+    empty: &Utf8Path,
+    (base, head): (&str, &str),
+    cancel: Option<&Cancel>,
+) -> Result<GitCall, LaneError> {
+    fs::create_dir_all(empty)
+        .map_err(|source| LaneError::Io { doing: "make an empty directory", source })?;
+    // git reads attributes from the working tree, and from the index where a file is missing there. Both are empty.
+    let index = empty.join("index");
+    let place = GitLocation { git_dir, checkout: empty, index: &index, cancel };
+    Ok(place.call(&[
+        "diff-tree",
+        "-r",
+        "-p",
+        "--binary",
+        "--full-index",
+        "--find-renames=50%",
+        // Fixed, because above this limit renames are not looked for, and its default has changed between versions of
+        // git.
+        "-l1000",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-relative",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        "--unified=3",
+        "--inter-hunk-context=0",
+        "--diff-algorithm=myers",
+        "--indent-heuristic",
+        "--submodule=short",
+        "--ignore-submodules=none",
+        "--end-of-options",
+        base,
+        head,
+    ]))
 }
 
 /// The paths of a repository, for a git that must not search for one.

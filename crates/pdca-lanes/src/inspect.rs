@@ -3,15 +3,11 @@
 mod doctor;
 mod usage;
 
-use std::{
-    fs::{File, TryLockError},
-    io::{self, Read as _},
-    os::unix::fs::PermissionsExt as _,
-    time::SystemTime,
-};
+use std::{io, os::unix::fs::PermissionsExt as _, time::SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
+use pdca_process::FileLock;
 use thiserror::Error;
 
 pub use doctor::{LaneFinding, Remedy};
@@ -19,13 +15,14 @@ pub(crate) use usage::disk_usage;
 
 use crate::{
     claim::{LOCK, Lanes, MARKER},
-    extra::EXTRA,
     failure::LaneError,
     history,
     hydrate::{HYDRATION, HydrationRecord, HydrationState},
+    import::Untrusted,
     marker::{LaneProgress, Marker},
     names::TMP,
     provision::LaneKind,
+    room::REPOSITORY,
     stage::{self, IndexPaths},
     target::open_repository,
     walk::TreeWalk,
@@ -94,6 +91,26 @@ pub struct InspectError {
     pub source: io::Error,
 }
 
+impl LaneReport {
+    /// Returns the repository in which the driver works on the checkout.
+    pub fn repository(&self) -> Utf8PathBuf {
+        repository_of(&self.path, self.kind)
+    }
+}
+
+/// Returns the repository in which the driver works on the checkout of a target in the directory of a slot.
+pub fn repository_in(slot: &Utf8Path, target: &str, kind: LaneKind) -> Utf8PathBuf {
+    repository_of(&slot.join(target), kind)
+}
+
+/// Returns the repository in which the driver works on a checkout: a worktree's is found through its `.git` file.
+pub(crate) fn repository_of(checkout: &Utf8Path, kind: LaneKind) -> Utf8PathBuf {
+    match kind {
+        LaneKind::Reference => format!("{checkout}{REPOSITORY}").into(),
+        LaneKind::Worktree => checkout.to_owned(),
+    }
+}
+
 impl Lanes {
     /// Returns the lanes on disk, ordered by slot and target. Those with an unreadable marker are left to
     /// [`doctor`](Self::doctor).
@@ -154,6 +171,18 @@ impl Lanes {
     }
 }
 
+/// Returns the directory of the slot that `path` lies in, if it lies in a lane of ours: in a checkout, or in a
+/// directory beside one. Children write there, so nothing there may be taken for a person's.
+pub fn slot_around(path: &Utf8Path) -> Option<&Utf8Path> {
+    let is_slot = |dir: &&Utf8Path| {
+        let number = dir.file_name().and_then(|name| name.strip_prefix("lane-"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+            && markers(dir).is_ok_and(|markers| !markers.is_empty())
+    };
+    // The outermost: a child can make a directory in its checkout look like a slot, but not one above it.
+    path.ancestors().filter(is_slot).last()
+}
+
 fn failed(path: &Utf8Path, source: io::Error) -> InspectError {
     InspectError { path: path.to_owned(), source }
 }
@@ -185,7 +214,7 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         LaneState::Interrupted | LaneState::Gone => Seen::default(),
     };
     let hydration = dir.join(format!("{}{HYDRATION}", marker.target));
-    let beside = [TMP, EXTRA].map(|end| dir.join(format!("{}{end}", marker.target)));
+    let beside = [TMP, REPOSITORY].map(|end| dir.join(format!("{}{end}", marker.target)));
     let mut size = 0;
     for part in [&path, &hydration].into_iter().chain(&beside) {
         size += disk_usage(part).map_err(|source| failed(part, source))?;
@@ -209,23 +238,10 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
     })
 }
 
-/// Returns the holder of the lock at `path`. Probing shares the lock for a moment, which
-/// [`lock_alone`](pdca_process::lock_alone) allows for.
+/// Returns the holder of the lock at `path`. Asking takes no lock.
 fn holder(path: &Utf8Path) -> io::Result<Option<LaneHolder>> {
-    let mut lock = match File::open(path) {
-        Ok(lock) => lock,
-        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(err) => return Err(err),
-    };
-    match lock.try_lock_shared() {
-        Ok(()) => lock.unlock().map(|()| None),
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let pid = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            Ok(Some(LaneHolder { pid }))
-        }
-        Err(TryLockError::Error(source)) => Err(source),
-    }
+    let holder = FileLock::holder(path)?;
+    Ok(holder.map(|text| LaneHolder { pid: text.parse().ok() }))
 }
 
 /// The state of a checkout, as far as it can be read.
@@ -239,13 +255,17 @@ struct Seen {
 /// files are only compared.
 fn look(dir: &Utf8Path, marker: &Marker) -> Result<Seen, LaneError> {
     let checkout = dir.join(&marker.target);
-    let repo = open_repository(&checkout)
+    let repo = open_repository(&repository_of(&checkout, marker.kind))
         .map_err(|source| LaneError::objects("open the checkout", source))?
         .to_thread_local();
     let Some(head) = history::head(&repo)? else {
         return Ok(Seen::default());
     };
-    let seen = Seen { head: Some(head.to_string()), dirty: None };
+    let left = match marker.kind {
+        LaneKind::Reference => Untrusted(&checkout.join(".git")).head()?,
+        LaneKind::Worktree => None,
+    };
+    let seen = Seen { head: Some(left.unwrap_or(head).to_string()), dirty: None };
     // A walk gives itself permission at the root, which would be a change.
     let open =
         fs::metadata(&checkout).is_ok_and(|found| found.permissions().mode() & 0o700 == 0o700);

@@ -1,10 +1,11 @@
 //! A claimed lane: resetting its checkout, and rescuing the work in it.
 
-use std::{fs::File, io, ops::Deref};
+use std::{io, ops::Deref};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use gix::{ObjectId, refs::transaction::PreviousValue};
 use pdca_dag::Pattern;
+use pdca_process::FileLock;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, debug_span};
 
@@ -25,7 +26,7 @@ pub struct Lane {
     pub(crate) owner: OwnerFile,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) cache: Vec<Pattern>,
-    pub(crate) lock: File,
+    pub(crate) _lock: FileLock,
 }
 
 /// The extent of a reset.
@@ -110,6 +111,12 @@ impl Lane {
 
     /// Like [`reset`](Self::reset), with the given treatment of ignored files.
     pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
+        self.reset_files(base, what)?;
+        self.stage.lend_memory(&self.room)
+    }
+
+    /// Resets the files and the driver's repository; the caller lends the checkout a new repository.
+    fn reset_files(&self, base: &str, what: Reset) -> Result<(), LaneError> {
         let hydration = |source| LaneError::Io { doing: "note that the hydration is gone", source };
         let record = HydrationRecord::of(&self.record);
         // Hydrated files are removed too, so the stamp must say so before the first of them is gone.
@@ -124,6 +131,8 @@ impl Lane {
         };
         let _span = debug_span!("reset", lane = %self.path(), base).entered();
         debug!(spares = ?what, "begins");
+        // Branches and stashes that a job made beside HEAD are work as well, and go with its repository.
+        self.room.keep_tips()?;
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -163,7 +172,7 @@ impl Lane {
     /// before, as by [`rescue`](Self::rescue). An existing branch of this name that is not the lane's is never taken
     /// over.
     pub fn reset_on(&self, base: &str, branch: &str, what: Reset) -> Result<(), LaneError> {
-        self.reset_with(base, what)?;
+        self.reset_files(base, what)?;
         if self.has_branch(branch)? {
             return Err(LaneError::BranchTaken { branch: branch.to_owned() });
         }
@@ -198,7 +207,9 @@ impl Lane {
     /// inside the checkout cannot be committed; they are moved beside it, to `rescued/<name>/`.
     pub fn rescue(&self, name: &str) -> Result<Option<String>, LaneError> {
         let name = &history::ref_component(name);
-        let repo = self.room.enter()?;
+        let repo = self.room.import()?;
+        // After HEAD: what it names is known by now, and is kept under the name that was asked for.
+        self.room.keep_tips()?;
         let Some(head) = self.head_or_base(&repo)? else {
             return Ok(None);
         };
@@ -266,12 +277,5 @@ impl Deref for Lane {
 
     fn deref(&self) -> &WorkTree {
         &self.work
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        // Closing the file is not enough: a child that inherited the descriptor would keep the lock.
-        drop(self.lock.unlock());
     }
 }

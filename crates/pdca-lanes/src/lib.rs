@@ -27,8 +27,9 @@
 //! - Only directories below the root given to [`Lanes`], and the destination of [`WorkTree::copy_to`], are written. The
 //!   primary is never written: no ref, no config, no index refresh. A lane of [`LaneKind::Worktree`] is the opt-in
 //!   exception: its registration, its objects, its rescue refs and its branches are in the primary's repository.
-//! - Processes in a lane may write anything in it, its `.git` included, and are not trusted: the configuration is
-//!   restored before every operation, and the stat data of files is kept beside the checkout, not in its index.
+//! - Processes in a lane may write anything in it, its `.git` included, and are not trusted. The driver works in a
+//!   repository of its own beside the checkout. Commits come in through one import that hashes every object again, and
+//!   each reset writes the lane's `.git` from nothing.
 //! - Nothing is deleted unless a marker, written before it was created, says that it belongs to a lane.
 //! - The same tree, message and signature give the same commit on every machine.
 
@@ -40,13 +41,13 @@ mod checkout;
 mod claim;
 mod copy;
 mod dir;
-mod extra;
 mod failure;
 mod fanout;
 mod feature;
 mod git;
 mod history;
 mod hydrate;
+mod import;
 mod inherited;
 mod inspect;
 mod lane;
@@ -77,11 +78,15 @@ pub use copy::Selected;
 pub use dir::discard;
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
+pub use git::patch_between;
 pub use hydrate::{
     Hydrate, HydrateConfig, HydrateError, HydrateFault, HydratePhase, HydrateProblem,
     HydrateProgram, Hydrated, HydrationState, Placed, Sharer, TreeSide,
 };
-pub use inspect::{InspectError, LaneFinding, LaneHolder, LaneReport, LaneState, Remedy};
+pub use inspect::{
+    InspectError, LaneFinding, LaneHolder, LaneReport, LaneState, Remedy, repository_in,
+    slot_around,
+};
 pub use lane::{CommitSignature, Lane, Reset, Saved};
 pub use lane_count::{LaneCount, LaneCountError};
 pub use names::{PrivateNames, WorkspaceId};

@@ -185,7 +185,7 @@ impl WorkTree {
         let repo = self.room.enter()?;
         let head = history::tree_of(&repo, self.require_head(&repo)?)?;
         // With the paths that the builder added: `git add` is a sign that a file is wanted.
-        let (mut index, _) = self.stage.index_with_wishes(&repo, head)?;
+        let (mut index, _) = self.stage.index_with_wishes(&repo, &self.room, head)?;
         let found = look(&repo, &self.room, &mut index)?;
         // A repository inside a product is one of its files.
         let below = |path: &[u8], name: &[u8]| BString::from([path, b"/", name].concat());

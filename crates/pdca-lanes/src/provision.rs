@@ -331,5 +331,8 @@ fn fan_out(
             tell(ProvisionEvent::Files { slot: *slot, done, total });
         }
     })?;
-    entered.iter().try_for_each(|(lane, repo)| lane.settle(repo, commit, None))
+    entered.iter().try_for_each(|(lane, repo)| {
+        lane.settle(repo, commit, None)?;
+        lane.stage.lend_memory(&lane.room)
+    })
 }

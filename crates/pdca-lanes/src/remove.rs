@@ -14,14 +14,12 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use gix::bstr::ByteSlice as _;
 use pdca_state::files;
 use thiserror::Error;
 
 use crate::{
     claim::{ClaimError, Lanes, MARKER, OWNER, RESCUED},
     dir,
-    extra::EXTRA,
     failure::LaneError,
     history,
     hydrate::HYDRATION,
@@ -30,6 +28,7 @@ use crate::{
     marker::{LaneRecord, Marker},
     names::TMP,
     provision::LaneKind,
+    room::{LENT, REPOSITORY},
     stage::{ATTRIBUTES, INDEX, NEW_INDEX},
     target::{Target, open_repository},
     worktree,
@@ -37,8 +36,6 @@ use crate::{
 
 /// The suffix of a checkout that is being removed.
 pub(crate) const REMOVED: &str = ".removed";
-/// The longest stash log that is read; a process in the lane may have written it.
-const LARGEST_LOG: u64 = 16 << 20;
 
 /// The result of removing a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +88,6 @@ pub enum RemoveError {
         /// The name of the target.
         target: String,
     },
-    /// The lane has additional checkouts, which may contain work.
-    #[error("lane {slot} has additional checkouts in {path}")]
-    Extra {
-        /// The slot number.
-        slot: u32,
-        /// The directory of the additional checkouts.
-        path: Utf8PathBuf,
-    },
     /// The lane could not be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -148,10 +137,6 @@ impl Lanes {
         // Also after a crash behind the rename. The claim then creates an empty checkout, so that
         // the rest of the removal is always the same.
         let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
-        let extra = record.beside(EXTRA);
-        if fs::read_dir(&extra).is_ok_and(|mut all| all.next().is_some()) {
-            return Err(RemoveError::Extra { slot, path: extra });
-        }
         let (rescued, aside) = match lane.save(&format!("lane-{slot}"))? {
             Saved::Nothing => (None, None),
             Saved::Commit(commit) => (Some(commit), None),
@@ -177,7 +162,7 @@ impl Lanes {
             return untouched.then_some(false);
         }
         match lane.kind {
-            LaneKind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
+            LaneKind::Reference if has_unlanded(&lane.repository(), target).ok()? => Some(true),
             LaneKind::Reference | LaneKind::Worktree => lane.dirty,
         }
     }
@@ -216,7 +201,6 @@ impl Lane {
         if history::head(&repo)?.is_none() {
             return Ok(None);
         }
-        keep_stashes(&self.room.git_dir(), &repo)?;
         let have = tips(target)?;
         let rescued = root.join(RESCUED);
         fs::create_dir_all(&rescued).map_err(failed("make", &rescued))?;
@@ -261,7 +245,7 @@ impl Lane {
         let slot = self.record.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it exists, the next call knows that something may be left.
-        for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
+        for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, LENT, REPOSITORY, MARKER] {
             let path = self.record.beside(end);
             dir::remove_at(&path).map_err(failed("remove", &path))?;
             tell(RemovalStep::Left);
@@ -270,26 +254,10 @@ impl Lane {
     }
 }
 
-/// Gives every stash a ref, because a bundle holds refs and only the newest stash has one.
-fn keep_stashes(git_dir: &Utf8Path, repo: &gix::Repository) -> Result<(), RemoveError> {
-    let path = git_dir.join("logs/refs/stash");
-    let log = files::read_bounded(&path, LARGEST_LOG)
-        .map_err(|source| failed("read", &path)(io::Error::other(source)))?
-        .unwrap_or_default();
-    for line in log.lines() {
-        let id = line.fields().nth(1).unwrap_or_default();
-        // An unreadable stash cannot be kept.
-        if let Ok(id) = history::find_commit(repo, &id.to_str_lossy()) {
-            history::keep_rescue(repo, "stash", id)?;
-        }
-    }
-    Ok(())
-}
-
 /// Returns true if HEAD or a ref of the lane has history that the primary's refs do not have.
-fn has_unlanded(checkout: &Utf8Path, target: &Target) -> Result<bool, LaneError> {
+fn has_unlanded(repository: &Utf8Path, target: &Target) -> Result<bool, LaneError> {
     let unreadable = |source| LaneError::objects("read the refs of the lane", source);
-    let repo = open_repository(checkout).map_err(unreadable)?.to_thread_local();
+    let repo = open_repository(repository).map_err(unreadable)?.to_thread_local();
     let mut ours = Vec::new();
     let refs = repo.references().map_err(unreadable)?;
     for found in refs.all().map_err(unreadable)? {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use camino::Utf8Path;
 use gix::{bstr::ByteSlice as _, config::file::Metadata};
 
-use crate::target::Target;
+use crate::{failure::LaneError, target::Target};
 
 /// Returns the configuration text of a private checkout, and whether it converts content.
 pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
@@ -45,6 +45,16 @@ pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
             .expect("a string takes any text");
     }
     Ok((text.into_bytes(), converts))
+}
+
+/// Returns the setting by which a repository finds its working tree elsewhere.
+pub(crate) fn work_tree(checkout: &Utf8Path) -> Result<Vec<u8>, LaneError> {
+    let odd = |letter: char| letter.is_control();
+    if checkout.as_str().contains(odd) {
+        return Err(LaneError::Path { path: checkout.to_owned() });
+    }
+    let quoted = checkout.as_str().replace('\\', "\\\\").replace('"', "\\\"");
+    Ok(format!("[core]\n\tworktree = \"{quoted}\"\n").into_bytes())
 }
 
 /// Returns the sections of the primary that configure its remotes and rewrite their addresses, unchanged.

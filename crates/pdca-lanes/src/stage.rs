@@ -22,7 +22,7 @@ use crate::{failure::LaneError, room::CheckoutRepository, target, walk};
 pub(crate) const INDEX: &str = ".index";
 /// The suffix of the private index that git works with.
 pub(crate) const NEW_INDEX: &str = ".index.new";
-/// The suffix of the directory with attributes for an old git.
+/// The suffix of an empty directory, which git takes for a working tree without attributes.
 pub(crate) const ATTRIBUTES: &str = ".index.new.attributes";
 
 /// The paths of the memory and the private index of a lane.
@@ -69,10 +69,11 @@ impl IndexPaths {
     pub(crate) fn index_with_wishes(
         &self,
         repo: &gix::Repository,
+        room: &CheckoutRepository,
         tree: gix::ObjectId,
     ) -> Result<(gix::index::File, bool), LaneError> {
         let mut index = self.index_of(repo, tree)?;
-        let Ok(Some(theirs)) = repo.try_index() else {
+        let Some(theirs) = room.parsed_index(repo.object_hash()) else {
             return Ok((index, false));
         };
         let mut wished = false;
@@ -121,7 +122,7 @@ impl IndexPaths {
         let kept = || -> io::Result<()> {
             let bytes = fs::read(&self.scratch)?;
             fs::rename(&self.scratch, &self.memory)?;
-            files::replace_unsynced(room.git_dir().join("index"), &bytes)
+            room.put_index(&bytes)
         };
         kept().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
@@ -131,23 +132,29 @@ impl IndexPaths {
         files::replace_unsynced(&self.memory, index)
     }
 
-    /// Writes the memory into the checkout as its index, unless they are equal.
+    /// Gives the checkout the memory as its index, in a repository that is [written anew](CheckoutRepository::lend)
+    /// where it has one of its own.
     pub(crate) fn lend_memory(&self, room: &CheckoutRepository) -> Result<(), LaneError> {
-        let lent = || -> io::Result<()> {
-            let ours = fs::read(&self.memory)?;
-            let place = room.git_dir().join("index");
-            if fs::read(&place).ok().as_ref() != Some(&ours) {
-                files::replace_unsynced(place, &ours)?;
-            }
-            Ok(())
+        let failed = |source| LaneError::Io { doing: "put the index in place", source };
+        let ours = match fs::read(&self.memory) {
+            Ok(ours) => ours,
+            // Nothing was checked out yet.
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return room.lend(None),
+            Err(source) => return Err(failed(source)),
         };
-        lent().map_err(|source| LaneError::Io { doing: "put the index in place", source })
+        if room.is_lent() {
+            return room.lend(Some(&ours));
+        }
+        if room.left_index().as_ref() != Some(&ours) {
+            room.put_index(&ours).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Returns true if the index of the checkout equals the memory, byte for byte.
     pub(crate) fn is_lent(&self, room: &CheckoutRepository) -> bool {
-        let lent = fs::read(room.git_dir().join("index"));
-        lent.is_ok_and(|lent| fs::read(&self.memory).is_ok_and(|ours| ours == lent))
+        let lent = room.left_index();
+        lent.is_some_and(|lent| fs::read(&self.memory).is_ok_and(|ours| ours == lent))
     }
 
     fn clear_scratch(&self) -> io::Result<()> {

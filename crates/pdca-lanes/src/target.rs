@@ -11,12 +11,12 @@ use thiserror::Error;
 use crate::{
     alternates,
     claim::{LOCK, MARKER, OWNER, RESCUED},
-    extra::EXTRA,
     feature::Feature,
     hydrate::HYDRATION,
     names::TMP,
     private::PORTS,
     remove::REMOVED,
+    room::{LENT, REPOSITORY},
     stage::{ATTRIBUTES, INDEX, NEW_INDEX},
 };
 
@@ -347,7 +347,8 @@ fn reserved(name: &str) -> Option<&'static str> {
         (INDEX, "the index of a checkout"),
         (NEW_INDEX, "the index of a checkout"),
         (ATTRIBUTES, "the attributes of a checkout"),
-        (EXTRA, "additional checkouts"),
+        (REPOSITORY, "the driver's repository of a checkout"),
+        (LENT, "the repository of a checkout"),
         (".lock", "lock files"),
         (TMP, "temporary files"),
         (HYDRATION, "the hydration of a checkout"),

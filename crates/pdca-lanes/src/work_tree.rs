@@ -50,9 +50,22 @@ impl WorkTree {
     }
 
     /// Returns the commit that is checked out; `None` before the first reset.
+    ///
+    /// It is the commit that HEAD in the checkout names, which a process may have moved there; none of its content is
+    /// known before it is [imported](Self::import).
     pub fn head(&self) -> Result<Option<String>, LaneError> {
-        let repo = self.room.enter()?;
-        Ok(history::head(&repo)?.map(|id| id.to_string()))
+        Ok(self.room.left_head()?.map(|id| id.to_string()))
+    }
+
+    /// Returns the repository in which the driver works on this checkout. Processes in the checkout cannot write it.
+    pub fn repository(&self) -> Utf8PathBuf {
+        self.room.git_dir()
+    }
+
+    /// Takes the commits that HEAD in the checkout names into [`repository`](Self::repository), with every object hashed
+    /// again. A commit with an object that is missing or is not what its id says is refused, and nothing moves.
+    pub fn import(&self) -> Result<(), LaneError> {
+        self.room.import().map(drop)
     }
 
     /// Applies a patch to the checkout, all of it or nothing, without a commit.
@@ -79,7 +92,7 @@ impl WorkTree {
         message: &str,
         by: &CommitSignature<'_>,
     ) -> Result<Option<String>, LaneError> {
-        let repo = self.room.enter()?;
+        let repo = self.room.import()?;
         let head = self.require_head(&repo)?;
         let (tree, _) = self.snapshot(&repo)?;
         if tree == history::tree_of(&repo, head)? {
@@ -172,7 +185,7 @@ impl WorkTree {
         repo: &gix::Repository,
     ) -> Result<(ObjectId, Vec<BString>), LaneError> {
         let head = history::tree_of(repo, self.require_head(repo)?)?;
-        let (mut index, wished) = self.stage.index_with_wishes(repo, head)?;
+        let (mut index, wished) = self.stage.index_with_wishes(repo, &self.room, head)?;
         let found = look(repo, &self.room, &mut index)?;
         // The tree is that of HEAD, so no child process has to be started.
         if found.different.is_empty() && found.untracked.is_empty() && !wished {

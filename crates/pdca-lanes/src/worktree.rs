@@ -5,7 +5,6 @@
 //! registration is trusted.
 
 use std::{
-    fs::TryLockError,
     io,
     time::{Duration, Instant},
 };
@@ -13,6 +12,7 @@ use std::{
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::bstr::ByteSlice as _;
+use pdca_process::{FileLock, FileLockError};
 use pdca_state::files;
 
 use crate::{failure::LaneError, history};
@@ -58,7 +58,8 @@ pub(crate) fn forth(git_dir: &Utf8Path) -> Vec<u8> {
 
 /// Registers a checkout, with nothing checked out, and locks it against pruning.
 ///
-/// 1. Lock the primary's common directory, so that two lanes never choose the same name. Nothing is written for it.
+/// 1. Take the turn in the primary's common directory, so that two lanes never choose the same name. Nothing is left of
+///    it.
 /// 2. Create a directory of a free name. Other registrations are not read, so an incomplete one is no obstacle.
 /// 3. Write its files, `gitdir` after those that git needs to work there: a registration is found only by that file,
 ///    and git may prune one without it after a crash.
@@ -99,19 +100,19 @@ fn free_name(all: &Utf8Path, checkout: &Utf8Path) -> io::Result<Utf8PathBuf> {
 }
 
 /// Waits, with a limit, until no other lane is being registered in this repository.
-fn take_turn(common: &Utf8Path) -> io::Result<std::fs::File> {
-    // The directory itself is locked: a lock file of ours would be one more file in the user's
-    // repository.
-    let turn = fs::File::open(common)?.into_parts().0;
+fn take_turn(common: &Utf8Path) -> io::Result<FileLock> {
+    // Not a lock on the directory itself, which a process that can only read it could hold.
+    let turn = common.join("pdca-worktrees.lock");
     let since = Instant::now();
     loop {
-        match turn.try_lock() {
-            Ok(()) => return Ok(turn),
-            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+        match FileLock::take(&turn, "") {
+            // No file of ours stays in the user's repository for it.
+            Ok(taken) => return Ok(taken.transient()),
+            Err(FileLockError::Held { .. }) if since.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(TryLockError::Error(err)) => return Err(err),
+            Err(FileLockError::Held { .. }) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error.into()),
         }
     }
 }

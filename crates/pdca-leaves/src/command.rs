@@ -92,7 +92,11 @@ pub(crate) fn describe(
     }
     // An allow-list: a leaf runs what a model wrote and must not see tokens of the driver's
     // environment. `env_pass` names the exceptions.
-    let mut env = Env::default().withhold_credentials(true).usual_only(true).pass(&config.env_pass);
+    let mut env = Env::default()
+        .withhold_credentials(true)
+        .model_keys(true)
+        .usual_only(true)
+        .pass(&config.env_pass);
     env.set.extend(signed_out(call, &env.pass));
     // In this order: the configuration may replace what signs clients out, and nothing replaces
     // what the driver tells the leaf about itself.

@@ -41,10 +41,11 @@ pub(crate) fn sandbox(
             return Err(LeafError::Writable { path: path.clone(), tree });
         }
     }
-    // Everything: what may be written is listed below. The closed trees are named all the same, for they stay closed in
-    // what a configuration opens.
-    let mut no_write: Vec<Utf8PathBuf> = vec!["/".into()];
-    no_write.extend([places.workspace.to_owned(), places.bundle_root.to_owned()]);
+    // A directory of the workspace may be opened by name, and not by an opening above. The closed trees stay closed
+    // whatever a configuration opens.
+    let apart = [places.workspace.to_owned()];
+    let mut no_write = vec![places.bundle_root.to_owned()];
+    no_write.extend(driver_dirs(call));
     no_write.extend(places.primary.map(Utf8Path::to_owned));
     no_write.extend(places.kept.iter().cloned());
     // Reading is closed for the roles that judge alone: a builder may read what its user may read
@@ -61,15 +62,17 @@ pub(crate) fn sandbox(
         // Its copy borrows the objects of the checkout, which it cannot read otherwise.
         read.extend(places.fix.map(|fix| fix.join(".git/objects")));
     }
-    let mut write = vec![view.to_owned()];
-    write.extend(places.worktree.into_iter().chain(places.tmp).map(Utf8Path::to_owned));
-    write.extend(home::writable(call.config));
+    let mut own = vec![view.to_owned()];
+    own.extend(places.worktree.into_iter().chain(places.tmp).map(Utf8Path::to_owned));
+    let mut write = home::writable(call.config);
     write.extend(writable);
     Ok(Sandbox::new(call.config.sandbox)
         .no_read(no_read)
         .no_write(no_write)
         .read(read)
         .write(write)
+        .own(own)
+        .apart(apart)
         .network(call.config.network))
 }
 

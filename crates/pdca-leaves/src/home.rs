@@ -57,11 +57,23 @@ pub(crate) fn writable(config: &LeafConfig) -> Vec<Utf8PathBuf> {
     agents.filter(|path| path.exists()).chain(caches()).collect()
 }
 
-/// The caches of package managers that are there.
+/// The caches of package managers that are there. The common one, `.cache`, is made where a home has none yet: the kernel
+/// can only open what is there, and tools such as `go` build nothing without it.
 pub fn caches() -> Vec<Utf8PathBuf> {
     let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+    if let Some(home) = home.as_ref().filter(|home| home.is_dir()) {
+        // In a home that cannot be written there is no cache to open.
+        let _made = fs::create_dir_all(home.join(CACHES[0]));
+    }
     let all = home.iter().flat_map(|home| CACHES.map(|path| home.join(path)));
     all.filter(|path| path.exists()).collect()
+}
+
+/// All trees of the home directory that some leaf or gate may write, whether they exist or not.
+pub fn openings() -> Vec<Utf8PathBuf> {
+    let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+    let names = || agents().flat_map(|(_, paths)| paths.iter().copied()).chain(CACHES);
+    home.iter().flat_map(|home| names().map(|path| home.join(path))).collect()
 }
 
 /// A configured path with `~` as the home directory.

@@ -94,7 +94,7 @@ pub use call::{BoxError, Call, CallFacts, CallPaths, call};
 pub use class::{FailureClass, WallClock};
 pub use config::{LeafConfig, LeafMode, Leaves, Price, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
-pub use home::{caches as home_caches, expand as expand_home};
+pub use home::{caches as home_caches, expand as expand_home, openings as home_openings};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
 pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
 pub use probe::{ProbeEnding, Probed, probe};

@@ -18,10 +18,9 @@ use rustix::stdio::{stderr, stdin, stdout};
 use crate::cancel::{Cancel, Urgency};
 use crate::environment::TOKENS;
 use crate::limit::LONGEST;
-use crate::liveness_lock;
 use crate::orphan::Lost;
 use crate::poll::{nonblocking, poll_until};
-use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, send_opening, write_frame};
+use crate::protocol::{Order, SupervisorMessage, byte, send_opening, write_frame};
 use crate::run::Sign;
 use crate::spec::{Spec, Stdin};
 use crate::supervisor::Invocation;
@@ -133,10 +132,8 @@ impl SupervisorClient {
         nonblocking(&wake.reader)?;
         let mut told = Urgency::None;
         let clearing = spec.grace.min(LONGEST) + MARGIN;
-        // The child's own time begins only when its supervisor has the lock.
-        let before = if spec.hold.is_some() { liveness_lock::PATIENCE } else { Duration::ZERO };
         let mut patience =
-            spec.timeout.map(|timeout| Instant::now() + before + timeout.min(LONGEST) + clearing);
+            spec.timeout.map(|timeout| Instant::now() + timeout.min(LONGEST) + clearing);
         let mut last_sign = Instant::now();
         loop {
             // Reads before it looks at the clock: if this process itself was stopped for long, the last message may
@@ -208,7 +205,7 @@ impl SupervisorClient {
             Stdin::Bytes(bytes) => std::mem::take(bytes),
             Stdin::Null | Stdin::Inherit => Vec::new(),
         };
-        let order = Order { format: FORMAT, spec };
+        let order = Order::new(spec);
         write_frame(socket, &serde_json::to_vec(&order)?)?;
         write_frame(socket, &input)?;
         // Not before: the order has to arrive whole. From here on `listen` must not block.

@@ -25,8 +25,10 @@ use serde::{Deserialize, Serialize};
 use crate::bwrap;
 use crate::ending::SandboxKind;
 use crate::launch::{self, LaunchRefusal, Launched, Streams};
-use crate::protocol::{FORMAT, Order, byte, read_frame, send_opening, write_frame};
-use crate::sandbox::{bwrap_support, drop_rights, restrict_thread, scope_thread};
+use crate::programs::find_program;
+use crate::protocol::{Order, byte, read_frame, send_opening, write_frame};
+use crate::rights::{OVERRIDE, drop_capabilities, has_capability, refuse_calls};
+use crate::sandbox::{bwrap_support, needs_override, restrict_thread, rules, scope_thread};
 use crate::spec::{Network, Sandbox, SandboxMode, Spec, Stdin};
 use crate::supervisor;
 
@@ -97,7 +99,7 @@ fn again(socket: UnixStream, spec: &Spec) -> Result<Command, LaunchRefusal> {
     let mut command = match &spec.sandbox {
         Some(sandbox) if wants_bwrap(spec) => {
             let no_wall = |why: &str| LaunchRefusal::NoSandbox { why: why.to_owned() };
-            let program = bwrap::program().ok_or_else(|| no_wall("bwrap is not installed"))?;
+            let program = find_program("bwrap").map_err(|error| no_wall(&error.to_string()))?;
             // Inside the namespaces /proc/self/exe is `bwrap`, so the program is started by its path.
             let own = own
                 .canonicalize()
@@ -139,7 +141,7 @@ fn converse(
         bytes.clear();
     }
     // If the process died early, reading the answers finds its end.
-    let _written = write_frame(&mut socket, &serde_json::to_vec(&Order { format: FORMAT, spec })?);
+    let _written = write_frame(&mut socket, &serde_json::to_vec(&Order::new(spec))?);
     let mut held = None;
     let mut reason = None;
     for line in BufReader::new(answers).lines() {
@@ -157,10 +159,7 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
     // streams. It came with close-on-exec, so `exec` closes it.
     let mut answers = streams.pop().map(std::fs::File::from).ok_or(io::ErrorKind::InvalidData)?;
     let order: Order = serde_json::from_slice(&read_frame(&mut socket)?)?;
-    if order.format != FORMAT {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let spec = order.spec;
+    let spec = order.accept()?;
     let answer = match prepared(&spec, streams) {
         Err(answer) => answer,
         Ok((mut command, held)) => {
@@ -186,27 +185,34 @@ fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind)
     let held = sandbox.map_or(SandboxKind::Off, |sandbox| restrict(sandbox, spec));
     let mode = sandbox.map(|sandbox| sandbox.mode);
     match (&held, mode) {
-        (SandboxKind::NotAvailable { why }, Some(SandboxMode::Require | SandboxMode::Landlock)) => {
-            Err(Answer::NoSandbox(why.clone()))
-        }
+        (
+            SandboxKind::NotAvailable { why },
+            Some(SandboxMode::Require | SandboxMode::Landlock | SandboxMode::Bwrap),
+        ) => Err(Answer::NoSandbox(why.clone())),
         _ => Ok((command, held)),
     }
 }
 
 fn restrict(sandbox: &Sandbox, spec: &Spec) -> SandboxKind {
+    let missing = |why| SandboxKind::NotAvailable { why };
     if sandbox.mode == SandboxMode::Bwrap {
         // The mounts already protect the files, more exactly than Landlock would.
         // Abstract sockets belong to the network namespace, which is the host's unless the network
         // is off.
-        return SandboxKind::Bwrap { scoped: scope_thread() };
+        let scoped = scope_thread();
+        drop_capabilities(has_capability(OVERRIDE));
+        return refuse_calls().map_or_else(missing, |()| SandboxKind::Bwrap { scoped });
     }
+    // Asked before the rules: afterwards some of the paths cannot be looked at.
+    let keep = needs_override(spec, &rules(sandbox, &spec.job));
     let held = restrict_thread(sandbox, &spec.job);
-    if matches!(held, Ok(SandboxKind::Landlock { .. })) {
+    if let Ok(held @ SandboxKind::Landlock { .. }) = held {
         // Root could otherwise read the environment of its supervisor and of the driver in `/proc`,
         // and undo the rules (decision 023).
-        drop_rights();
+        drop_capabilities(keep);
+        return refuse_calls().map_or_else(missing, |()| held);
     }
-    held.unwrap_or_else(|why| SandboxKind::NotAvailable { why })
+    held.unwrap_or_else(missing)
 }
 
 fn say(answers: &mut std::fs::File, answer: &Answer) -> io::Result<()> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::poll::poll_until;
-use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, read_frame, receive_opening};
+use crate::protocol::{Order, SupervisorMessage, byte, read_frame, receive_opening};
 use crate::spec::{Spec, Stdin};
 
 /// The longest time the last message waits for a driver that does not read. The verdict is already
@@ -98,12 +98,8 @@ impl Control {
     pub(crate) fn order(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Received> {
         let order: Order = serde_json::from_slice(&read_frame(&mut self.socket)?)?;
         let input = read_frame(&mut self.socket)?;
-        // The driver may be of another version: `Supervisor::at` names any program.
-        if order.format != FORMAT {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
+        let mut spec = order.accept()?;
         self.socket.set_nonblocking(true)?;
-        let mut spec = order.spec;
         if let Stdin::Bytes(bytes) = &mut spec.stdin {
             *bytes = input;
         }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
+use crate::credentials::{MODEL_PROVIDERS, is_credential, is_credential_value, is_model_key};
 use crate::spec::Env;
 
 /// The variable that carries the tokens of all supervisors above a process, newest last.
@@ -19,56 +20,6 @@ const GIT: [&str; 8] = [
     "GIT_COMMON_DIR",
     "GIT_NAMESPACE",
     "GIT_PREFIX",
-];
-
-/// Full names of variables that hold credentials.
-const CREDENTIALS: [&str; 17] = [
-    "SSH_AUTH_SOCK",
-    "SSH_AGENT_PID",
-    "SSH_ASKPASS",
-    "GIT_ASKPASS",
-    "GH_CONFIG_DIR",
-    "GLAB_CONFIG_DIR",
-    "DOCKER_AUTH_CONFIG",
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "KUBECONFIG",
-    "NETRC",
-    "TWINE_USERNAME",
-    "VAULT_ADDR",
-    "GEM_HOST_API_KEY",
-];
-/// Suffixes of names that hold credentials.
-const CREDENTIAL_ENDINGS: [&str; 9] = [
-    "_TOKEN",
-    "_PASSWORD",
-    "_PASSWD",
-    "_SECRET",
-    "_SECRET_KEY",
-    "_PRIVATE_KEY",
-    "_CREDENTIALS",
-    "_ACCESS_KEY",
-    "_PAT",
-];
-/// Prefixes of the variables with which an agent signs in to its model; these are never credentials to withhold.
-const MODEL_PROVIDERS: [&str; 14] = [
-    "ANTHROPIC_",
-    "CLAUDE_",
-    "OPENAI_",
-    "CODEX_",
-    "GEMINI_",
-    "GOOGLE_API_KEY",
-    "OPENROUTER_",
-    "MISTRAL_",
-    "DEEPSEEK_",
-    "GROQ_",
-    "XAI_",
-    "OPENCODE_",
-    "AIDER_",
-    "AZURE_OPENAI_",
 ];
 
 /// Full names of the variables that programs commonly need.
@@ -160,31 +111,29 @@ fn is_usual(name: &OsStr) -> bool {
     USUAL.contains(&name.as_str()) || begins(&USUAL_BEGINNINGS) || begins(&MODEL_PROVIDERS)
 }
 
-/// Returns true for variables that [`Env::withhold_credentials`] withholds.
-pub fn is_credential(name: impl AsRef<OsStr>) -> bool {
-    let name = name.as_ref();
-    let Some(name) = name.to_str() else { return false };
-    let name = name.to_ascii_uppercase();
-    if MODEL_PROVIDERS.iter().any(|provider| name.starts_with(provider)) {
-        return false;
-    }
-    CREDENTIALS.contains(&name.as_str())
-        || CREDENTIAL_ENDINGS.iter().any(|ending| name.ends_with(ending) || name == ending[1..])
-        || name.starts_with("GITHUB_TOKEN")
-        || name.contains("_TOKEN_")
-}
-
-/// Removes from `command` the variables that its child must not inherit. Only the names of this process's
-/// environment are read, never the values.
+/// Removes from `command` the variables that its child must not inherit.
 pub(crate) fn cleanse(command: &mut Command, env: &Env) {
-    for (name, _) in std::env::vars_os() {
-        let is_secret =
-            env.withhold_credentials && is_credential(&name) && !env.pass.contains(&name);
-        let is_odd = env.usual_only && !is_usual(&name) && !env.pass.contains(&name);
-        if is_withheld(&name) || is_secret || is_odd {
+    for (name, value) in std::env::vars_os() {
+        let is_passed = env.pass.contains(&name);
+        let is_secret = env.withhold_credentials && is_secret(&name, &value, env.model_keys);
+        let is_odd = env.usual_only && !is_usual(&name);
+        if is_withheld(&name) || ((is_secret || is_odd) && !is_passed) {
             command.env_remove(name);
         }
     }
+}
+
+/// Returns true for variables that [`Env::withhold_credentials`] withholds. With `model_keys`, an agent keeps what it
+/// needs to reach its model: its keys and the proxy, which often has a password.
+fn is_secret(name: &OsStr, value: &OsStr, model_keys: bool) -> bool {
+    if model_keys && (is_model_key(name) || is_proxy(name)) {
+        return false;
+    }
+    is_credential(name) || is_credential_value(value)
+}
+
+fn is_proxy(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.to_ascii_uppercase().ends_with("_PROXY"))
 }
 
 fn is_withheld(name: &OsStr) -> bool {
@@ -203,38 +152,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_is_known_by_its_name_and_a_models_key_is_let_through() {
-        let names = [
-            "GH_TOKEN",
-            "GITHUB_TOKEN",
-            "GITLAB_TOKEN",
-            "NPM_TOKEN",
-            "CARGO_REGISTRIES_X_TOKEN",
-            "SSH_AUTH_SOCK",
-            "AWS_SECRET_ACCESS_KEY",
-            "TWINE_PASSWORD",
-            "POETRY_PYPI_TOKEN_PYPI",
-            "MY_SECRET",
-            "token",
-        ];
-        for name in names {
-            assert!(is_credential(OsStr::new(name)), "{name}");
+    fn an_agent_keeps_the_keys_of_its_model_and_its_proxy_and_a_gate_does_not() {
+        let secret = |name: &str, value: &str, keys| is_secret(name.as_ref(), value.as_ref(), keys);
+        for (name, value) in [
+            ("ANTHROPIC_API_KEY", "x"),
+            ("ANTHROPIC_AUTH_TOKEN", "x"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "x"),
+            ("OPENAI_API_KEY", "x"),
+            ("GEMINI_API_KEY", "x"),
+            ("OPENAI_BASE_URL", "https://me:word@models.example"),
+            ("https_proxy", "http://me:word@proxy.example:3128"),
+        ] {
+            assert!(!secret(name, value, true), "{name}");
+            assert!(secret(name, value, false), "{name}");
         }
-        let names = [
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_AUTH_TOKEN",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "OPENAI_API_KEY",
-            "GEMINI_API_KEY",
-            "PATH",
-            "HOME",
-            "TOKENIZERS_PARALLELISM",
-            "CARGO_HOME",
-            "HTTPS_PROXY",
-            "PATTERN",
-        ];
-        for name in names {
-            assert!(!is_credential(OsStr::new(name)), "{name}");
+        for keys in [true, false] {
+            assert!(secret("GH_TOKEN", "x", keys));
+            assert!(secret("GOPROXY", "https://me:word@go.example.org", keys));
+            assert!(!secret("GOPROXY", "https://proxy.golang.org,direct", keys));
+            assert!(!secret("HTTPS_PROXY", "http://proxy.example:3128", keys));
         }
     }
 

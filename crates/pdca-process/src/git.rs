@@ -3,23 +3,21 @@
 mod call;
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use fs_err as fs;
 
+use crate::programs::{ProgramError, find_program};
 use crate::tool::{Tool, ToolError};
 
 pub use call::{GitCall, GitCallError, GitOutput};
 
 /// The oldest supported git: the first whose `merge-tree` answers several merges in one process.
 pub const OLDEST_GIT: GitVersion = GitVersion { major: 2, minor: 39 };
-
-/// The search path where `PATH` is unset, as in the C library.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// The first two numbers of a git version; no decision depends on the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +50,7 @@ impl fmt::Display for GitVersion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstalledGit {
-    /// The path of the program, or the bare name if it was not found on an absolute `PATH`.
+    /// The path of the program.
     pub program: OsString,
     /// The output of `git --version`.
     pub said: String,
@@ -78,6 +76,13 @@ pub enum GitError {
         /// The standard error of the program.
         said: String,
     },
+    /// git is only in a directory in which this process uses no program.
+    #[error("no usable git on PATH")]
+    Untrusted {
+        /// Where it was found, and the remedy.
+        #[source]
+        source: ProgramError,
+    },
     /// `git --version` did not end.
     #[error("cannot ask {} for its version", program.display())]
     Tool {
@@ -100,12 +105,13 @@ pub enum GitError {
 }
 
 impl InstalledGit {
-    /// Finds the `git` that `PATH` leads to and returns its version. Each file is started once per process.
+    /// Finds the `git` that [`find_program`] leads to and returns its version. Each file is started once per process.
     pub fn find() -> Result<Self, GitError> {
-        match on_path() {
-            Some(program) => Self::at(&program),
-            None => Self::ask("git".into()),
-        }
+        let program = find_program("git").map_err(|source| match source {
+            ProgramError::Untrusted { .. } => GitError::Untrusted { source },
+            ProgramError::NotFound { .. } => GitError::NotFound { source: source.into() },
+        });
+        Self::at(&program?)
     }
 
     /// Like [`find`](Self::find), but fails for a version older than [`OLDEST_GIT`].
@@ -149,7 +155,9 @@ impl InstalledGit {
     fn ask(program: OsString) -> Result<Self, GitError> {
         let output = match Tool::new(&program).args(["--version"]).run() {
             Ok(output) => output,
-            Err(source @ ToolError::Start { .. }) => return Err(GitError::NotFound { source }),
+            Err(source @ (ToolError::Program(_) | ToolError::Start { .. })) => {
+                return Err(GitError::NotFound { source });
+            }
             Err(source) => return Err(GitError::Tool { program, source }),
         };
         if !output.success() {
@@ -181,35 +189,10 @@ impl FileKey {
     }
 }
 
-/// Returns the file that starting `git` would execute; `None` if that depends on the current directory.
-fn on_path() -> Option<PathBuf> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the program is looked for exactly where starting it looks"
-    )]
-    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    first_in(&path)
-}
-
-fn first_in(path: &OsStr) -> Option<PathBuf> {
-    for dir in std::env::split_paths(path) {
-        // An entry that is relative, or empty, means the directory that the caller happens to be
-        // in.
-        if !dir.is_absolute() {
-            return None;
-        }
-        let program = dir.join("git");
-        let runs =
-            |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
-        if fs::metadata(&program).is_ok_and(runs) {
-            return Some(program);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -270,19 +253,6 @@ mod tests {
         write(41);
         assert_eq!(InstalledGit::at(&program).unwrap().version.unwrap().minor, 41);
         assert_eq!(asked(), 2);
-    }
-
-    #[test]
-    fn the_first_program_on_the_path_is_found_and_a_relative_entry_is_not_guessed() {
-        let dir = tempfile::tempdir().unwrap();
-        let here = dir.path().to_str().unwrap();
-        std::fs::create_dir(dir.path().join("empty")).unwrap();
-        let program = dir.path().join("git");
-        std::fs::write(&program, "").unwrap();
-        assert_eq!(first_in(OsStr::new(here)), None, "it cannot be started");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(first_in(OsStr::new(&format!("{here}/empty:{here}"))), Some(program));
-        assert_eq!(first_in(OsStr::new(&format!(".:{here}"))), None);
     }
 
     #[test]

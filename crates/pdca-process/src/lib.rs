@@ -31,6 +31,9 @@
 //! # Invariants
 //! - This is the only crate that starts a child: with [`run`], or with [`Tool`] for a short and
 //!   trusted helper. Every call of git is a [`GitCall`].
+//! - A program that is started outside a sandbox is found once, by absolute path, where no sandboxed child can write
+//!   ([`find_program`]).
+//! - What a [`Sandbox`] means for a path is one function; `bwrap` and Landlock close at least what it closes.
 //! - When [`run`] returns, no process of the child's tree is alive. When the driver dies instead, the
 //!   same holds a moment later.
 //! - The ending is taken when the child exits, not when its output ends. The output is drained to its
@@ -51,6 +54,7 @@
 
 #![warn(missing_docs)]
 
+mod access;
 mod backoff;
 mod bwrap;
 mod cancel;
@@ -58,9 +62,11 @@ mod capture;
 mod client;
 mod confine;
 mod control;
+mod credentials;
 mod detach;
 mod ending;
 mod environment;
+mod file_lock;
 mod git;
 mod launch;
 mod limit;
@@ -72,7 +78,9 @@ mod orphan;
 mod os_serde;
 mod pager;
 mod poll;
+mod programs;
 mod protocol;
+mod rights;
 mod run;
 mod sandbox;
 mod spec;
@@ -87,14 +95,19 @@ mod verdict;
 
 pub use backoff::Backoff;
 pub use cancel::Cancel;
+pub use credentials::{
+    CREDENTIAL_FILES, CREDENTIAL_VARIABLES, CredentialFile, CredentialVariable, HiddenWhen,
+    is_credential, is_credential_value,
+};
 pub use detach::detach;
 pub use ending::{Ending, Obstacle, SandboxKind};
-pub use environment::is_credential;
+pub use file_lock::{FileLock, FileLockError};
 pub use git::{GitCall, GitCallError, GitError, GitOutput, GitVersion, InstalledGit, OLDEST_GIT};
-pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
+pub use liveness_lock::{ChildHold, LivenessLockError, hold_as_child, wait_until_free};
 pub use log::{ChildLog, LogError, log_path, printable, printed_path, read_log, read_printed};
 pub use memory::{available_memory, memory_support};
 pub use pager::{attend, page};
+pub use programs::{ProgramError, avoid_programs_in, find_program};
 pub use run::{RunError, Sign, run};
 pub use sandbox::{bwrap_support, home, sandbox_support, wall_support};
 pub use spec::{Env, Network, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};

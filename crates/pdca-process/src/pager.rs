@@ -6,13 +6,16 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 
+use crate::programs::{find_program, trusted_path};
+
 /// Gives `text` to the pager, as a shell starts it, and waits until the person leaves it; `less` are the options of
 /// `less`, should it be that. `Ok(false)` means that it could not be started or failed, and nothing may have been shown.
 pub fn page(pager: &OsStr, less: &str, text: &[u8]) -> io::Result<bool> {
     // As git does: `$PAGER` may have arguments, and `less` has its options in the environment.
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
-    let mut command = Command::new("sh");
+    let mut command = Command::new(find_program("sh").map_err(io::Error::other)?);
     command.arg("-c").arg(pager).env("LESS", less).stdin(Stdio::piped());
+    command.env("PATH", trusted_path());
     let mut child = command.spawn()?;
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text));
     let status = child.wait()?;
@@ -29,9 +32,9 @@ pub fn attend(command: &OsStr, arguments: &[&OsStr], cwd: &Utf8Path) -> io::Resu
     let mut script = command.to_owned();
     script.push(" \"$@\"");
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new(find_program("sh").map_err(io::Error::other)?);
     shell.arg("-c").arg(script).arg(command).args(arguments).current_dir(cwd);
-    Ok(shell.status()?.success())
+    Ok(shell.env("PATH", trusted_path()).status()?.success())
 }
 
 #[cfg(test)]

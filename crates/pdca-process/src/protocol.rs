@@ -26,11 +26,12 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Spec;
+use crate::programs::{self, find_program};
+use crate::spec::{SandboxMode, Spec};
 use crate::verdict::ChildVerdict;
 
 /// The version of the protocol; changed whenever the two sides would misunderstand each other.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 /// The longest frame that is written or accepted. The input of a child is held in memory on both
 /// sides.
 const MAX_FRAME: u32 = 1 << 30;
@@ -55,8 +56,35 @@ pub(crate) mod byte {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) format: u32,
+    /// The path of `bwrap`, as the driver found it: it knows which directories of `PATH` to avoid.
+    #[serde(default)]
+    pub(crate) bwrap: Option<String>,
     /// Any [`Stdin::Bytes`](crate::Stdin::Bytes) are empty here: they follow in a frame of their own.
     pub(crate) spec: Spec,
+}
+
+impl Order {
+    pub(crate) fn new(spec: Spec) -> Self {
+        let is_wanted = spec.sandbox.as_ref().is_some_and(|one| one.mode == SandboxMode::Bwrap);
+        let bwrap = is_wanted.then(|| find_program("bwrap").ok()).flatten();
+        Self {
+            format: FORMAT,
+            bwrap: bwrap.and_then(|path| path.into_os_string().into_string().ok()),
+            spec,
+        }
+    }
+
+    /// Returns the description of the child, and remembers the rest.
+    pub(crate) fn accept(self) -> io::Result<Spec> {
+        // The driver may be of another version: `Supervisor::at` names any program.
+        if self.format != FORMAT {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if let Some(bwrap) = self.bwrap {
+            programs::know("bwrap", bwrap.into());
+        }
+        Ok(self.spec)
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -78,13 +78,27 @@ pub fn run(
     cancel: &Cancel,
     watch: &mut dyn FnMut(Sign),
 ) -> Result<ChildVerdict, RunError> {
-    let Some(strong) = strengthened(spec) else { return run_once(spec, cancel, watch) };
-    match run_once(&strong, cancel, watch) {
-        // The probe succeeded, but `bwrap` cannot set up the mounts of this particular child. Nothing was started, so
-        // Landlock can still be tried.
-        Err(RunError::NoSandbox { .. }) => run_once(spec, cancel, watch),
-        ended => ended,
+    let strong = strengthened(spec);
+    let is_walled = |spec: &Spec| {
+        spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode == SandboxMode::Bwrap)
+    };
+    let Some(first) = strong.as_ref().or(Some(spec).filter(|spec| is_walled(spec))) else {
+        return run_once(spec, cancel, watch);
+    };
+    for by_directory in [false, false, true] {
+        let mut first = first.clone();
+        if let Some(sandbox) = &mut first.sandbox {
+            sandbox.by_directory = by_directory;
+        }
+        match run_once(&first, cancel, watch) {
+            // `bwrap` cannot set up the mounts of this particular child. Nothing was started. Others can cause that, by
+            // removing what is about to be mounted: a socket that was there a moment ago.
+            Err(RunError::NoSandbox { .. }) => {}
+            ended => return ended,
+        }
     }
+    // Landlock can still be tried, unless `bwrap` is asked for.
+    run_once(spec, cancel, watch)
 }
 
 /// Returns `spec` with `bwrap` as its sandbox, if the mode leaves the choice open and `bwrap` works on this host.

@@ -1,4 +1,4 @@
-//! The Landlock sandbox: everything except some trees.
+//! The Landlock sandbox, and the rules of both sandboxes.
 //!
 //! Landlock rules only *allow*, each for a whole tree. "Everything except `/a/b`" is therefore written as rules for all
 //! entries of `/` but `a`, and for all entries of `/a` but `b`. From interface version 6 on, signals and abstract
@@ -12,8 +12,12 @@ use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::access::{self, Access, Rule, Rules};
+use crate::credentials::{HiddenWhen, credential_files};
 use crate::ending::SandboxKind;
-use crate::spec::Sandbox;
+use crate::programs::find_program;
+use crate::rights;
+use crate::spec::{Sandbox, Spec};
 
 /// The trees that may be read and those that may be written.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,42 +25,6 @@ struct Allowed {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
 }
-
-/// Files and trees below the home directory that hold credentials; no confined child can read them.
-const CREDENTIALS: [&str; 16] = [
-    ".ssh",
-    ".gnupg",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".kube",
-    ".docker/config.json",
-    ".pypirc",
-    ".cargo/credentials.toml",
-    ".password-store",
-];
-
-/// Capabilities with which root could undo the sandbox or reach other processes, and their numbers.
-pub(crate) const DROPPED: [(&str, u32); 10] = [
-    ("CAP_SYS_ADMIN", 21),
-    ("CAP_SYS_PTRACE", 19),
-    ("CAP_SYS_MODULE", 16),
-    ("CAP_SYS_RAWIO", 17),
-    ("CAP_SYS_BOOT", 22),
-    ("CAP_MKNOD", 27),
-    ("CAP_PERFMON", 38),
-    ("CAP_BPF", 39),
-    // Opens a file by its handle, past every mount and rule on the way to it.
-    ("CAP_DAC_READ_SEARCH", 2),
-    // Leaves files in a checkout that no later reset could remove.
-    ("CAP_LINUX_IMMUTABLE", 9),
-];
 
 /// Device files that a confined child may always write.
 const DEVICES: [&str; 10] = [
@@ -79,23 +47,6 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
 /// Returns the user's home directory, if `HOME` is an absolute path.
 pub fn home() -> Option<PathBuf> {
     variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
-}
-
-pub(crate) fn credentials() -> Vec<PathBuf> {
-    home().iter().flat_map(|home| CREDENTIALS.map(|name| home.join(name))).collect()
-}
-
-/// Removes the capabilities of [`DROPPED`] from every program that is executed from now on. Root keeps the others.
-pub(crate) fn drop_rights() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
-        for (_, number) in DROPPED {
-            let right = CapabilitySet::from_bits_retain(1 << number);
-            // Fails without root privileges; then there is nothing to remove.
-            let _dropped = remove_capability_from_bounding_set(right);
-        }
-    }
 }
 
 /// Returns the sandbox that [`SandboxMode::Auto`](crate::SandboxMode::Auto) uses on this host: `bwrap` where it works,
@@ -136,7 +87,7 @@ pub fn sandbox_support() -> SandboxKind {
 
 /// Checks that `bwrap` is installed and may create namespaces on this host; the error says what failed.
 pub fn bwrap_support() -> Result<(), String> {
-    let program = crate::bwrap::program().ok_or("bwrap is not installed")?;
+    let program = find_program("bwrap").map_err(|error| error.to_string())?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
     let output = std::process::Command::new(program)
         .args([
@@ -182,61 +133,48 @@ pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Sandb
 }
 
 fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
-    let mut may_write = real(sandbox.write.iter().chain([&temporary(job)]));
-    // The real paths: rules hold for the file that a link leads to.
-    let secrets = credentials().into_iter().filter_map(|path| path.canonicalize().ok());
-    // A caller that lists exactly this path as writable wants it open.
-    let secrets = secrets.filter(|path| !may_write.contains(path));
-    let no_read: BTreeSet<PathBuf> = real(&sandbox.no_read).into_iter().chain(secrets).collect();
+    let mut rules = rules(sandbox, job);
     // Open whatever the lists say: a shell redirects to `/dev/null`, and an agent opens terminals.
-    may_write.extend(DEVICES.map(PathBuf::from));
-    let may_read = &real(&sandbox.read) | &may_write;
-    // The child must not write its own verdict, unless the whole job directory is given to it.
-    let job = &real([&job.to_owned()]) - &may_write;
-    let no_write = &(&real(&sandbox.no_write) | &no_read) | &job;
+    for device in DEVICES {
+        rules.add(device, Rule::Own);
+    }
+    // Root needs no capability to write a setting of the kernel, such as the program that is started after a crash.
+    for tree in ["/proc/sys", "/sys"] {
+        rules.close(Path::new(tree), Rule::Closed);
+    }
     Allowed {
-        read: everything_but(&no_read, &may_read),
-        write: everything_but(&no_write, &may_write),
+        read: rules.trees(Access::ReadOnly, &access::entries),
+        write: rules.trees(Access::Writable, &access::entries),
     }
 }
 
-/// Returns the real paths of those that exist.
-fn real<'a>(paths: impl IntoIterator<Item = &'a Utf8PathBuf>) -> BTreeSet<PathBuf> {
-    paths.into_iter().filter_map(|path| path.as_std_path().canonicalize().ok()).collect()
+/// Returns true if root has to keep a capability to work in the places of this child.
+pub(crate) fn needs_override(spec: &Spec, rules: &Rules) -> bool {
+    let places = rules.paths().map(|path| (path, rules.access(path)));
+    let places =
+        places.filter(|(path, access)| *access != Access::Hidden && !path.starts_with("/dev"));
+    // Closed trees are read: a lane borrows the objects of its target.
+    rights::needs_override(places.chain([(spec.cwd.as_std_path(), Access::ReadOnly)]))
 }
 
-/// Returns trees that together contain everything but `denied`, plus the trees of `again` that lie below it.
-fn everything_but(denied: &BTreeSet<PathBuf>, again: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    let mut trees = BTreeSet::new();
-    cover(Path::new("/"), denied, &mut trees);
-    for tree in again {
-        // A tree outside of the denied ones is covered already. One that is denied itself stays
-        // closed: the denial of exactly this path wins.
-        let below_denied = denied.iter().any(|denied| tree != denied && tree.starts_with(denied));
-        if below_denied {
-            cover(tree, denied, &mut trees);
+/// Returns the rules of a sandbox together with those of every sandbox: the job directory and credentials.
+pub(crate) fn rules(sandbox: &Sandbox, job: &Utf8Path) -> Rules {
+    let sandbox = sandbox
+        .clone()
+        // The child must not write its own verdict.
+        .no_write([job.to_owned()])
+        .own([temporary(job)]);
+    let mut rules = Rules::of(&sandbox);
+    for (path, hidden) in credential_files() {
+        let Ok(real) = path.canonicalize() else { continue };
+        // A caller that lists exactly this path as writable wants it open.
+        let is_listed = [Rule::Own, Rule::Declared].iter().any(|rule| rules.has(&real, *rule));
+        let is_opened = hidden == HiddenWhen::NotOpened && rules.access(&real) == Access::Writable;
+        if !is_listed && !is_opened {
+            rules.close(&path, Rule::Hidden);
         }
     }
-    trees
-}
-
-/// Adds `tree` without the denied trees in it.
-fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>) {
-    if denied.contains(tree) {
-        return;
-    }
-    if !denied.iter().any(|denied| denied.starts_with(tree)) {
-        trees.insert(tree.to_owned());
-        return;
-    }
-    // A directory that we cannot list yields no entry, so nothing below it gets a rule and all of
-    // it stays closed.
-    let entries = std::fs::read_dir(tree).into_iter().flatten().flatten();
-    for entry in entries {
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            cover(&entry.path(), denied, trees);
-        }
-    }
+    rules
 }
 
 #[cfg(target_os = "linux")]
@@ -259,7 +197,8 @@ mod landlocked {
         RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
         Scope,
     };
-    use rustix::fs::{FileType, Mode, OFlags};
+    use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+    use rustix::io::Errno;
 
     use super::Allowed;
     use crate::ending::SandboxKind;
@@ -339,10 +278,17 @@ mod landlocked {
     }
 
     fn open(path: &Path) -> Option<(OwnedFd, FileType)> {
-        // `NOFOLLOW`: between the listing and this call a running child could put a link in place
-        // of the entry, and have its target opened.
+        // Between the listing and this call a running child could put a link in place of the entry or of a directory
+        // on the way, and have its target opened.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let no_links = ResolveFlags::NO_SYMLINKS;
+        let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), no_links);
+        let handle = match opened {
+            // A filter of system calls around us may not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
+            opened => opened,
+        };
+        let handle = handle.ok()?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&handle).ok()?.st_mode);
         Some((handle, kind))
     }

@@ -113,10 +113,13 @@ pub struct Env {
     /// Variables of the driver that are withheld.
     #[serde(with = "os_set")]
     pub remove: BTreeSet<OsString>,
-    /// Withholds the driver's credentials: tokens of forges and registries, cloud keys, the ssh agent. Keys of model
-    /// providers are passed.
+    /// Withholds the driver's credentials, which are known by their names and values:
+    /// [`CREDENTIAL_VARIABLES`](crate::CREDENTIAL_VARIABLES).
     #[serde(default)]
     pub withhold_credentials: bool,
+    /// Passes the keys of model providers, and proxies with a password, though credentials are withheld.
+    #[serde(default)]
+    pub model_keys: bool,
     /// Passes only the variables that programs commonly need: paths, locale, terminal, proxies, toolchain directories,
     /// and the keys of model providers.
     #[serde(default)]
@@ -146,6 +149,13 @@ impl Env {
     #[must_use]
     pub fn withhold_credentials(mut self, withhold: bool) -> Self {
         self.withhold_credentials = withhold;
+        self
+    }
+
+    /// Sets whether the keys of model providers are passed though credentials are withheld.
+    #[must_use]
+    pub fn model_keys(mut self, pass: bool) -> Self {
+        self.model_keys = pass;
         self
     }
 
@@ -227,14 +237,29 @@ impl Default for OutputCap {
 
 /// The trees that the kernel keeps a child, and every process it starts, from touching.
 ///
-/// Everything is readable and writable except the denied trees. Landlock rules only allow, so they are made from
-/// everything that exists beside the denied trees when the child starts. This has two consequences. In a directory
-/// *above* a denied tree the child can read and change existing entries, but cannot create, remove or rename
-/// entries, nor read entries that appear later. A denied path that does not exist at the start is not protected.
-/// File names can always be listed.
+/// Everything is readable and nothing is writable, except for these rules. Each is about a file or a whole tree, under
+/// its real path.
 ///
-/// The job directory itself is never writable for a sandboxed child, except `tmp` (its `TMPDIR`)
-/// and what [`write`](Self::write) names.
+/// - [`own`](Self::own) are the places that the driver made for this child, such as its checkout. Among these and the
+///   closed trees, the deepest rule decides: a checkout inside a closed directory is open, and a closed file inside the
+///   checkout is closed. On the same path the closed one wins.
+/// - [`no_write`](Self::no_write) and [`no_read`](Self::no_read) are closed trees. They win over every declared
+///   opening, whatever the depth. A path that does not exist is closed too: it cannot be created. So are the links that
+///   lead to a closed tree: they cannot be replaced.
+/// - [`write`](Self::write) are the openings that a person or a preset declares.
+/// - [`apart`](Self::apart) are trees that an opening above them does not include, such as the home directory in an
+///   opened `/tmp`. An opening at such a tree or inside it counts.
+///
+/// The job directory is closed, except for `tmp` (the child's `TMPDIR`). Credential files of the home directory are
+/// hidden, unless `write` or `own` names their very path.
+///
+/// Openings have to exist when the child starts. One that is reached through a link that the child could write is
+/// ignored.
+///
+/// Where a wall cannot express the rules, it closes more. Behind Landlock, a child cannot create, remove or rename
+/// entries of an opened directory that has a closed tree in it, nor read entries of one with a hidden tree that appear
+/// later; names can always be listed. Behind `bwrap` the same holds for a directory in which a closed name does not
+/// exist or is a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Sandbox {
@@ -244,17 +269,26 @@ pub struct Sandbox {
     pub no_read: Vec<Utf8PathBuf>,
     /// Trees (or files) that cannot be written.
     pub no_write: Vec<Utf8PathBuf>,
-    /// Trees below a denied one that can still be read.
+    /// Trees (or files) in a hidden one that can still be read.
     pub read: Vec<Utf8PathBuf>,
-    /// Trees below a denied one that can still be read and written.
+    /// Trees (or files) that are declared to be writable; closed ones stay closed.
     pub write: Vec<Utf8PathBuf>,
+    /// The child's own places, readable and writable also inside a closed tree.
+    #[serde(default)]
+    pub own: Vec<Utf8PathBuf>,
+    /// Trees that a declared opening above them does not include.
+    #[serde(default)]
+    pub apart: Vec<Utf8PathBuf>,
     /// Access to the network; only `bwrap` can remove it.
     #[serde(default)]
     pub network: Network,
+    /// Hides sockets together with their directories: a second attempt, after one of them vanished.
+    #[serde(default)]
+    pub(crate) by_directory: bool,
 }
 
 impl Sandbox {
-    /// Creates a sandbox without denied trees.
+    /// Creates a sandbox in which everything can be read and nothing can be written.
     pub fn new(mode: SandboxMode) -> Self {
         Self { mode, ..Self::default() }
     }
@@ -273,17 +307,31 @@ impl Sandbox {
         self
     }
 
-    /// Adds trees below a denied one that can still be read.
+    /// Adds trees in a hidden one that can still be read.
     #[must_use]
     pub fn read(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
         self.read.extend(trees);
         self
     }
 
-    /// Adds trees below a denied one that can still be read and written.
+    /// Adds trees that are declared to be writable; closed ones stay closed.
     #[must_use]
     pub fn write(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
         self.write.extend(trees);
+        self
+    }
+
+    /// Adds the child's own places, which are open also inside a closed tree.
+    #[must_use]
+    pub fn own(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.own.extend(trees);
+        self
+    }
+
+    /// Adds trees that a declared opening above them does not include.
+    #[must_use]
+    pub fn apart(mut self, trees: impl IntoIterator<Item = Utf8PathBuf>) -> Self {
+        self.apart.extend(trees);
         self
     }
 

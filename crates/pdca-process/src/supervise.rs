@@ -33,7 +33,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use crate::confine;
 use crate::control::{Attachment, Control, Demand, ProcessTask, Received};
 use crate::ending::Ending;
-use crate::liveness_lock;
+use crate::liveness_lock::{ChildHold, hold_as_child};
 use crate::log::log_path;
 use crate::protocol::SupervisorMessage;
 use crate::spec::Spec;
@@ -65,11 +65,13 @@ pub(crate) fn supervise_and_exit() -> ! {
             2
         }
     };
+    // Here and not earlier: the whole tree is dead. `exit` would leave its file behind.
+    drop(hold);
     #[expect(clippy::exit, reason = "the rest of `main` is not for a supervisor")]
     std::process::exit(code)
 }
 
-fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
+fn supervise(hold: &mut Option<ChildHold>) -> io::Result<()> {
     // For example a file that the driver's shell left open, or another lane's lock.
     close_fds::set_fds_cloexec(3, &[]);
     // Before any child exists: the end of a quick one would otherwise go unnoticed.
@@ -116,23 +118,15 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock that the order names, then reads the driver's demand once more. A driver that is gone by then is
-/// no longer waited for by its successor, so its child must not start.
-fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>, String> {
-    let mut unwanted = || {
-        control.exchange();
-        control.demand() > Demand::Run
-    };
-    let held = spec.hold.as_deref().map_or(Ok(None), |path| {
-        liveness_lock::share(path, liveness_lock::PATIENCE, &mut unwanted).map_err(|error| {
-            match error.source() {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            }
-        })
-    });
-    unwanted();
-    held
+/// Joins the holders of the lock that the order names, then reads the driver's demand once more. A driver that is gone
+/// by then is no longer waited for by its successor, so its child must not start.
+fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<ChildHold>, String> {
+    let held = spec.hold.as_deref().map(hold_as_child).transpose();
+    control.exchange();
+    held.map_err(|error| match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    })
 }
 
 /// Makes the end of a child readable on a socket, and handles the signals that would end or stop the supervisor.

@@ -28,6 +28,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
 use signal_hook::consts::SIGCONT;
 
 use crate::poll::poll_until;
+use crate::programs::find_program;
 use crate::protocol::{byte, send_opening};
 use crate::spec::Spec;
 use crate::supervisor::Invocation;
@@ -181,7 +182,7 @@ fn take_from_background(invocation: &Invocation) -> io::Result<()> {
         Err(_) => invocation.program.clone(),
     };
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
-    let mut command = Command::new("sh");
+    let mut command = Command::new(find_program("sh").map_err(io::Error::other)?);
     // Only a shell can have a signal ignored from safe code, and what is ignored stays so across `exec`.
     command
         .args(["-c", "trap '' TTOU; exec \"$@\"", "sh"])

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use tracing::trace;
 use crate::cancel::{Cancel, Urgency};
 use crate::environment;
 use crate::poll::{nonblocking, poll_until};
+use crate::programs::{ProgramError, find_program, trusted_part, trusted_path};
 use crate::spec::Env;
 
 /// The bytes of standard error that are kept; the rest is read and dropped.
@@ -73,6 +75,9 @@ impl ToolOutput {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
+    /// The program was not found where this process looks for programs.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// The program could not be started.
     #[error("cannot start {}", program.display())]
     Start {
@@ -216,7 +221,7 @@ impl Tool {
 
     fn run_until(&self, deadline: Instant) -> Result<ToolOutput, ToolError> {
         let child = self
-            .command()
+            .command()?
             .spawn()
             .map_err(|source| ToolError::Start { program: self.program.clone(), source })?;
         let mut running = Running::new(child, &self.stdin);
@@ -240,10 +245,16 @@ impl Tool {
         }
     }
 
-    fn command(&self) -> Command {
+    fn command(&self) -> Result<Command, ToolError> {
+        let program = if self.program.as_bytes().contains(&b'/') {
+            self.program.clone().into()
+        } else {
+            find_program(&self.program)?
+        };
         #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(program);
         command
+            .arg0(&self.program)
             .args(&self.args)
             .stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
@@ -255,8 +266,11 @@ impl Tool {
             command.current_dir(cwd);
         }
         environment::cleanse(&mut command, &Env::default());
+        // The tool finds its own helpers, such as the `ssh` of git, where we would.
         command.envs(&self.env);
-        command
+        let given = self.env.get(OsStr::new("PATH"));
+        command.env("PATH", given.map_or_else(trusted_path, |path| trusted_part(path)));
+        Ok(command)
     }
 
     fn report(&self, status: ExitStatus, running: Running<'_>) -> Result<ToolOutput, ToolError> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pdca_process::{Tool, ToolError, ToolOutput};
+use pdca_process::{ProgramError, Tool, ToolError, ToolOutput};
 
 /// The maximum length, in characters, of a program's message that an error keeps.
 /// An error is shown to a person, and a proxy may answer with a page of HTML.
@@ -74,6 +74,9 @@ pub(crate) fn ask(
     let output = match tool.run() {
         Ok(output) if output.success() => return Ok(output.stdout),
         Ok(output) => output,
+        Err(ToolError::Program(ProgramError::NotFound { .. })) => {
+            return Err(ForgeError::Missing { program: program.to_owned() });
+        }
         Err(ToolError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Err(ForgeError::Missing { program: program.to_owned() });
         }

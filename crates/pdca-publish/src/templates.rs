@@ -5,7 +5,9 @@
 
 use std::fmt::Write as _;
 
-use pdca_state::{Brief, BundleId, GateReport, GateResult, Label, Summary, title_of};
+use pdca_state::{
+    Brief, BundleId, GateReport, GateResult, Label, Summary, quote_claims_in, title_of,
+};
 
 use crate::inert;
 use crate::key::{PublishKey, without_marks};
@@ -110,7 +112,7 @@ impl Templates<'_> {
 pub fn subject(message: &str) -> String {
     let lines = message.lines().map(one_line);
     let subject = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
-    cut(&without_marks(&subject), TITLE)
+    cut(&quote_claims_in(&without_marks(&subject)), TITLE)
 }
 
 /// Returns the text of a pull request with the marker of `key` at its end. `note` is a line of ours before it.
@@ -127,7 +129,8 @@ pub fn comment_body(comment: &str, pull: Option<&str>, key: &PublishKey) -> Stri
 
 /// Removes markers and shortens a text to what a forge accepts.
 fn bounded(text: &str) -> String {
-    let text = without_marks(text.trim_end());
+    // A forge may make the message of a merge from this text.
+    let text = quote_claims_in(&without_marks(text.trim_end()));
     if text.chars().nth(BODY).is_none() {
         return text;
     }

@@ -389,7 +389,7 @@ pub(crate) fn tail(path: &Utf8Path) -> String {
 mod tests {
     use camino::Utf8PathBuf;
     use pdca_exec::{Job, Terms, Work};
-    use pdca_process::GitCall;
+    use pdca_process::{FileLock, FileLockError, GitCall};
 
     use super::*;
     use crate::verb::{Assignment, FileEntry, JobEngine, Objects};
@@ -512,12 +512,11 @@ mod tests {
                 std::thread::yield_now();
             }
             let path = scene.root.path().join("slots.lock");
-            let slots = fs_err::OpenOptions::new().append(true).create(true).open(path).unwrap();
-            let counted = slots.into_parts().0.try_lock();
+            let counted = FileLock::take(&path, "");
             fs_err::write(dir.join("go"), "").unwrap();
             (counted, asked.join().unwrap())
         });
-        assert!(matches!(counted, Err(std::fs::TryLockError::WouldBlock)), "{counted:?}");
+        assert!(matches!(counted, Err(FileLockError::Held { .. })), "{counted:?}");
         assert_eq!(answer, VerbResponse::Started { already: false });
     }
 }

@@ -10,13 +10,14 @@
 //! jobs/<name>/                 assignment, workspace, log, beat, result
 //! ```
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_exec::JobName;
 use pdca_journal::Generation;
+use pdca_process::{FileLock, FileLockError};
 use pdca_state::{files, sha256_hex};
 
 use crate::verb::{Assignment, FileEntry, PublishedResult};
@@ -102,18 +103,15 @@ impl HostRoot {
         let path = dir.join(unit);
         // A file beside the fence: the fence itself is replaced by a rename, and a lock on the
         // replaced file would hold nothing back.
-        let lock = open_lock(&path.with_extension("lock"))?;
-        lock.lock()?;
+        let lock = FileLock::wait(&path.with_extension("lock"), "")?;
         let text = read_text(&path)?;
         let at = text.and_then(|text| Generation::new(text.trim().parse().ok()?));
         Ok(HostFence { path, at, _lock: lock })
     }
 
     /// Takes the right to count the running jobs and to start one more, until the file is dropped.
-    pub(crate) fn slots(&self) -> io::Result<File> {
-        let lock = open_lock(&self.path.join("slots.lock"))?;
-        lock.lock()?;
-        Ok(lock)
+    pub(crate) fn slots(&self) -> io::Result<FileLock> {
+        Ok(FileLock::wait(&self.path.join("slots.lock"), "")?)
     }
 
     /// Stores content under its digest, which it must have.
@@ -179,16 +177,6 @@ pub(crate) fn require_inside(path: &Utf8Path) -> io::Result<()> {
     Err(io::Error::other(format!("{path:?} leads out of the workspace")))
 }
 
-fn open_lock(path: &Utf8Path) -> io::Result<File> {
-    let file = fs_err::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    Ok(file.into_parts().0)
-}
-
 pub(crate) fn read_text(path: &Utf8Path) -> io::Result<Option<String>> {
     match fs_err::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -206,7 +194,7 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Utf8Path) -> io::Result<Opti
 pub(crate) struct HostFence {
     path: Utf8PathBuf,
     at: Option<Generation>,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl HostFence {
@@ -237,7 +225,7 @@ pub struct JobDir {
 /// The right to run a job: held by one process at a time, and released by the kernel with it.
 #[derive(Debug)]
 pub struct JobLock {
-    file: File,
+    lock: FileLock,
 }
 
 impl JobDir {
@@ -339,31 +327,19 @@ impl JobDir {
 
     /// Takes the right to run the job; `None` if another process has it.
     pub fn lock(&self) -> io::Result<Option<JobLock>> {
-        let file = open_lock(&self.dir.join("lock"))?;
-        // A request that looks whether the job runs shares the lock for a moment.
-        match pdca_process::lock_alone(&file) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        let lock = match FileLock::take(&self.dir.join("lock"), "") {
+            Err(FileLockError::Held { .. }) => return Ok(None),
+            taken => taken?,
+        };
         let pid = rustix::process::getpid().as_raw_pid();
         // Written under the lock. Until then a reader finds the number of an earlier holder.
         fs_err::write(self.dir.join("pid"), format!("{pid}\n"))?;
-        Ok(Some(JobLock { file }))
+        Ok(Some(JobLock { lock }))
     }
 
     /// Returns whether a process of this machine runs the job.
     pub(crate) fn is_locked(&self) -> io::Result<bool> {
-        let path = self.dir.join("lock");
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            opened => opened?,
-        };
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock().map(|()| false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        Ok(FileLock::holder(&self.dir.join("lock"))?.is_some())
     }
 
     /// Returns the process that took the lock last.
@@ -381,7 +357,8 @@ impl JobDir {
 impl JobLock {
     /// Gives the right back before the end of the process.
     pub fn release(self) -> io::Result<()> {
-        self.file.unlock()
+        drop(self.lock);
+        Ok(())
     }
 }
 

@@ -423,7 +423,8 @@ fn refusal(snapshot: &Snapshot, coverage: Coverage) -> Option<String> {
         // Any name will do: the rule refuses an empty one, which says nothing about the bundle.
         by: "x".to_owned(),
         date: String::new(),
-        note: None,
+        // The person may give one, and a row without a verdict needs it.
+        note: Some("x".to_owned()),
         overrides: Vec::new(),
     };
     match record(&text, snapshot.gates.as_ref(), &decision) {

@@ -99,6 +99,9 @@ fn refusal(error: &SignoffError, bundle: &Bundle) -> Failure {
             "a summary without §6 cannot be accepted; `pdca signoff {id} iterate-do`"
         )),
         SignoffError::NoGateReport => failure.hint(format!("`pdca gates {id}` checks it again")),
+        SignoffError::Undecided { .. } => failure.hint(format!(
+            "`pdca gates {id} --record` asks the gates again; or say why: `pdca signoff {id} accept --note \"why\"`"
+        )),
         SignoffError::NotAcceptable { failed, .. } => not_acceptable(failed, bundle),
     }
 }

@@ -32,7 +32,7 @@ use crate::landing_summary::{BranchSummary, ChangeMark};
 use crate::{SnapshotEntry, open_dirs, read_branches};
 
 /// Changes whenever the same files may lead to another answer.
-const FORMAT: &str = concat!("2 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("3 ", env!("CARGO_PKG_VERSION"));
 const NAME: &str = "snapshot.json";
 const SECOND: i128 = 1_000_000_000;
 /// File systems with fractions of a second in their times are exact to a tick of the kernel, which is at most 10 ms.

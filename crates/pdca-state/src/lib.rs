@@ -39,6 +39,7 @@ mod lines;
 pub mod parallel;
 
 mod brief;
+mod claims;
 mod gates;
 mod notes;
 pub mod patch;
@@ -89,6 +90,7 @@ pub use calls::{
     BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
 };
 pub use carried::{PlanAdvice, carried_items};
+pub use claims::{CHECKED_TRAILER, SEALED_TRAILER, has_claims, quote_claims, quote_claims_in};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};

@@ -25,6 +25,13 @@ pub struct PatchError {
     pub fault: PatchFault,
 }
 
+impl PatchError {
+    /// Describes a symbolic link that would lead out of the tree, which `line` of the patch makes or moves.
+    pub fn outward_link(line: usize, path: String, target: String) -> Self {
+        Self { line, path: path.clone(), fault: PatchFault::Link { path, target } }
+    }
+}
+
 /// The reason why a patch is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gates::{GateReport, GateRow, Overall};
 use crate::lines::{folded, lines};
-use crate::summary::{SIGN_OFF, SignoffField, Summary, SummaryFlaw};
+use crate::summary::{SIGN_OFF, SignoffField, Summary, SummaryFlaw, is_undecided_with_reason};
 
 /// Prefix of the lines of §9 that name a failed row which was accepted all the same.
 const OVERRIDE: &str = "- Gate overridden:";
@@ -130,6 +130,12 @@ pub enum SignoffError {
     /// There is no valid gate report, so it is unknown if a gate failed.
     #[error("there is no valid gate report")]
     NoGateReport,
+    /// Gating rows have no verdict, and nothing on record says why the change is accepted all the same.
+    #[error("no verdict of {}, and no reason on record to accept without one", rows.join(", "))]
+    Undecided {
+        /// The rows, by name.
+        rows: Vec<String>,
+    },
     /// Open items or failed gating rows prevent an acceptance.
     #[error("{} open in §6, {} gating rows failed", open.len(), failed.len())]
     NotAcceptable {
@@ -234,7 +240,8 @@ impl std::fmt::Display for SignoffAction {
 ///
 /// Only the fields of §9 change; every other byte stays. A field that §9 lacks is added below its
 /// outcome. An acceptance is refused while §6 has open items, while a gating row failed without an
-/// override, or without a valid gate report.
+/// override, while one has no verdict and neither the note nor its item of §6 gives a reason, or without a
+/// valid gate report.
 pub fn record(
     summary: &str,
     gates: Option<&GateReport>,
@@ -256,7 +263,7 @@ pub fn record(
         }
     };
     match decision.action {
-        SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides)?,
+        SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides, &note)?,
         SignoffAction::Discontinue if note.is_empty() => {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
@@ -300,7 +307,7 @@ pub fn require_accepted(
     let overrides = recorded_overrides(&parsed, gates);
     // The same rules as when it was recorded: the summary is a file, and what it says may have been
     // written by hand since.
-    require_acceptable(&parsed, gates, &overrides)?;
+    require_acceptable(&parsed, gates, &overrides, recorded.note.as_deref().unwrap_or(""))?;
     Ok(Accepted { by, date: folded(&recorded.date), overrides })
 }
 
@@ -356,6 +363,7 @@ fn require_acceptable(
     summary: &Summary,
     gates: Option<&GateReport>,
     overrides: &[Override],
+    note: &str,
 ) -> Result<(), SignoffError> {
     if !summary.has_needs_human() {
         return Err(SignoffError::NoNeedsHuman);
@@ -370,10 +378,24 @@ fn require_acceptable(
         .collect();
     // A report of another tool may say `fail` without a failed row. No override can explain that.
     let is_explained = gates.overall == Overall::Pass || gates.failed_gating().next().is_some();
-    if open.is_empty() && failed.is_empty() && is_explained {
-        return Ok(());
+    if !open.is_empty() || !failed.is_empty() || !is_explained {
+        return Err(SignoffError::NotAcceptable { open, failed });
     }
-    Err(SignoffError::NotAcceptable { open, failed })
+    let rows = undecided(summary, gates, note);
+    if rows.is_empty() { Ok(()) } else { Err(SignoffError::Undecided { rows }) }
+}
+
+/// Returns the gating rows without a verdict that are accepted without a reason. A tick alone is none: a gate that
+/// the change itself killed looks like one that the host killed.
+fn undecided(summary: &Summary, gates: &GateReport, note: &str) -> Vec<String> {
+    if !note.trim().is_empty() {
+        return Vec::new();
+    }
+    let has_reason = |row: &&GateRow| {
+        summary.cleared_items().iter().any(|line| is_undecided_with_reason(line, row))
+    };
+    let rows = gates.unverifiable().filter(|row| row.gating && !has_reason(row));
+    rows.map(|row| row.check.clone()).collect()
 }
 
 /// The name to override a row with: its rule id, else its check.

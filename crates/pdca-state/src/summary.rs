@@ -12,6 +12,7 @@ mod unsettled;
 
 use std::ops::Range;
 
+pub(crate) use assemble::is_undecided_with_reason;
 pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble, given_up, protected_item};
 
 pub use tracker::tracker_comment;

@@ -50,8 +50,10 @@ impl TestWorkspace {
         utf8(self.home.path())
     }
 
-    /// Replaces `pdca.toml`.
+    /// Replaces `pdca.toml`. In a workspace with a directory `calls`, in which programs of a test count their runs, every
+    /// row of the gates may write it.
     pub fn config(&self, text: &str) {
+        let text = if self.has("calls") { counting_rows(text) } else { text.to_owned() };
         self.write("pdca.toml", text);
     }
 
@@ -118,6 +120,21 @@ impl Default for TestWorkspace {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Adds `may_write = ["calls"]` to the rows that have no `may_write`.
+fn counting_rows(text: &str) -> String {
+    let mut tables = text.split("[[gates.checks]]\n");
+    let mut counting = tables.next().unwrap_or_default().to_owned();
+    for table in tables {
+        counting.push_str("[[gates.checks]]\n");
+        let end = table.find("\n[").unwrap_or(table.len());
+        if !table[..end].contains("may_write") {
+            counting.push_str("may_write = [\"calls\"]\n");
+        }
+        counting.push_str(table);
+    }
+    counting
 }
 
 #[cfg(test)]

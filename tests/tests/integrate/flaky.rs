@@ -7,14 +7,27 @@ use crate::meeting::Meeting;
 const RED: &str =
     r#"echo run >> "$PDCA_WORKSPACE/calls/runs"; ! { test -e a.txt && test -e b.txt; }"#;
 
+/// Red over the two together the first time, and while there is a file `red`.
+const RED_ONCE: &str = r#"echo run >> "$PDCA_WORKSPACE/calls/runs"
+if test -e a.txt && test -e b.txt; then
+  if mkdir "$PDCA_WORKSPACE/calls/first" || test -e "$PDCA_WORKSPACE/red"; then exit 1; fi
+fi"#;
+
 /// A workspace in which the row has this policy, and so many of its runs were mistakes.
 fn scene(policy: &str, flakes: u32) -> Meeting {
+    scene_with(RED, policy, flakes)
+}
+
+fn scene_with(gate: &str, policy: &str, flakes: u32) -> Meeting {
     let config = format!("[gates]\nflaky = \"{policy}\"\n[integrate]\nland = \"target\"\n");
-    let scene = Meeting::with(RED, &config);
+    let scene = Meeting::with(gate, &config);
     scene.accepted("1", "a.txt", "a\n");
     scene.accepted("2", "b.txt", "b\n");
     let history = json!({
         "runs": 40, "flakes": flakes, "last_seen": "2026-01-02T03:04:05Z", "trees": ["0a0a"],
+        "seen_with": (0..flakes.min(3))
+            .map(|at| json!({ "tree": format!("0a0{at}"), "changes": [format!("old-{at}")] }))
+            .collect::<Vec<_>>(),
     });
     let ledger = json!({ "rows": { "T3-tests": history } });
     scene.scene.workspace.write(".pdca/flakes.json", ledger.to_string());
@@ -29,12 +42,12 @@ fn runs(scene: &Meeting) -> usize {
 
 #[test]
 fn a_row_in_quarantine_that_is_known_to_be_flaky_does_not_block_and_that_is_said_everywhere() {
-    let scene = scene("quarantine", 3);
+    let scene = scene_with(RED_ONCE, "quarantine", 3);
     let done = scene.integrate(&[]).expect(0);
     assert!(done.out.contains("quarantine  T3-tests was red"), "{}", done.out);
-    let line = "flaky   T3-tests failed by mistake in 3 of";
+    let line = "flaky   T3-tests failed by mistake in 4 of";
     assert!(done.out.contains(line), "{}", done.out);
-    assert!(done.out.contains("last 2026-01-02T03:04:05Z, on 1 trees"), "{}", done.out);
+    assert!(done.out.contains("on 2 trees"), "{}", done.out);
     assert!(done.err.contains("in quarantine, does not block"), "{}", done.err);
     assert_eq!(scene.subjects().len(), 3);
     let certificates = scene.scene.workspace.path().join("process/certificates");
@@ -47,6 +60,31 @@ fn a_row_in_quarantine_that_is_known_to_be_flaky_does_not_block_and_that_is_said
 }
 
 #[test]
+fn a_row_in_quarantine_that_is_red_every_time_blocks_as_any_other() {
+    let scene = scene("quarantine", 3);
+    let done = scene.integrate(&["--json"]).expect(101).json();
+    assert_eq!(done["held"][0]["text"], "2 breaks T3-tests only together with 1");
+    assert_eq!(done["quarantined"], json!([]), "{done:#}");
+}
+
+#[test]
+fn one_flake_and_flakes_with_one_change_quarantine_no_row() {
+    for flakes in [
+        json!([{ "tree": "a", "changes": ["9"] }]),
+        json!([{ "tree": "a", "changes": ["9"] }, { "tree": "b", "changes": ["9", "8"] }, { "tree": "c", "changes": ["7", "9"] }]),
+    ] {
+        let scene = scene_with(RED_ONCE, "quarantine", 3);
+        let history = json!({ "runs": 9, "flakes": 3, "trees": ["a"], "seen_with": flakes });
+        let ledger = json!({ "rows": { "T3-tests": history } });
+        scene.scene.workspace.write(".pdca/flakes.json", ledger.to_string());
+        scene.scene.workspace.write("red", "");
+        let done = scene.integrate(&["--json"]).expect(101).json();
+        assert_eq!(done["quarantined"], json!([]), "{done:#}");
+        assert_eq!(done["held"][0]["id"], "2", "{done:#}");
+    }
+}
+
+#[test]
 fn a_row_in_quarantine_that_never_failed_by_mistake_blocks_as_any_other() {
     let scene = scene("quarantine", 0);
     let done = scene.integrate(&["--json"]).expect(101).json();
@@ -56,8 +94,9 @@ fn a_row_in_quarantine_that_never_failed_by_mistake_blocks_as_any_other() {
 
 #[test]
 fn a_verdict_without_a_row_in_quarantine_does_not_count_once_the_row_counts_again() {
-    let scene = scene("quarantine", 3);
+    let scene = scene_with(RED_ONCE, "quarantine", 3);
     scene.integrate(&["--land", "branch"]).expect(0);
+    scene.scene.workspace.write("red", "");
     let text = scene.scene.workspace.read("pdca.toml");
     scene.scene.workspace.config(&text.replace("\"quarantine\"", "\"confirm\""));
     let said = scene.integrate(&["--land", "target", "--json"]).expect(101).json();

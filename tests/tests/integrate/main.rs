@@ -21,3 +21,4 @@ mod resolve;
 mod stands_on;
 mod targets;
 mod verdicts;
+mod words;

@@ -445,8 +445,7 @@ fn two_resolvers_work_at_the_same_time_and_what_is_not_checked_at_once_is_checke
     }
     // Whoever is admitted at the end of the other is not waited for.
     let elsewhere = scene.scene.workspace.path().join(".pdca/driver.lock");
-    let lock = fs_err::File::open(elsewhere).unwrap().into_parts().0;
-    lock.lock().unwrap();
+    let lock = pdca_process::FileLock::wait(&elsewhere, "").unwrap();
     scene.scene.workspace.write("go", "");
     assert_eq!((second.wait(), third.wait()), (3, 3));
     for id in ["2", "3"] {

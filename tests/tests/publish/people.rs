@@ -166,8 +166,7 @@ fn the_target_s_own_branch_is_never_pushed_to() {
 fn a_driver_at_work_does_not_keep_a_change_from_being_published() {
     let stall = Stall::with_one();
     let lock = stall.meeting.scene.workspace.path().join(".pdca/driver.lock");
-    let lock = fs_err::OpenOptions::new().read(true).write(true).open(lock).unwrap().into_parts().0;
-    lock.lock().unwrap();
+    let _lock = pdca_process::FileLock::wait(&lock, "").unwrap();
     stall.publish(&["7"]).expect(0);
 }
 

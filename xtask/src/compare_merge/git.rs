@@ -201,7 +201,13 @@ fn folded(store: &Store, engine: &mut MergeEngine<'_>, case: MergeCase) -> Resul
             MergeCase::Pick { .. } => Folded::Stopped,
             MergeCase::Merge { .. } => Folded::Unfit,
         }),
-        Some(FoldFate::Conflict { .. } | FoldFate::Held { .. } | FoldFate::Failed { .. })
+        // A merge that follows a rename of the branch goes beyond the change.
+        Some(
+            FoldFate::Conflict { .. }
+            | FoldFate::Held { .. }
+            | FoldFate::Unsealed { .. }
+            | FoldFate::Failed { .. },
+        )
         | None => Ok(Folded::Stopped),
     }
 }

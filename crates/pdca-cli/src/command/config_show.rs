@@ -212,6 +212,7 @@ mod tests {
         gates.checks[0].label = ""  # default
         gates.checks[0].needs_lane = false  # default
         gates.checks[0].scope = "repo"  # default
+        gates.checks[0].shares = false  # default
         gates.checks[0].tier = "T1"  # pdca.toml:6
         gates.cwd = "auto"  # default
         gates.parallel = false  # default

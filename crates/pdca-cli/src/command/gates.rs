@@ -24,7 +24,7 @@ use crate::workspace::{ConfiguredTarget, Workspace};
 ///
 /// The rows are those of `pdca.toml`, which `pdca run` and continuous integration run too. For a bundle the
 /// report is written only while Check is open; before Do, at sign-off and after it the result is only
-/// printed.
+/// printed. `--record` writes it at sign-off too, after a row of `pdca.toml` was mended; the builder is not called.
 ///
 /// Exit codes: 0 no gating check is red, 100 one is.
 #[derive(clap::Args, Debug)]
@@ -32,13 +32,14 @@ use crate::workspace::{ConfiguredTarget, Workspace};
 Examples:
   pdca gates 36               # all rows, on base + patch
   pdca gates 36 --row T3      # one row, and what it prints; nothing is written
+  pdca gates 36 --record      # all rows again at sign-off, with a new report and summary
   pdca gates --working-tree   # the rows about the repository, on the tree as it stands (for CI)
   pdca gates --working-tree --target app
   pdca gates --working-tree --junit gates.xml
   pdca gates 36 --json
 
-With --working-tree the rows run at the top of the checkout, linked worktree or lane of a target that you are in; elsewhere in
-the target of the workspace.")]
+With --working-tree the rows run at the top of the checkout, linked worktree or lane of a target that you are in, also with
+`-C WORKSPACE`; elsewhere in the target of the workspace.")]
 pub(crate) struct Args {
     /// The id of the bundle
     #[arg(
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     /// Write the rows to this file too, as `JUnit` XML
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     junit: Option<Utf8PathBuf>,
+    /// Record the result also at sign-off: the report and the summary are made anew
+    #[arg(long, conflicts_with_all = ["working_tree", "row"])]
+    record: bool,
     /// Run only this row and show its output if it is red; write no report
     #[arg(long, value_name = "ROW")]
     row: Option<String>,
@@ -78,7 +82,7 @@ pub(super) struct GatesReport {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let (report, tree) = if let Some(id) = &args.id {
         let bundle = cx.require_bundle(id)?;
-        (over_bundle(&bundle, args.row.as_deref(), cx, err)?, None)
+        (over_bundle(&bundle, args.row.as_deref(), args.record, cx, err)?, None)
     } else {
         let tree = working_tree(args.target.as_deref(), cx)?;
         (over_tree(&tree, args.row.as_deref(), cx, err)?, Some(tree))
@@ -113,6 +117,7 @@ impl Report for GatesReport {
 fn over_bundle(
     bundle: &Bundle,
     row: Option<&str>,
+    record: bool,
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<GateReport, Failure> {
@@ -132,8 +137,18 @@ fn over_bundle(
         | State::Iterate(_)
         | State::Discontinued => false,
     };
+    let is_again = record && snapshot.state == State::AwaitingSignoff && !cx.globals.dry_run;
     let name = bundle.id().dir_name();
-    if !open {
+    if record && !open && !is_again && !cx.globals.dry_run {
+        return Err(Failure::usage(format!(
+            "{name} is {}: its gates cannot be recorded",
+            snapshot.state
+        ))
+        .hint(
+            "`--record` is for a bundle that waits for sign-off; leave it out to see the result",
+        ));
+    }
+    if !open && !is_again {
         let why = match row {
             Some(row) => format!("only {row} runs"),
             None => format!("{name} is {}", snapshot.state),
@@ -152,6 +167,8 @@ fn over_bundle(
     let report = session::work(cx, &site, None, err, |driver: &Driver<'_>| {
         if open {
             pdca_driver::gate(driver, bundle, &snapshot)
+        } else if is_again {
+            pdca_driver::gate_again(driver, bundle, &snapshot)
         } else {
             Ok(pdca_driver::judge(driver, bundle, &snapshot, false)?.report)
         }
@@ -165,7 +182,6 @@ fn over_bundle(
 /// the target's own.
 fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
     let workspace = cx.workspace()?;
-    let here = Toplevel::around(&cx.globals.start_dir(cx.env)?);
     let targets = &workspace.targets;
     let wanted = |target: &&ConfiguredTarget| named.is_none_or(|name| name == target.name);
     if let Some(name) = named
@@ -174,11 +190,20 @@ fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Fa
         let failure = Failure::usage(format!("there is no target `{name}`"));
         return Err(failure.hint(name_one(targets)));
     }
-    if let Some(top) = &here
-        && let Some(root) = top.root()
-        && targets.iter().filter(wanted).any(|target| is_checkout_of(top, root, target, workspace))
-    {
-        return Ok(root.to_owned());
+    let given = cx.globals.start_dir(cx.env)?;
+    let cwd = cx.env.cwd.clone();
+    // `-C` of a directory of the workspace names the workspace, and the tree is where the command was started.
+    let is_of_workspace = given.starts_with(&workspace.root);
+    let dirs = if is_of_workspace { [cwd, given] } else { [given, cwd] };
+    for top in dirs.iter().filter_map(|dir| Toplevel::around(dir)) {
+        if let Some(root) = top.root()
+            && targets
+                .iter()
+                .filter(wanted)
+                .any(|target| is_checkout_of(&top, root, target, workspace))
+        {
+            return Ok(root.to_owned());
+        }
     }
     let mut wanted = targets.iter().filter(wanted);
     match (wanted.next(), wanted.next()) {
@@ -278,7 +303,7 @@ fn over_tree(
 fn site(cx: &Context<'_>, row: Option<&str>) -> Result<WorkspaceConfig, Failure> {
     let mut site = session::driver_config(cx)?;
     if let Some(wanted) = row {
-        let rows = site.rows.only(|row| row.id == wanted);
+        let rows = site.rows.with_shared(wanted);
         if rows.is_empty() {
             let ids: Vec<&str> = site.rows.as_slice().iter().map(|row| row.id.as_str()).collect();
             let hint = match ids.as_slice() {

@@ -14,7 +14,11 @@ pub(super) fn list(file: &Table, edits: &mut Vec<Edit>) {
     let has_rows = gates.contains_key("checks") || gates.contains_key("host_ci");
     if has_rows && !gates.contains_key("cwd") {
         // Older instances run their rows in the directory of `pdca.toml`.
-        let set = vec![(path_of("gates.cwd"), Value::String("workspace".to_owned()))];
+        let mut set = vec![(path_of("gates.cwd"), Value::String("workspace".to_owned()))];
+        if !gates.contains_key("sandbox") {
+            // Their rows make worktrees and branches in the target, which a confined row cannot.
+            set.push((path_of("gates.sandbox"), Value::String("off".to_owned())));
+        }
         edits.push(Edit::silent(path_of("gates"), false, set));
     }
     if gates.get("default_timeout_secs").and_then(Value::as_integer) == Some(0) {
@@ -140,6 +144,7 @@ fn host_ci(gates: &Table, confirm: Option<bool>, edits: &mut Vec<Edit>) {
             // The forge's CI runs in a checkout of the change, whatever directory the other rows
             // use.
             ("cwd", Value::String("worktree".to_owned())),
+            ("sandbox", Value::String("auto".to_owned())),
             ("at_publish", Value::Boolean(true)),
             ("confirm", Value::Boolean(confirms.unwrap_or(false))),
         ];

@@ -204,9 +204,8 @@ name = {name}
 # Rows run what the builder wrote: where the kernel can, it keeps them from writing the bundles, the
 # lanes and your own checkout. "require" insists, "off" does not ask.
 #sandbox = "auto"
-# What confined gates may write beyond the checkout, the workspace, temporary files and caches: paths
-# relative to the workspace, absolute, or below `~`. `refs/heads/verify-*` are refs of the target that a row in the
-# workspace makes.
+# What confined gates may write beyond the checkout, temporary files and caches: paths relative to the workspace,
+# absolute, or below `~`, that exist. `refs/heads/verify-*` are refs of the target that a row without a sandbox makes.
 #may_write = []
 # Gates run what a builder wrote, so they do not get your credentials (tokens, agent sockets, cloud keys)
 # from the environment; those named here they get.
@@ -232,7 +231,10 @@ name = {name}
 #identity = ["rustc -V"]                    # another answer means that earlier verdicts do not count
 #flaky = "confirm"                          # as in [gates], for this row
 #junit = "target/junit.xml"                 # names of failing tests are read from this report
-#parallel = false                           # as in [gates], for this row
+#shares = false                             # later rows see the files it leaves in the checkout: build products
+#may_write = []                             # as in [gates], for this row alone
+#sandbox = "auto"                           # as in [gates], for this row
+#parallel = false                           # as in [gates], for this row; such rows run at once if they say shares
 #cwd = "workspace"                          # as in [gates], for this row
 
 # The leaves: outside commands that fill one artifact each. Without one a stub stands in, so

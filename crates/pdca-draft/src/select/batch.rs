@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::civil::Date;
+use pdca_process::{FileLock, FileLockError};
 use pdca_select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_state::files;
 
@@ -41,18 +42,15 @@ pub(super) fn file(workspace: &Workspace, name: &str) -> Utf8PathBuf {
 }
 
 /// Locks out a second selection while this one reads and replaces the index.
-pub(super) fn lock(file: &Utf8Path) -> Result<fs_err::File, Failure> {
+pub(super) fn lock(file: &Utf8Path) -> Result<FileLock, Failure> {
     let dir = file.parent().unwrap_or(file);
     fs_err::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
-    let handle = fs_err::File::open(dir).map_err(|error| unwritable(dir, &error))?;
-    match handle.file().try_lock() {
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Err(Failure::usage("another `pdca select` is at work")
-                .at(FilePosition::file(dir))
-                .hint("repeat the command when that is done"))
-        }
-        // On a filesystem without locks it continues unlocked.
-        Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(handle),
+    match FileLock::take(&dir.join(".pdca.lock"), "") {
+        Ok(taken) => Ok(taken.transient()),
+        Err(FileLockError::Held { .. }) => Err(Failure::usage("another `pdca select` is at work")
+            .at(FilePosition::file(dir))
+            .hint("repeat the command when that is done")),
+        Err(error) => Err(unwritable(dir, &error.into())),
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::Generation;
+use pdca_lanes::patch_between;
 use pdca_remote::{Fetched, FileEntry};
 use pdca_state::{Artifact, Bundle, sha256_hex};
 
@@ -260,6 +261,19 @@ fn keep_commits(
         let take = || pdca_remote::unpack(dir, pack);
         let taken = cx.effects.perform("take-in", take);
         taken.map_err(|error| unusable(&pdca_state::chain(&error)))?;
+        // Computed here, from objects whose ids were computed here: that a patch is the difference of its commits is a
+        // claim of the host, and the patch is what a person is shown.
+        let empty = cx.config.dirs.private().join("empty");
+        for change in came.changes.iter().filter(|change| !known.changes.contains(change)) {
+            let made = patch_between(dir, &empty, (&known.base, &change.head));
+            let made = made.map_err(|error| unusable(&pdca_state::chain(&error)))?;
+            if sha256_hex(&made) != change.patch {
+                let head = &change.head;
+                return Err(unusable(&format!(
+                    "its patch is not the difference of {head} to the base"
+                )));
+            }
+        }
         let store = cx.config.store_of(&known.target)?;
         keep_ref(cx, &store, id, (commit_id(&known.base)?, commit_id(head)?))?;
     }

@@ -273,6 +273,8 @@ pub(crate) fn common_scene<'s>(
     scene.run = Some(&cx.config.run);
     scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
     scene.sandbox = Some(gate_sandbox(cx, checkout));
+    scene.opened = cx.config.row_openings();
+    scene.caches.clone_from(&cx.config.lanes.cache);
     scene.hold = Some(children);
     scene.max_memory = cx.config.limits.leaf_memory;
     scene.search_path = cx.config.search_path.as_deref();
@@ -370,15 +372,17 @@ impl Tree for CombinationTree<'_> {
         let stood = self.checkout.lane.reset(&self.commit).and_then(|()| self.checkout.lane.tree());
         match stood {
             // The previous row broke the checkout, and that was already reported for that row.
-            Err(error) if error.is_of_the_lane() => {
-                self.driver.clear(self.told, self.checkout, &self.name)?;
-                let head = Some(self.commit.clone());
-                self.driver
-                    .set_owner(self.checkout, &OwnerNote { job: self.name.clone(), head })?;
-                Ok(self.checkout.lane.tree()?)
-            }
+            Err(error) if error.is_of_the_lane() => self.prepare_anew(),
             stood => Ok(stood?),
         }
+    }
+
+    fn prepare_anew(&mut self) -> Result<String, TreeFault> {
+        self.as_left = false;
+        self.driver.clear(self.told, self.checkout, &self.name)?;
+        let head = Some(self.commit.clone());
+        self.driver.set_owner(self.checkout, &OwnerNote { job: self.name.clone(), head })?;
+        Ok(self.checkout.lane.tree()?)
     }
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {

@@ -17,7 +17,7 @@ pub struct Salvage {
     pub bundle: BundleId,
     pub slot: u32,
     pub target: String,
-    /// The checkout, whose repository has the commit.
+    /// The repository that has the commit.
     pub checkout: Utf8PathBuf,
     pub commit: String,
 }
@@ -49,7 +49,8 @@ pub fn unfinished_work(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Sa
     let found = LaneOwners::in_lanes_of(config).unfinished().into_iter();
     let ours = found.filter(|work| bundles.contains(&work.bundle));
     let of = |work: Unfinished| {
-        let checkout = config.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
+        let slot = config.lanes.root.join(format!("lane-{}", work.slot));
+        let checkout = pdca_lanes::repository_in(&slot, &work.target, config.lanes.kind);
         let Unfinished { bundle, slot, target, .. } = work;
         Salvage { bundle, slot, target, checkout, commit: String::new() }
     };
@@ -158,7 +159,7 @@ impl Rescue<'_> {
         match lane.save(&work.job) {
             Ok(saved) => {
                 intent.done(&mut journal, (self.run.clock)())?;
-                let (bundle, checkout) = (work.bundle.clone(), lane.path().to_owned());
+                let (bundle, checkout) = (work.bundle.clone(), lane.repository());
                 let target = work.target.clone();
                 // A lane that was moved aside stays beside the lanes, and `lanes doctor` names it.
                 let commit = match saved {

@@ -50,6 +50,9 @@ pub fn lane(error: &LaneError) -> Failure {
         LaneError::Damaged { path, .. } => failure(Exit::Unexpected)
             .at(FilePosition::file(&**path))
             .hint("`pdca lanes doctor` says what is wrong with each lane"),
+        LaneError::Untrue { .. } => failure(Exit::Unexpected).hint(
+            "the commits of this lane cannot be taken; `pdca lanes reset` keeps the files and makes the lane anew",
+        ),
         LaneError::BranchTaken { .. } => {
             failure(Exit::Usage).hint("rename or remove that branch, then repeat the command")
         }
@@ -99,9 +102,6 @@ pub fn remove(error: &RemoveError) -> Failure {
         RemoveError::NoSuchLane { .. } => {
             Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
         }
-        RemoveError::Extra { path, .. } => Failure::from_error(Exit::Usage, error)
-            .at(FilePosition::file(&**path))
-            .hint("save what is in them and remove them, then repeat the command"),
         RemoveError::Claim(error) => claim(error),
         RemoveError::Lane(error) => lane(error),
         RemoveError::Io { path, .. } => Failure::from_error(Exit::Unexpected, error)

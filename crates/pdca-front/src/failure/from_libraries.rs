@@ -36,6 +36,9 @@ impl From<GitError> for Failure {
         let failure = Failure::from_error(Exit::Usage, &error);
         failure.hint(match &error {
             GitError::NotFound { .. } | GitError::TooOld { .. } => install_git(),
+            GitError::Untrusted { .. } => {
+                "install git where agents and gates cannot write, then `pdca doctor`".to_owned()
+            }
             GitError::Failed { .. } | GitError::Tool { .. } => {
                 "run `git --version` in this shell: it must print a version".to_owned()
             }

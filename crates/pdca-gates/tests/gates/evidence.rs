@@ -25,6 +25,7 @@ fn a_red_row_names_its_failing_tests_in_report_event_and_markdown() {
         | GateEvent::RowSkipped { .. }
         | GateEvent::Alive { .. }
         | GateEvent::RowAgain { .. }
+        | GateEvent::Denied { .. }
         | GateEvent::Fixed { .. } => false,
     });
     assert!(told, "{:?}", stage.events);

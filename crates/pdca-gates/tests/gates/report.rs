@@ -215,6 +215,7 @@ fn rows_are_counted_and_ended_in_order() {
             GateEvent::RowSkipped { .. }
             | GateEvent::Alive { .. }
             | GateEvent::RowAgain { .. }
+            | GateEvent::Denied { .. }
             | GateEvent::Fixed { .. } => None,
         })
         .collect();

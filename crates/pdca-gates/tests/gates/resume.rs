@@ -15,6 +15,7 @@ fn reused(stage: &Stage) -> Vec<bool> {
         | GateEvent::RowSkipped { .. }
         | GateEvent::Alive { .. }
         | GateEvent::RowAgain { .. }
+        | GateEvent::Denied { .. }
         | GateEvent::Fixed { .. } => None,
     });
     ended.collect()
@@ -147,8 +148,8 @@ fn rows_that_shared_a_checkout_are_settled_only_if_it_is_intact() {
         let mut stage = Stage::new();
         let rows = format!(
             "cwd = 'worktree'\nparallel = true\n\
-             [[checks]]\nid = 'one'\ntier = 'T1'\ncmd = 'echo ran >> $PDCA_WORKSPACE/one; {deed}'\n\
-             [[checks]]\nid = 'two'\ntier = 'T2'\ncmd = 'echo ran >> $PDCA_WORKSPACE/two'"
+             [[checks]]\nid = 'one'\ntier = 'T1'\nshares = true\ncmd = 'echo ran >> $PDCA_WORKSPACE/one; {deed}'\n\
+             [[checks]]\nid = 'two'\ntier = 'T2'\nshares = true\ncmd = 'echo ran >> $PDCA_WORKSPACE/two'"
         );
         stage.run(&rows);
         stage.doubt();
@@ -237,4 +238,25 @@ fn a_stop_before_the_first_row_runs_nothing() {
     let error = stage.run_with(COUNTED, Some(&mut tree), |_| {}).unwrap_err();
     assert!(matches!(error, GatesError::Cancelled), "{error}");
     assert_eq!((stage.count("ran"), tree.prepared), (0, 0));
+}
+
+#[test]
+fn a_row_whose_files_a_later_row_needs_runs_again_with_it() {
+    let mut stage = Stage::new();
+    let rows = "cwd = 'worktree'\n\
+        [[checks]]\nid = 'build'\ntier = 'T1'\nshares = true\n\
+        cmd = 'echo ran >> $PDCA_WORKSPACE/built; mkdir -p target; echo x > target/product'\n\
+        [[checks]]\nid = 'test'\ntier = 'T2'\n\
+        cmd = 'cat target/product; test -e $PDCA_WORKSPACE/host-works || kill -9 $$'";
+    let first = stage.run(rows).report;
+    assert_eq!(said(&found(&first, "test")), "unverifiable: killed from outside by SIGKILL");
+    // As another bundle that used the checkout in between leaves it.
+    fs_err::remove_dir_all(stage.checkout.path().join("target")).unwrap();
+    stage.workspace.write("host-works", "");
+    let second = stage.run(rows).report;
+    assert_eq!(said(&found(&second, "test")), "pass: x");
+    assert_eq!(stage.count("built"), 2);
+    // Everything is known now.
+    stage.run(rows);
+    assert_eq!(stage.count("built"), 2);
 }

@@ -4,8 +4,8 @@ use std::{error::Error, os::unix::fs::PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
-    Change, Cwd, GateContext, GateEvent, GatesConfig, GatesError, GatesOutcome, Purpose, Tree,
-    TreeFault, run_checks,
+    Change, Cwd, GateContext, GateEvent, GatesConfig, GatesError, GatesOutcome, LaneNames, Purpose,
+    Tree, TreeFault, run_checks,
 };
 use pdca_process::Cancel;
 use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
@@ -20,6 +20,8 @@ pub(crate) struct Stage {
     pub(crate) cancel: Cancel,
     /// The lock that is held while checks run.
     pub(crate) hold: Option<Utf8PathBuf>,
+    /// The private names of the lane.
+    pub(crate) lane: Option<LaneNames>,
 }
 
 impl Stage {
@@ -34,7 +36,15 @@ impl Stage {
         checkout.write("b.txt", "two\n");
         checkout.write(".gitignore", "target/\n");
         checkout.commit("the change under check");
-        Self { workspace, bundle, checkout, events: Vec::new(), cancel: Cancel::new(), hold: None }
+        Self {
+            workspace,
+            bundle,
+            checkout,
+            events: Vec::new(),
+            cancel: Cancel::new(),
+            hold: None,
+            lane: None,
+        }
     }
 
     /// Writes a program into the workspace.
@@ -111,6 +121,7 @@ impl Stage {
         scene.keep_logs = true;
         scene.may_fix = true;
         scene.hold = self.hold.as_deref();
+        scene.lane = self.lane.as_ref();
         scene.search_path = Some("/usr/local/bin:/usr/bin:/bin".as_ref());
         set(&mut scene);
         let events = &mut self.events;
@@ -152,6 +163,8 @@ pub(crate) struct Checkout {
     /// The change before anything is proposed.
     accepted: String,
     pub(crate) prepared: usize,
+    /// How often it was made anew, with what hydration brings.
+    pub(crate) anew: usize,
     pub(crate) breaks: Option<&'static str>,
     pub(crate) as_left: bool,
     /// The tree whose patch is empty.
@@ -166,6 +179,7 @@ impl Checkout {
             accepted: repo.head(),
             repo,
             prepared: 0,
+            anew: 0,
             breaks: None,
             as_left: false,
             base: None,
@@ -208,6 +222,13 @@ impl Tree for Checkout {
         self.repo.git(&["reset", "--quiet", "--hard"]);
         self.repo.git(&["clean", "-fdq"]);
         Ok(self.repo.git(&["write-tree"]).trim().to_owned())
+    }
+
+    fn prepare_anew(&mut self) -> Result<String, TreeFault> {
+        self.anew += 1;
+        self.repo.git(&["clean", "-fdqx"]);
+        self.repo.write("target/hydrated", "x\n");
+        self.prepare()
     }
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {

@@ -16,8 +16,8 @@ fn meets(own: &str, other: &str) -> String {
 fn pair(first: &str, second: &str) -> String {
     format!(
         "parallel = true\ncwd = 'worktree'\n\
-         [[checks]]\nid = 'one'\ntier = 'T3'\ncmd = '''{first}'''\n\
-         [[checks]]\nid = 'two'\ntier = 'T1'\ncmd = '''{second}'''"
+         [[checks]]\nid = 'one'\ntier = 'T3'\nshares = true\ncmd = '''{first}'''\n\
+         [[checks]]\nid = 'two'\ntier = 'T1'\nshares = true\ncmd = '''{second}'''"
     )
 }
 
@@ -39,6 +39,7 @@ fn marked_neighbours_run_at_the_same_time_and_are_reported_in_order() {
             | GateEvent::RowSkipped { .. }
             | GateEvent::Alive { .. }
             | GateEvent::RowAgain { .. }
+            | GateEvent::Denied { .. }
             | GateEvent::Fixed { .. } => None,
         })
         .collect();

@@ -40,6 +40,11 @@ pub enum StoreError {
     },
     #[error(transparent)]
     Git(#[from] pdca_process::GitCallError),
+    /// Git calls such a commit invalid, and remotes that check objects refuse it.
+    #[error(
+        "the date of a commit is {seconds} seconds after 1970, and none before 1970 can be written: correct the clock or SOURCE_DATE_EPOCH"
+    )]
+    BeforeEpoch { seconds: i64 },
     #[error("unexpected format of {what}")]
     Form { what: String },
 }

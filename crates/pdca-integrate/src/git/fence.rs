@@ -16,7 +16,6 @@
 //! writes those refs, the kernel lock is held, and git itself locks them only for an instant to pack them.
 
 use std::{
-    fs::{File, TryLockError},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -30,6 +29,7 @@ use gix::{
         transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog},
     },
 };
+use pdca_process::{FileLock, FileLockError};
 use tracing::debug;
 
 use crate::{
@@ -161,28 +161,17 @@ impl Fence {
     }
 }
 
-/// Takes the kernel lock, which is released when the returned file is dropped.
-fn lock(store: &Store) -> Result<File, RefError> {
+/// Takes the kernel lock, which is released on drop. A process that can only read the repository cannot hold it.
+fn lock(store: &Store) -> Result<FileLock, RefError> {
     let path = store.common_dir().join(LOCK);
     let failed = |source| StoreError::io("lock", &path, source);
-    // The file is never removed: a process could then lock the removed file while another locks a new one.
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(failed)?;
-    let file = file.into_parts().0;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        // `lock` would wait without a limit.
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(source)) => return Err(failed(source).into()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(RefError::FenceBusy { path });
-            }
-            Err(TryLockError::WouldBlock) => sleep(LOOK),
+        match FileLock::take(&path, "") {
+            Ok(lock) => return Ok(lock),
+            Err(FileLockError::Held { .. }) if Instant::now() < deadline => sleep(LOOK),
+            Err(FileLockError::Held { .. }) => return Err(RefError::FenceBusy { path }),
+            Err(error) => return Err(failed(error.into()).into()),
         }
     }
 }

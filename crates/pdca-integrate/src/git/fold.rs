@@ -24,7 +24,7 @@ use thiserror::Error;
 use tracing::{debug, debug_span};
 
 pub(crate) use self::commit::{
-    SIGNED, TRAILER, is_trailer, marker, with_trailers, without_claims, write,
+    SIGNED, is_trailer, line_on, marker, quoted_line, require_date, with_trailers, write,
 };
 use crate::{
     conflict::Conflict,
@@ -32,7 +32,9 @@ use crate::{
     git::engine::{EngineError, MergeEngine, Merged, Question, is_attributes},
     git::failure::StoreError,
     git::footprint::TreeDifference,
+    git::link::outward_between,
     git::path::TreePath,
+    git::presence::descends_from,
     git::store::Store,
     queue::candidate::{AppliedCommit, Candidate, TakenChange},
     queue::plan::{FoldPlan, PlanEntry, Strategy},
@@ -90,6 +92,9 @@ pub enum FoldFate {
     },
     /// The bundle depends on one that is not on the tip.
     Held { behind: BundleId },
+    /// The merge would do what the sealed change does not: change other files, or leave a link that leads out of the
+    /// tree. The bundle was rolled back as a whole.
+    Unsealed { why: String },
     /// Git failed, which says nothing about the bundle.
     Failed { why: String },
 }
@@ -174,6 +179,7 @@ enum Pick {
     Applied(AppliedCommit),
     Skipped(Skip),
     Conflict(Vec<Conflict>),
+    Unsealed(String),
     Failed(String),
 }
 
@@ -252,6 +258,9 @@ impl<'a, 'e> Folding<'a, 'e> {
                     let state = StepState::Conflict { conflicts: conflicts.clone() };
                     (state, Some(FoldFate::Conflict { commit, conflicts, with }))
                 }
+                Pick::Unsealed(why) => {
+                    (StepState::Failed { why: why.clone() }, Some(FoldFate::Unsealed { why }))
+                }
                 Pick::Failed(why) => {
                     (StepState::Failed { why: why.clone() }, Some(FoldFate::Failed { why }))
                 }
@@ -321,6 +330,9 @@ impl<'a, 'e> Folding<'a, 'e> {
         if tree == self.tip.tree {
             return Ok(Pick::Skipped(Skip::AlreadyPresent { by: self.same_patch(entry) }));
         }
+        if let Some(why) = self.unsealed_effect(entry, tree)? {
+            return Ok(Pick::Unsealed(why));
+        }
         let (sealed, form, onto) = (entry.sealed(), self.plan.form(), self.tip.commit);
         let id = sealed.id();
         let applied = match self.plan.strategy() {
@@ -335,6 +347,37 @@ impl<'a, 'e> Folding<'a, 'e> {
         let done = AppliedCommit { source: commit, applied, tree };
         self.advance(entry, done)?;
         Ok(Pick::Applied(done))
+    }
+
+    /// Returns the reason why a merged tree must not be taken: it changes files that are not of the sealed change, or
+    /// has links that lead out of it.
+    fn unsealed_effect(
+        &self,
+        entry: &PlanEntry,
+        tree: ObjectId,
+    ) -> Result<Option<String>, FoldError> {
+        let store = self.store();
+        let (_, others) = self.paths_of(entry, tree)?;
+        // A merge also brings the commits below the base of the change, if the branch lacks them: work of the user, which
+        // the proof of the landing refuses with another remedy.
+        let brings_base = self.plan.strategy() == Strategy::MergeCommit
+            && !descends_from(store, self.tip.commit, entry.sealed().record().base)?;
+        if !others.is_empty() && !brings_base {
+            let names: Vec<String> = others.iter().map(ToString::to_string).collect();
+            return Ok(Some(format!(
+                "it would change {}, which its seal does not cover",
+                names.join(", ")
+            )));
+        }
+        if !self.plan.judges_links() {
+            return Ok(None);
+        }
+        let links = outward_between(store, self.tip.tree, tree)?;
+        if links.is_empty() {
+            return Ok(None);
+        }
+        let names: Vec<String> = links.iter().map(ToString::to_string).collect();
+        Ok(Some(format!("its links lead out of the tree: {}", names.join(", "))))
     }
 
     /// Merges a commit. If git is needed for it, git merges the following ones in the same process.
@@ -382,23 +425,43 @@ impl<'a, 'e> Folding<'a, 'e> {
     fn advance(&mut self, entry: &PlanEntry, done: AppliedCommit) -> Result<(), FoldError> {
         let store = self.store();
         let changed = TreeDifference::between(store, Some(self.tip.tree), done.tree)?;
-        let footprint = &entry.sealed().record().footprint;
-        let old = store.tree_of(entry.sealed().record().base)?;
-        // Only if a file of the change is gone from the tip can git have applied an edit under another name.
-        // Without this condition any path outside of the footprint would pass the proof of the landing.
-        let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
-        for path in changed.paths.iter().filter(|path| !footprint.contains(path)) {
-            // The target has renamed the file since the change was made; git applied the edit under the new name.
-            if moved_away && store.has_path(self.tip.tree, path)? && !store.has_path(old, path)? {
-                self.renamed.insert(path.clone());
-            }
-        }
+        let (renamed, _) = self.paths_of(entry, done.tree)?;
+        self.renamed.extend(renamed);
         // The tree of the attributes stays the same object as long as it can: results that were made ahead are
         // kept under it, and a git before 2.45 needs its files laid out anew for another one.
         let same = !changed.paths.iter().any(is_attributes);
         let attributes = if same { self.tip.attributes } else { done.tree };
         self.tip = Tip { commit: done.applied, tree: done.tree, attributes };
         Ok(())
+    }
+
+    /// Returns the paths outside of the footprint that a merged tree changes: those to which the target has renamed files
+    /// of the change since it was made, where git applied the edit under the new name, and all others.
+    fn paths_of(
+        &self,
+        entry: &PlanEntry,
+        tree: ObjectId,
+    ) -> Result<(Vec<TreePath>, Vec<TreePath>), FoldError> {
+        let store = self.store();
+        let footprint = &entry.sealed().record().footprint;
+        let changed = TreeDifference::between(store, Some(self.tip.tree), tree)?;
+        let outside: Vec<TreePath> =
+            changed.paths.into_iter().filter(|path| !footprint.contains(path)).collect();
+        if outside.is_empty() {
+            return Ok((outside, Vec::new()));
+        }
+        let old = store.tree_of(entry.sealed().record().base)?;
+        // Only if a file of the change is gone from the tip can git have applied an edit under another name.
+        // Without this condition any path outside of the footprint would pass the proof of the landing.
+        let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
+        let (mut renamed, mut others) = (Vec::new(), Vec::new());
+        for path in outside {
+            let is_renamed = moved_away
+                && store.has_path(self.tip.tree, &path)?
+                && !store.has_path(old, &path)?;
+            if is_renamed { renamed.push(path) } else { others.push(path) }
+        }
+        Ok((renamed, others))
     }
 
     fn same_patch(&self, entry: &PlanEntry) -> Option<BundleId> {

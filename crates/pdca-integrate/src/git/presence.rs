@@ -4,19 +4,20 @@
 //! The bundle's id is not enough: two clones, two trackers or a follow-up may use the same number. Dates are
 //! not used either. A reverted commit does not count until its revert is reverted.
 //!
+//! Words are not believed: a trailer counts on a commit that brings the sealed change, and "This reverts commit" in
+//! one that takes the named commit back ([`Effect`]). Anything else is a sentence that someone wrote.
+//!
 //! Seals of the first version left trailers without a digest. These count only for such a seal, and only on
 //! commits that its base does not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix::{ObjectId, bstr::ByteSlice as _};
+use pdca_state::SEALED_TRAILER;
 
 use crate::{
-    git::failure::StoreError,
-    git::fold::{TRAILER, is_trailer},
-    git::land::proof,
-    git::seal::SealRecord,
-    git::store::Store,
+    git::effect::Effect, git::failure::StoreError, git::fold::is_trailer, git::land::proof,
+    git::seal::SealRecord, git::store::Store,
 };
 
 /// The sentence with which `git revert` names the reverted commit.
@@ -35,7 +36,7 @@ pub struct Presence {
 
 /// Finds changes in the history of `tip`, by the digests of their seals.
 ///
-/// A change is present if a commit names its seal in a trailer, or if its own head is an ancestor.
+/// A change is present if a commit that brings it names its seal in a trailer, or if its own head is an ancestor.
 pub fn present_in(
     store: &Store,
     tip: ObjectId,
@@ -209,7 +210,10 @@ impl History {
             let info = step.map_err(|source| StoreError::objects("walk a history", source))?;
             let object = info.object().map_err(failed)?;
             let read = object.decode().map_err(failed)?;
-            said.extend(reverted_by(read.message).map(|undone| (undone, info.id)));
+            let reverted: Vec<RevertedId> = reverted_by(read.message).collect();
+            if !reverted.is_empty() {
+                said.push((info.id, reverted));
+            }
             commits.push(Commit {
                 id: info.id,
                 parents: info.parent_ids.iter().copied().collect(),
@@ -217,18 +221,20 @@ impl History {
                 origin: origin(read.author, read.message),
             });
         }
+        let places: BTreeMap<ObjectId, usize> =
+            commits.iter().enumerate().map(|(place, commit)| (commit.id, place)).collect();
         let mut reverts = BTreeMap::<_, Vec<_>>::new();
         // After the walk: the parents that a short id means come after the commit that names it.
-        for (undone, by) in said {
-            let undone = match undone {
+        for (by, named) in said {
+            let named = named.into_iter().filter_map(|undone| match undone {
                 RevertedId::Whole(id) => Some(id),
                 RevertedId::Short(start) => only_one(&commits, &start),
-            };
-            if let Some(undone) = undone {
+            });
+            let named: Vec<ObjectId> = named.filter(|id| places.contains_key(id)).collect();
+            for undone in taken_back(store, by, named)? {
                 reverts.entry(undone).or_default().push(by);
             }
         }
-        let places = commits.iter().enumerate().map(|(place, commit)| (commit.id, place)).collect();
         Ok(Self { commits, places, undone: undone(&reverts) })
     }
 
@@ -238,15 +244,19 @@ impl History {
         record: &SealRecord,
         digest: &str,
     ) -> Result<Option<Presence>, StoreError> {
+        let mut named = Vec::new();
+        for commit in &self.commits {
+            // The head itself is an ancestor where a person merged or pushed the sealed branch as it is.
+            if commit.id == record.head || names(store, commit, record, digest)? {
+                named.push(commit);
+            }
+        }
         // Copies of one commit count as one: it is present as long as one of them is.
         let mut carriers: BTreeMap<&[u8], Vec<ObjectId>> = BTreeMap::new();
         let mut last = None;
-        for commit in &self.commits {
-            // The head itself is an ancestor where a person merged or pushed the sealed branch as it is.
-            if commit.id == record.head || brings(store, commit, record, digest)? {
-                last.get_or_insert(commit.id);
-                carriers.entry(&commit.origin).or_default().push(commit.id);
-            }
+        for commit in believed(store, record, named)? {
+            last.get_or_insert(commit.id);
+            carriers.entry(&commit.origin).or_default().push(commit.id);
         }
         let Some(commit) = last else { return Ok(None) };
         let mut reverted_by = None;
@@ -300,7 +310,76 @@ impl History {
     }
 }
 
-fn brings(
+/// Returns those of the commits that name a change which really bring it, or a part of it. All of it has to be there
+/// with one of them.
+fn believed<'c>(
+    store: &Store,
+    record: &SealRecord,
+    named: Vec<&'c Commit>,
+) -> Result<Vec<&'c Commit>, StoreError> {
+    let Some(sealed) = sealed_effect(store, record, &named)? else { return Ok(named) };
+    let (mut parts, mut is_there) = (Vec::new(), false);
+    for commit in named {
+        let (own, tree) = (Effect::of_commit(store, commit.id)?, store.tree_of(commit.id)?);
+        let is_part = own.is_within(&record.footprint);
+        // A commit that does other things as well must have brought it: its text may have been there before.
+        let was_there = match commit.parents.first() {
+            Some(parent) if !is_part => {
+                sealed.is_in(store, store.tree_of(*parent)?, &Effect::default())?
+            }
+            Some(_) | None => false,
+        };
+        let brings_all = !was_there && (tree == record.tree || sealed.is_in(store, tree, &own)?);
+        is_there |= brings_all || commit.id == record.head;
+        if is_part || brings_all || commit.id == record.head {
+            parts.push(commit);
+        }
+    }
+    Ok(if is_there { parts } else { Vec::new() })
+}
+
+/// Returns the effect of a sealed change, or `None` if the commits that name it need not be compared with it.
+fn sealed_effect(
+    store: &Store,
+    record: &SealRecord,
+    named: &[&Commit],
+) -> Result<Option<Effect>, StoreError> {
+    if named.is_empty() || matches!(named, [only] if only.id == record.head) {
+        return Ok(None);
+    }
+    // A seal is checked against its base when it is loaded. Without the base nothing is known, and nothing believed.
+    if store.require_commit(record.base).is_err() {
+        return Ok(Some(Effect::default()));
+    }
+    Effect::between(store, Some(store.tree_of(record.base)?), record.tree).map(Some)
+}
+
+/// Returns those of the commits that a message says it reverts whose effect the commit takes back, each by itself or all
+/// together.
+fn taken_back(
+    store: &Store,
+    by: ObjectId,
+    named: Vec<ObjectId>,
+) -> Result<Vec<ObjectId>, StoreError> {
+    if named.is_empty() {
+        return Ok(named);
+    }
+    let undoing = Effect::of_commit(store, by)?;
+    let (mut undone, mut all) = (Vec::new(), Effect::default());
+    for id in &named {
+        let effect = Effect::of_commit(store, *id)?;
+        if effect.is_undone_by(&undoing) {
+            undone.push(*id);
+        }
+        all = all.and(effect);
+    }
+    // Of several commits that edit each other's lines, no single one is taken back by a revert of them all.
+    let is_all = named.len() > 1 && all.is_undone_by(&undoing);
+    Ok(if is_all { named } else { undone })
+}
+
+/// Returns true if a commit names a change in a trailer.
+fn names(
     store: &Store,
     commit: &Commit,
     record: &SealRecord,
@@ -357,7 +436,7 @@ fn claims(message: &[u8]) -> Vec<Claim> {
     let mut found = Vec::new();
     for line in last.lines() {
         let Some((key, value)) = line.split_once_str(": ") else { continue };
-        if !key.eq_ignore_ascii_case(TRAILER.as_bytes()) {
+        if !key.eq_ignore_ascii_case(SEALED_TRAILER.as_bytes()) {
             continue;
         }
         let Ok(value) = value.to_str() else { continue };

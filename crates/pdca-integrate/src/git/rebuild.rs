@@ -66,9 +66,7 @@ impl Store {
             message: change.message.into(),
             extra_headers: Vec::new(),
         };
-        let repo = self.repo();
-        let written = repo.write_object(&commit);
-        Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
+        crate::git::fold::write(self, &commit)
     }
 }
 

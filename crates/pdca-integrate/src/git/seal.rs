@@ -8,6 +8,7 @@
 //! 1. *Compare* commit and `patch.diff` with those that Check saw. An edit after the review is refused.
 //! 2. *Describe*: derive commits, tree and footprint from the objects, never from the caller. The commits must be one
 //!    line from the base, so that each can be recreated on another base.
+//!    The files that they change must be those of `patch.diff`, and no link of theirs may lead out of the tree.
 //! 3. *Recognize* an existing seal of the run: equal content makes sealing idempotent after a crash, other content is
 //!    refused.
 //! 4. *Require* every object of the change. A lane may have pruned some, and the seal would promise what it lacks.
@@ -15,6 +16,8 @@
 //! 6. *Create* the ref under the fence, only if it does not exist.
 //! 7. *Require* the objects once more: garbage collection may have run between steps 4 and 6. From now on the ref
 //!    protects them.
+
+use std::collections::BTreeSet;
 
 use gix::ObjectId;
 use pdca_state::{BundleId, Override, sha256_hex};
@@ -25,7 +28,9 @@ use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError},
     git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
+    git::fold::require_date,
     git::footprint::TreeDifference,
+    git::link::{OutwardLink, outward_links},
     git::name::RefNamespace,
     git::path::TreePath,
     git::store::Store,
@@ -194,6 +199,20 @@ pub enum SealError {
     NotFromBase { base: ObjectId, head: ObjectId },
     #[error("the change of {id} has no effect: its tree is that of its base")]
     NoChange { id: BundleId },
+    /// Links of the change lead out of its tree.
+    #[error("the change has links that lead out of the tree: {}", list(links))]
+    Links { links: Vec<OutwardLink> },
+    /// The commits change other files than `patch.diff`, which a person read.
+    #[error("{}", other_files(unsaid, missing))]
+    OtherFiles {
+        /// The files that the commits change and the patch does not name.
+        unsaid: Vec<String>,
+        /// The files that the patch names and the commits do not change.
+        missing: Vec<String>,
+    },
+    /// The patch cannot be compared with the commits.
+    #[error("patch.diff cannot be read")]
+    Patch(#[source] pdca_state::PatchError),
     /// The change stands on one that is not accepted.
     #[error("{id} stands on {on}, which is not accepted")]
     StandsOnUnsigned { id: BundleId, on: BundleId },
@@ -240,6 +259,11 @@ pub fn seal(
             fields if fields.is_empty() => Ok((known, StepEffect::Recognised)),
             fields => Err(SealError::SealedOtherwise { name, fields }),
         };
+    }
+    require_footprint(store, &record, accepted.patch)?;
+    let links = outward_links(store, record.base, record.head)?;
+    if !links.is_empty() {
+        return Err(SealError::Links { links });
     }
     require_complete(store, &record)?;
     let tag = write_tag(store, &record)?;
@@ -416,6 +440,9 @@ fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, Seal
     if let Some(line) = accepted.trailers.iter().find(|line| !is_trailer_line(line)) {
         return Err(SealError::Trailer { line: line.clone() });
     }
+    if let Some(by) = accepted.by {
+        require_date(by.seconds)?;
+    }
     let commits = line(store, base, head)?;
     for commit in &commits {
         // A commit that cannot be recreated would otherwise stop the fold of all other changes.
@@ -445,6 +472,46 @@ fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, Seal
         brief_digest: accepted.brief.map(str::to_owned),
         overrides: accepted.overrides.to_vec(),
     })
+}
+
+/// Fails unless the commits change exactly the files that the patch names.
+fn require_footprint(store: &Store, record: &SealRecord, patch: &[u8]) -> Result<(), SealError> {
+    let said: BTreeSet<String> =
+        pdca_state::footprint(patch).map_err(SealError::Patch)?.into_iter().collect();
+    let changed = TreeDifference::between(store, Some(store.tree_of(record.base)?), record.tree)?;
+    let changed: BTreeSet<String> = changed
+        .paths
+        .iter()
+        .map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned())
+        .collect();
+    let without = |one: &BTreeSet<String>, other: &BTreeSet<String>| -> Vec<String> {
+        one.difference(other).cloned().collect()
+    };
+    let (unsaid, missing) = (without(&changed, &said), without(&said, &changed));
+    if unsaid.is_empty() && missing.is_empty() {
+        return Ok(());
+    }
+    Err(SealError::OtherFiles { unsaid, missing })
+}
+
+fn other_files(unsaid: &[String], missing: &[String]) -> String {
+    let shown = |paths: &[String]| {
+        let quoted: Vec<String> =
+            paths.iter().map(|path| format!("`{}`", path.escape_debug())).collect();
+        quoted.join(", ")
+    };
+    let mut parts = Vec::new();
+    if !unsaid.is_empty() {
+        parts.push(format!("the commits change {}, which patch.diff does not name", shown(unsaid)));
+    }
+    if !missing.is_empty() {
+        parts.push(format!("patch.diff names {}, which the commits do not change", shown(missing)));
+    }
+    parts.join("; ")
+}
+
+fn list(links: &[OutwardLink]) -> String {
+    links.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn is_trailer_line(line: &str) -> bool {
@@ -479,7 +546,7 @@ fn footprint(
     base: ObjectId,
     commits: &[ObjectId],
 ) -> Result<Vec<TreePath>, StoreError> {
-    let mut paths = std::collections::BTreeSet::new();
+    let mut paths = BTreeSet::new();
     let mut before = store.tree_of(base)?;
     for commit in commits {
         let tree = store.tree_of(*commit)?;

@@ -238,7 +238,8 @@ impl Store {
         gix::objs::Commit::try_from(decoded).map_err(failed)
     }
 
-    /// Fails for a commit that is not in git's canonical form: recreated, it would have another id.
+    /// Fails for a commit that is not in git's canonical form: recreated, it would have another id. Fails also for a
+    /// person or a date that `git fsck` does not accept, such as one before 1970: strict remotes would refuse the branch.
     pub(crate) fn require_sound(&self, commit: ObjectId) -> Result<(), StoreError> {
         let mut again = Vec::new();
         let form = |_| StoreError::Form { what: format!("commit {commit}") };
@@ -246,10 +247,20 @@ impl Store {
         let repo = self.repo();
         let found = repo.find_commit(commit);
         let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
-        if found.data == again {
-            return Ok(());
+        if found.data != again {
+            return Err(StoreError::Form { what: format!("commit {commit}") });
         }
-        Err(StoreError::Form { what: format!("commit {commit}") })
+        let header = found.data.split_str("\n\n").next().unwrap_or_default();
+        for key in [b"author ".as_slice(), b"committer "] {
+            let who = header.lines().filter_map(|line| line.strip_prefix(key));
+            let who: Vec<&[u8]> = who.collect();
+            if !matches!(who[..], [who] if is_sound_person(who)) {
+                let key = key.as_bstr().trim().as_bstr();
+                let what = format!("the {key} or the date of commit {commit}");
+                return Err(StoreError::Form { what });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the file, link or submodule of a tree at this path.
@@ -286,6 +297,22 @@ impl Store {
     pub(crate) fn git(&self) -> Result<&RoomGit, StoreError> {
         Ok(&self.tooling()?.git)
     }
+}
+
+/// Returns true if git accepts a person with a date: `Name <address> 1700000000 +0100`.
+fn is_sound_person(text: &[u8]) -> bool {
+    let Some((name, rest)) = text.split_once_str(b" <") else { return false };
+    let Some((email, time)) = rest.split_once_str(b"> ") else { return false };
+    let is_plain = |text: &[u8]| !text.contains_str("<") && !text.contains_str(">");
+    let Some((date, zone)) = time.split_once_str(b" ") else { return false };
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    // A minus sign is no digit: git knows no date before 1970.
+    let is_date = is_number(date)
+        && (date == b"0" || !date.starts_with(b"0"))
+        && date.to_str().is_ok_and(|date| date.parse::<i64>().is_ok());
+    let is_zone =
+        matches!(zone, [b'+' | b'-', digits @ ..] if digits.len() == 4 && is_number(digits));
+    !name.is_empty() && is_plain(name) && is_plain(email) && is_date && is_zone
 }
 
 fn find_commit(repo: &gix::Repository, commit: ObjectId) -> Result<gix::Commit<'_>, StoreError> {

@@ -34,7 +34,7 @@ use super::context::{
     CombinationGate, FIRST_SLOT, GateJob, GateRuling, GateRunError, IntegrationNotice, QueueContext,
 };
 use super::culprits::{ChangePlaces, gates, head, load_culprits, partners_of, store_culprits};
-use super::flakes::{Quarantined, excuse, store_ledger};
+use super::flakes::{Quarantined, excuse, is_pardoned, store_ledger};
 use super::held::{HeldBack, HeldChange, HeldReason};
 use super::integration::{Integration, Round, held, needs};
 use super::known_verdicts::Red;
@@ -328,7 +328,7 @@ impl Bisection<'_, '_> {
         mut ruling: GateRuling,
     ) -> Result<TestAnswer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
-        self.integration.done.gate_runs += 1;
+        self.integration.done.gate_runs += 1 + ruling.asked_again;
         let quarantined = self.integration.verdicts.pardon(&mut ruling);
         for row in &quarantined {
             let (of, why) =
@@ -339,6 +339,9 @@ impl Bisection<'_, '_> {
                 text: warning,
             });
             let (row, tree) = (row.clone(), tree.to_string());
+            let changes: Vec<String> = candidate.bundles().map(ToString::to_string).collect();
+            let now = (self.integration.request.clock)().wall.to_string();
+            self.integration.verdicts.rules.ledger.flaked(&row, &tree, &changes, &now);
             self.integration.done.quarantined.push(Quarantined { row, tree });
         }
         self.integration.tally.ran(ruling.light);
@@ -496,8 +499,9 @@ impl Bisection<'_, '_> {
             Built::Unfit { .. } | Built::Failed { .. } => String::new(),
         };
         let now = (self.integration.request.clock)().wall.to_string();
+        let changes: Vec<String> = self.places.ids(red).iter().map(ToString::to_string).collect();
         for row in rows {
-            self.integration.verdicts.rules.ledger.flaked(row, &tree, &now);
+            self.integration.verdicts.rules.ledger.flaked(row, &tree, &changes, &now);
             *self.integration.tally.flakes.entry(row.clone()).or_default() += 1;
         }
         let bundles = self.places.ids(red);
@@ -590,12 +594,14 @@ fn gate_all(
 ) -> Result<Rulings, IntegrateError> {
     let mut rulings = Rulings::new();
     for job in jobs {
-        let ruling = gate.gate(branch, job, cancel)?;
+        let ruling = gate_again(gate, branch, job, rules, cancel)?;
         // The later trees of a test contain the earlier ones, so a red one decides. A red that quarantine will
         // turn green does not: the search thread pardons it, and then needs the ruling of the whole tree.
         let is_over = match ruling.light {
             Some(Light::Green) => false,
-            Some(Light::Red) => !ruling.rows.iter().all(|row| rules.is_quarantined(row)),
+            Some(Light::Red) => {
+                !ruling.rows.iter().all(|row| is_pardoned(row, &ruling.passed_again, rules))
+            }
             None => true,
         };
         rulings.push((job.tree, ruling));
@@ -604,6 +610,50 @@ fn gate_all(
         }
     }
     Ok(rulings)
+}
+
+/// Gates a tree, and gates it again while every red row is in quarantine and none of the runs so far was green for it:
+/// a row that fails by mistake passes sooner or later, and one that is red every time is no mistake.
+fn gate_again(
+    gate: &dyn CombinationGate,
+    branch: &TargetBranch,
+    job: &GateJob,
+    rules: &FlakeRules,
+    cancel: &Cancel,
+) -> Result<GateRuling, IntegrateError> {
+    let mut ruling = gate.gate(branch, job, cancel)?;
+    if ruling.light != Some(Light::Red) || !ruling.rows.iter().all(|row| rules.is_quarantined(row))
+    {
+        return Ok(ruling);
+    }
+    let asks = rules.agreement(ruling.rows.iter().map(String::as_str));
+    for again in 1..asks {
+        if ruling.rows.iter().all(|row| ruling.passed_again.contains(row)) {
+            break;
+        }
+        let other = gate.gate(branch, &job.again(again), cancel)?;
+        ruling.asked_again += 1;
+        match other.light {
+            Some(Light::Green) => ruling.passed_again.clone_from(&ruling.rows),
+            Some(Light::Red) if !other.rows.iter().all(|row| rules.is_quarantined(row)) => {
+                return Ok(GateRuling { asked_again: ruling.asked_again, ..other });
+            }
+            Some(Light::Red) => {
+                let passed = ruling.rows.iter().filter(|row| !other.rows.contains(row)).cloned();
+                ruling.passed_again.extend(passed.collect::<Vec<_>>());
+                for row in other.rows {
+                    if !ruling.rows.contains(&row) {
+                        // It passed in the run before.
+                        ruling.passed_again.push(row.clone());
+                        ruling.rows.push(row);
+                    }
+                }
+            }
+            // A run without an answer turns no red into green.
+            None => break,
+        }
+    }
+    Ok(ruling)
 }
 
 /// Returns the event for a ruling.

@@ -190,7 +190,7 @@ pub fn verify(engine: &mut MergeEngine<'_>, text: &[u8]) -> Result<Verified, Ver
     let plan = FoldPlan::new(certificate.base, certificate.strategy, entries)
         .map_err(VerifyError::Order)?;
     let form = if certificate.schema == 1 { Form::First } else { Form::Dated };
-    let plan = plan.in_form(form);
+    let plan = plan.in_form(form).of_landed();
     // Without recorded steps: every merge is made again.
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))
         .map_err(|source| VerifyError::Fold(Box::new(source)))?;

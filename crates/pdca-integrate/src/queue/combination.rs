@@ -60,7 +60,7 @@ impl<'a> Combination<'a> {
             match &bundle.fate {
                 FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. } => {}
                 FoldFate::Failed { why } => return Built::Failed { why: why.clone() },
-                FoldFate::Conflict { .. } | FoldFate::Held { .. } => {
+                FoldFate::Conflict { .. } | FoldFate::Unsealed { .. } | FoldFate::Held { .. } => {
                     let is_it =
                         |entry: &crate::queue::plan::PlanEntry| *entry.sealed().id() == bundle.id;
                     let place = self.plan.entries().iter().position(is_it);

@@ -45,6 +45,19 @@ pub struct GateJob {
     pub jobs: Utf8PathBuf,
 }
 
+/// The distance between the numbers of runs that repeat one question, and those of other questions about its tree.
+const REPEATED: u32 = 1000;
+
+impl GateJob {
+    /// Returns the same question for one more run, with a directory of its own: in that of an earlier run the finished
+    /// rows would be found and reused.
+    pub(crate) fn again(&self, number: u32) -> Self {
+        let jobs = Utf8PathBuf::from(format!("{}-again-{number}", self.jobs));
+        let asked = self.asked + number * REPEATED;
+        Self { run: self.run.clone(), jobs, asked, ..*self }
+    }
+}
+
 /// The reasons why gates gave no ruling.
 #[derive(Debug, thiserror::Error)]
 pub enum GateRunError {
@@ -66,6 +79,10 @@ pub struct GateRuling {
     pub logs: Vec<Utf8PathBuf>,
     /// The red rows with their evidence.
     pub red: Vec<RedRow>,
+    /// Rows that were red and then passed over the same tree.
+    pub passed_again: Vec<String>,
+    /// The number of runs after the first.
+    pub asked_again: u32,
 }
 
 impl GateRuling {
@@ -77,6 +94,8 @@ impl GateRuling {
             red: rows.iter().map(|row| RedRow::of(row, reproduce(row))).collect(),
             evidence: rows.iter().map(|row| said(row)).collect(),
             logs: rows.iter().filter_map(|row| row.log.as_deref().map(Into::into)).collect(),
+            passed_again: Vec::new(),
+            asked_again: 0,
         };
         let red: Vec<&GateRow> = report.failed_gating().collect();
         if !red.is_empty() {

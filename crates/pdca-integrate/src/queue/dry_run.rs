@@ -11,8 +11,8 @@ use crate::{Candidate, FoldFate, FoldPlan, Light, Lookup, MergeEngine, ObjectId,
 use crate::conflict::state::skipped;
 
 use super::context::CombinationGates;
-use super::held::HeldChange;
-use super::integration::{Chosen, IntegrationRequest, choose, conflicting, ids, needs};
+use super::held::{HeldChange, HeldReason};
+use super::integration::{Chosen, IntegrationRequest, choose, conflicting, held, ids, needs};
 use super::landing_base::LandingBase;
 use super::landing_mode::BaseSearch;
 use super::target_branch::TargetBranch;
@@ -70,6 +70,10 @@ pub fn dry_run(
                 out.push(conflicting(&mut engine, base.at, entry, conflicts, with)?);
             }
             FoldFate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
+            FoldFate::Unsealed { why } => {
+                let detail = Some(why.clone());
+                out.push(HeldChange { detail, ..held(entry, HeldReason::Drift, Vec::new()) });
+            }
             FoldFate::Failed { why } => {
                 let (id, why) = (bundle.id.clone(), why.clone());
                 return Err(IntegrateError::Unfoldable { id, why });

@@ -43,20 +43,26 @@ pub struct Quarantined {
     pub tree: String,
 }
 
-/// Removes quarantined rows from a ruling, which turns green if no other row is red, and returns them.
+/// Removes quarantined rows that passed when they were asked again from a ruling, which turns green if no other row is
+/// red, and returns them. A row that is red every time stays.
 pub fn pardon(ruling: &mut GateRuling, rules: &FlakeRules) -> Vec<String> {
     if ruling.light != Some(Light::Red) {
         return Vec::new();
     }
     let rows = std::mem::take(&mut ruling.rows);
     let (pardoned, red): (Vec<String>, Vec<String>) =
-        rows.into_iter().partition(|row| rules.is_quarantined(row));
+        rows.into_iter().partition(|row| is_pardoned(row, &ruling.passed_again, rules));
     if red.is_empty() && !pardoned.is_empty() {
         ruling.light = Some(Light::Green);
     }
     ruling.rows = red;
     ruling.red.retain(|row| !pardoned.contains(&row.row));
     pardoned
+}
+
+/// Returns true if a red of a row does not count: the row is in quarantine, and passed over the same tree.
+pub(crate) fn is_pardoned(row: &String, passed_again: &[String], rules: &FlakeRules) -> bool {
+    passed_again.contains(row) && rules.is_quarantined(row)
 }
 
 /// Returns true if a stored verdict still counts: every row that it ignored is still in quarantine.
@@ -76,19 +82,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_red_is_green_only_where_every_red_row_is_in_quarantine_and_known_to_be_flaky() {
+    fn a_red_is_green_only_where_every_red_row_is_in_quarantine_and_passed_when_asked_again() {
         let policies = BTreeMap::from([("T1".to_owned(), FlakePolicy::Quarantine)]);
         let mut rules = FlakeRules { policies, ..FlakeRules::default() };
         (0..20).for_each(|_| rules.ledger.ran("T1"));
-        let left = |rules: &FlakeRules, rows: &[&str]| {
+        let asked = |rules: &FlakeRules, rows: &[&str], again: &[&str]| {
             let rows = rows.iter().map(ToString::to_string).collect();
-            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
+            let passed_again = again.iter().map(ToString::to_string).collect();
+            let light = Some(Light::Red);
+            let mut ruling = GateRuling { light, rows, passed_again, ..GateRuling::default() };
             pardon(&mut ruling, rules);
             (ruling.light, ruling.rows.join(" "))
         };
+        let left = |rules: &FlakeRules, rows: &[&str]| asked(rules, rows, &["T1"]);
         let red = |rows: &str| (Some(Light::Red), rows.to_owned());
         assert_eq!(left(&rules, &["T1"]), red("T1"), "it never failed by mistake");
-        rules.ledger.flaked("T1", "tree", "now");
+        rules.ledger.flaked("T1", "tree", &["1".to_owned()], "now");
+        assert_eq!(left(&rules, &["T1"]), red("T1"), "once, which a change can provoke");
+        for change in ["2", "3"] {
+            rules.ledger.flaked("T1", change, &[change.to_owned()], "now");
+        }
+        assert_eq!(asked(&rules, &["T1"], &[]), red("T1"), "it is red every time");
         assert_eq!(left(&rules, &["T1"]), (Some(Light::Green), String::new()));
         assert_eq!(left(&rules, &["T1", "T2"]), red("T2"));
         assert_eq!(left(&rules, &[]), red(""), "it may be any row");

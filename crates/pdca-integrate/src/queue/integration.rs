@@ -356,6 +356,12 @@ impl<'w> Integration<'w> {
                     self.round.push(held);
                 }
                 FoldFate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
+                FoldFate::Unsealed { why } => {
+                    let detail = Some(why.clone());
+                    let held = HeldChange { detail, ..held(entry, HeldReason::Drift, Vec::new()) };
+                    self.cx.emit(held.sentence(), held.fact());
+                    self.round.push(held);
+                }
                 FoldFate::Failed { why } => {
                     let (id, why) = (bundle.id.clone(), why.clone());
                     // Leaving the change out would call it unfit because git failed.

@@ -29,7 +29,7 @@ pub(super) struct Red {
 
 impl Red {
     pub(super) fn of(ruling: GateRuling) -> Self {
-        let GateRuling { rows, evidence, logs, red, light: _ } = ruling;
+        let GateRuling { rows, evidence, logs, red, .. } = ruling;
         Self { rows, evidence, logs, by_row: red }
     }
 
@@ -155,7 +155,7 @@ impl<'w> KnownVerdicts<'w> {
     /// Counts a run of every row, and removes the rows in quarantine from the ruling. Returns those rows.
     pub(super) fn pardon(&mut self, ruling: &mut GateRuling) -> Vec<String> {
         for row in &self.cx.gates.rows {
-            self.rules.ledger.ran(row);
+            (0..=ruling.asked_again).for_each(|_| self.rules.ledger.ran(row));
         }
         pardon(ruling, &self.rules)
     }
@@ -305,6 +305,13 @@ mod tests {
         }
     }
 
+    /// Makes the row `flaky` known to fail by mistake.
+    fn make_flaky(verdicts: &mut KnownVerdicts<'_>) {
+        for change in ["1", "2", "3"] {
+            verdicts.rules.ledger.flaked("flaky", change, &[change.to_owned()], "now");
+        }
+    }
+
     #[test]
     fn a_verdict_counts_for_exactly_the_gates_that_gave_it() {
         let scene = Scene::new();
@@ -329,7 +336,7 @@ mod tests {
         scene.ask(|verdicts| {
             verdicts.keep(tree(), Light::Green, vec!["flaky".into()]).unwrap();
             assert_eq!(verdicts.of(tree()).unwrap(), None, "no flake of it is known");
-            verdicts.rules.ledger.flaked("flaky", "t", "now");
+            make_flaky(verdicts);
             assert_eq!(verdicts.of(tree()).unwrap(), Some(Light::Green));
         });
     }
@@ -383,13 +390,17 @@ mod tests {
     fn every_run_is_counted_and_only_rows_in_quarantine_are_pardoned() {
         let scene = Scene::new();
         scene.ask(|verdicts| {
-            verdicts.rules.ledger.flaked("flaky", "t", "now");
-            let rows = vec!["T3".to_owned(), "flaky".to_owned()];
-            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
+            make_flaky(verdicts);
+            let red = |rows: &[&str]| GateRuling {
+                light: Some(Light::Red),
+                rows: rows.iter().map(ToString::to_string).collect(),
+                passed_again: vec!["flaky".to_owned()],
+                ..GateRuling::default()
+            };
+            let mut ruling = red(&["T3", "flaky"]);
             assert_eq!(verdicts.pardon(&mut ruling), ["flaky"]);
             assert_eq!((ruling.light, ruling.rows.len()), (Some(Light::Red), 1));
-            let rows = vec!["flaky".to_owned()];
-            let mut ruling = GateRuling { light: Some(Light::Red), rows, ..GateRuling::default() };
+            let mut ruling = red(&["flaky"]);
             verdicts.pardon(&mut ruling);
             assert_eq!(ruling.light, Some(Light::Green));
             assert_eq!(verdicts.rules.ledger.row("T3").map(|row| row.runs), Some(2));

@@ -47,6 +47,7 @@ pub struct FoldPlan {
     base: ObjectId,
     strategy: Strategy,
     form: Form,
+    judges_links: bool,
     entries: Vec<PlanEntry>,
 }
 
@@ -123,7 +124,7 @@ impl FoldPlan {
             };
             ordered.extend(waiting.remove(&id));
         }
-        Ok(Self { base, strategy, form: Form::default(), entries: ordered })
+        Ok(Self { base, strategy, form: Form::default(), judges_links: true, entries: ordered })
     }
 
     /// Keeps messages and people of the commits, for unfinished work that is folded onto another base.
@@ -135,6 +136,16 @@ impl FoldPlan {
     #[must_use]
     pub(crate) fn in_form(self, form: Form) -> Self {
         Self { form, ..self }
+    }
+
+    /// Leaves links as they are, for changes that have landed: earlier versions judged them by the patch alone.
+    #[must_use]
+    pub(crate) fn of_landed(self) -> Self {
+        Self { judges_links: false, ..self }
+    }
+
+    pub(crate) fn judges_links(&self) -> bool {
+        self.judges_links
     }
 
     pub(crate) fn form(&self) -> Form {

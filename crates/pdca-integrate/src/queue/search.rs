@@ -48,7 +48,7 @@ pub use costs::Costs;
 pub use decision::{
     CulpritEffect, HoldReason, SearchDecision, Test, TestAnswer, TestId, TestPurpose, UnknownTest,
 };
-pub use flake::{FlakeLedger, FlakePolicy, FlakeRules, RowHistory};
+pub use flake::{FlakeLedger, FlakeOccurrence, FlakePolicy, FlakeRules, RowHistory};
 pub use memory::{Culprit, CulpritMemory, Known};
 pub use pace::BatchPace;
 pub use setup::SearchSetup;

@@ -5,6 +5,8 @@ mod below;
 #[cfg(test)]
 mod certificates;
 #[cfg(test)]
+mod claims;
+#[cfg(test)]
 mod combinations;
 #[cfg(test)]
 mod folds;
@@ -13,11 +15,15 @@ mod forecasts;
 #[cfg(test)]
 mod landings;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod offers;
 #[cfg(test)]
 mod pushes;
 #[cfg(test)]
 mod queue;
+#[cfg(test)]
+mod reverts;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]

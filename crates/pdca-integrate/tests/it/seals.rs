@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use pdca_integrate::{
-    Acceptance, Fence, ObjectId, RefError, SealDrift, SealError, Sealed, StepEffect, Store,
+    Acceptance, Fence, ObjectId, RefError, SealDrift, SealError, Sealed, Signer, StepEffect, Store,
     StoreError, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
@@ -16,7 +16,7 @@ fn one() -> BundleId {
 }
 
 /// Seals a change of `a.txt`, with the acceptance modified by the caller.
-fn sealed_with(
+pub(crate) fn sealed_with(
     scene: &Scene,
     head: ObjectId,
     change: impl FnOnce(&mut Acceptance<'_>),
@@ -121,12 +121,13 @@ fn c9_a_collection_of_garbage_takes_nothing_that_is_sealed() {
     lane.write("a.txt", "changed\n");
     lane.write("new.bin", [0, 159, 146, 150]);
     let head = id(&lane.commit("in the lane"));
+    let patch = lane.git_bytes(&["diff-tree", "-p", "--binary", "HEAD^", "HEAD"]);
     assert!(matches!(
-        sealed_with_patch(&scene, head),
+        sealed_with_patch(&scene, head, &patch),
         Err(SealError::Store(StoreError::NoSuchCommit { .. }))
     ));
     scene.store.import(&place, scene.base, head).unwrap();
-    let sealed = sealed_with_patch(&scene, head).unwrap();
+    let sealed = sealed_with_patch(&scene, head, &patch).unwrap();
     drop(lane);
     std::fs::remove_dir_all(&place).unwrap();
     scene.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
@@ -136,15 +137,15 @@ fn c9_a_collection_of_garbage_takes_nothing_that_is_sealed() {
     assert_eq!(scene.file(head, "a.txt"), "changed\n");
 }
 
-fn sealed_with_patch(scene: &Scene, head: ObjectId) -> Result<Sealed, SealError> {
+fn sealed_with_patch(scene: &Scene, head: ObjectId, patch: &[u8]) -> Result<Sealed, SealError> {
     let bundle = one();
-    let digest = sha256_hex(b"patch");
+    let digest = sha256_hex(patch);
     let accepted = Acceptance {
         run: &scene.run,
         id: &bundle,
         base: scene.base,
         head,
-        patch: b"patch",
+        patch,
         reviewed_head: head,
         reviewed_patch: &digest,
         gate_digest: "gates1",
@@ -163,10 +164,11 @@ fn sealed_with_patch(scene: &Scene, head: ObjectId) -> Result<Sealed, SealError>
 #[test]
 fn a_change_with_an_object_missing_is_not_sealed() {
     let (scene, head) = scene_and_head();
+    let patch = scene.patch(scene.base, head);
     let blob = scene.repo.git(&["rev-parse", &format!("{head}:a.txt")]);
     let (dir, name) = blob.trim().split_at(2);
     std::fs::remove_file(scene.repo.path().join(".git/objects").join(dir).join(name)).unwrap();
-    let error = sealed_with_patch(&scene, head).unwrap_err();
+    let error = sealed_with_patch(&scene, head, &patch).unwrap_err();
     assert!(matches!(error, SealError::Store(StoreError::Git { .. })), "{error:?}");
     assert!(
         !scene.repo.try_git(&["rev-parse", "--verify", "refs/pdca/run1/seal/1"]).status.success()
@@ -306,7 +308,7 @@ fn a_tree_that_is_too_deep_is_refused() {
         head = id(&lane.git(&["commit-tree", "-m", "deep", "-p", &base, tree.trim()]));
         lane.git(&["reset", "--quiet"]);
     });
-    let error = sealed_with_patch(&scene, head).unwrap_err();
+    let error = sealed_with_patch(&scene, head, b"patch").unwrap_err();
     assert!(matches!(error, SealError::Store(StoreError::Form { .. })), "{error:?}");
 }
 
@@ -318,7 +320,7 @@ fn a_commit_that_is_not_in_the_form_of_one_is_refused() {
     std::fs::write(&path, text.replace("author A Tester <tester@example.com>", "author <<>"))
         .unwrap();
     let odd = scene.repo.git(&["hash-object", "-t", "commit", "--literally", "-w", path.as_str()]);
-    let error = sealed_with_patch(&scene, id(&odd)).unwrap_err();
+    let error = sealed_with_patch(&scene, id(&odd), b"patch").unwrap_err();
     assert!(matches!(error, SealError::Store(StoreError::Form { .. })), "{error:?}");
 }
 
@@ -347,4 +349,75 @@ fn a_seal_names_the_brief_and_the_overridden_rows_and_loses_neither_quietly() {
     scene.repo.git(&["update-ref", "refs/pdca/run1/seal/1", forged.trim()]);
     let error = Sealed::load(&scene.store, &scene.run, &one()).unwrap_err();
     assert!(matches!(error, SealError::Broken { field: "schema", .. }), "{error:?}");
+}
+
+#[test]
+fn commits_with_other_files_than_the_patch_are_not_sealed_and_the_files_are_named() {
+    let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let shown = scene.commit(scene.base, "shown", |lane| lane.write("a.txt", "x\n"));
+    let more = scene.commit(scene.base, "more", |lane| {
+        lane.write("a.txt", "x\n");
+        lane.write("b.txt", "backdoor\n");
+    });
+    let patch_of = |head| scene.patch(scene.base, head);
+    for (head, patch, expected) in [
+        (more, patch_of(shown), "the commits change `b.txt`, which patch.diff does not name"),
+        (shown, patch_of(more), "patch.diff names `b.txt`, which the commits do not change"),
+    ] {
+        let (digest, patch): (&str, &[u8]) = (sha256_hex(&patch).leak(), patch.leak());
+        let refused = sealed_with(&scene, head, |accepted| {
+            (accepted.patch, accepted.reviewed_patch) = (patch, digest);
+        });
+        assert!(matches!(refused, Err(SealError::OtherFiles { .. })), "{refused:?}");
+        assert_eq!(refused.unwrap_err().to_string(), expected);
+    }
+    sealed_with(&scene, more, |_| {}).unwrap();
+}
+
+#[test]
+fn a_commit_with_a_date_or_a_person_that_git_does_not_accept_is_not_sealed() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let head = scene.commit(scene.base, "change", |lane| lane.write("a.txt", "b\n"));
+    let (tree, base) = (scene.tree(head), scene.base);
+    let good = "Ada <ada@example.com> 1700000000 +0100";
+    let table = [
+        (good, true),
+        ("Ada <ada@example.com> 0 +0000", true),
+        ("Ada <ada@example.com> -1 +0000", false),
+        ("Ada <ada@example.com> -9223372036854775808 +0000", false),
+        ("Ada <ada@example.com> 18446744073709551616 +0000", false),
+        ("Ada <ada@example.com> 9223372036854775808 +0000", false),
+        ("Ada <ada@example.com> 01700000000 +0000", false),
+        ("Ada <ada@example.com> 1700000000", false),
+        ("Ada <ada@example.com> 1700000000 ", false),
+        ("Ada <ada@example.com> 1700000000 0100", false),
+        ("Ada <ada@example.com> 1700000000 +100", false),
+        ("Ada <ada@example.com>", false),
+        ("Ada ada@example.com 1700000000 +0100", false),
+    ];
+    for (who, is_sound) in table {
+        for (author, committer) in [(who, good), (good, who)] {
+            let text = format!(
+                "tree {tree}\nparent {base}\nauthor {author}\ncommitter {committer}\n\nchange\n"
+            );
+            let file = scene.room("commit");
+            std::fs::write(&file, text).unwrap();
+            let args = ["hash-object", "-t", "commit", "-w", "--literally", file.as_str()];
+            let made = id(&scene.repo.git(&args));
+            let sealed = sealed_with(&scene, made, |_| {});
+            assert_eq!(sealed.is_ok(), is_sound, "{author} | {committer}: {sealed:?}");
+            if is_sound {
+                scene.repo.git(&["update-ref", "-d", "refs/pdca/run1/seal/1"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_acceptance_before_1970_is_not_sealed() {
+    static EARLY: LazyLock<Signer> =
+        LazyLock::new(|| Signer { name: "Ada".to_owned(), email: "a@b".to_owned(), seconds: -1 });
+    let (scene, head) = scene_and_head();
+    let refused = sealed_with(&scene, head, |accepted| accepted.by = Some(&EARLY));
+    assert!(matches!(refused, Err(SealError::Store(StoreError::BeforeEpoch { seconds: -1 }))));
 }

@@ -92,14 +92,13 @@ impl Changes {
     fn bring(&self, onto: ObjectId, number: usize, digest: &str) -> ObjectId {
         let change = &self.sealed[number];
         let message = format!("change {number}\n\nPdca-Sealed: {} {digest}\n", change.id());
-        let text = format!("new {onto}\n");
-        self.scene.commit(onto, &message, |lane| lane.write(format!("{number}.txt"), &text))
+        self.scene.commit(onto, &message, |lane| lane.write(format!("{number}.txt"), "new\n"))
     }
 
-    fn revert(&self, onto: ObjectId, number: usize, commit: ObjectId) -> ObjectId {
+    /// Adds a commit that says that it reverts another, and leaves this text.
+    fn revert(&self, onto: ObjectId, number: usize, commit: ObjectId, text: &str) -> ObjectId {
         let message = format!("Revert \"change\"\n\nThis reverts commit {commit}.\n");
-        let text = format!("reverted {onto}\n");
-        self.scene.commit(onto, &message, |lane| lane.write(format!("{number}.txt"), &text))
+        self.scene.commit(onto, &message, |lane| lane.write(format!("{number}.txt"), text))
     }
 
     /// Lets each change meet its fate, and moves the branches.
@@ -113,12 +112,12 @@ impl Changes {
                 Fate::Landed => main = self.bring(main, number, &digest),
                 Fate::Reverted => {
                     let brought = self.bring(main, number, &digest);
-                    main = self.revert(brought, number, brought);
+                    main = self.revert(brought, number, brought, "old\n");
                 }
                 Fate::Restored => {
                     let brought = self.bring(main, number, &digest);
-                    let reverted = self.revert(brought, number, brought);
-                    main = self.revert(reverted, number, reverted);
+                    let reverted = self.revert(brought, number, brought, "old\n");
+                    main = self.revert(reverted, number, reverted, "new\n");
                 }
                 Fate::OtherBranch => other = self.bring(other, number, &digest),
                 Fate::OtherSeal => main = self.bring(main, number, &"0".repeat(64)),

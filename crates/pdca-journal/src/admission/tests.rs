@@ -69,18 +69,6 @@ fn c2_a_second_driver_is_refused_through_a_link_a_hard_link_and_a_bind_mount() {
 }
 
 #[test]
-fn e13_where_locks_do_not_work_nobody_is_admitted() {
-    let scene = Scene::new();
-    let path = common(&scene, "git").join("pdca.lock");
-    let unsupported: Lock = |_| Err(TryLockError::Error(rustix::io::Errno::NOLCK.into()));
-    let refused = Admission::take_with([path.clone()], unsupported);
-    assert!(matches!(refused, Err(AdmissionError::CannotLock { source: Some(_), .. })));
-    let yes_to_everybody: Lock = |_| Ok(());
-    let refused = Admission::take_with([path], yes_to_everybody);
-    assert!(matches!(refused, Err(AdmissionError::CannotLock { source: None, .. })));
-}
-
-#[test]
 fn of_several_targets_all_are_taken_or_none() {
     let scene = Scene::new();
     let paths = ["a", "b", "c"].map(|name| common(&scene, name).join("pdca.lock"));
@@ -171,47 +159,4 @@ fn where_to_look_for_a_run_that_was_left_is_read_from_the_words() {
     for words in ["", "another process", "process x on h, run r of w", "process 1 on h"] {
         assert_eq!(LockHolder::from_words(words), None, "{words}");
     }
-}
-
-#[test]
-fn whoever_only_looks_keeps_nobody_out() {
-    use std::sync::Mutex;
-
-    // Somebody looks, as `holder` does, when the lock is tried for the first time, and is gone then.
-    static LOOKER: Mutex<Option<File>> = Mutex::new(None);
-    let looked_at_once: Lock = |file| {
-        let locked = file.try_lock();
-        drop(LOOKER.lock().unwrap().take());
-        locked
-    };
-    let scene = Scene::new();
-    let path = common(&scene, "git").join("pdca.lock");
-    drop(Admission::take([path.clone()]).unwrap());
-    let looker = File::open(&path).unwrap();
-    looker.try_lock_shared().unwrap();
-    *LOOKER.lock().unwrap() = Some(looker);
-    let admission = Admission::take_with([path.clone()], looked_at_once).unwrap();
-    assert!(admission.is_current());
-    refused(path);
-}
-
-#[test]
-fn a_lock_that_is_replaced_between_opening_and_locking_it_is_not_taken_for_the_real_one() {
-    use std::os::fd::AsRawFd as _;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    static CALLS: AtomicU32 = AtomicU32::new(0);
-    let replaced_once: Lock = |file| {
-        if CALLS.fetch_add(1, Ordering::Relaxed) == 0 {
-            let path = fs_err::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-            fs_err::rename(path.with_extension("other"), path).unwrap();
-        }
-        file.try_lock()
-    };
-    let scene = Scene::new();
-    let path = common(&scene, "git").join("pdca.lock");
-    fs_err::write(path.with_extension("other"), "").unwrap();
-    let admission = Admission::take_with([path.clone()], replaced_once).unwrap();
-    assert!(admission.is_current());
-    refused(path);
 }

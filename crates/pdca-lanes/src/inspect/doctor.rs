@@ -5,16 +5,16 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 
-use super::{InspectError, failed, markers};
+use super::{InspectError, failed, markers, repository_of};
 use crate::{
     claim::{LOCK, Lanes, MARKER, RESCUED},
-    extra::EXTRA,
     history,
     hydrate::{HYDRATION, HydrationRecord, HydrationState},
     marker::{FORMAT, LaneProgress, Marker},
     names::TMP,
     provision::LaneKind,
     remove::REMOVED,
+    room::{LENT, REPOSITORY},
     target::{Target, open_repository},
 };
 
@@ -339,7 +339,7 @@ fn leads_to(git_file: &Utf8Path) -> String {
 /// Returns the base if it cannot be read.
 fn missing_base(checkout: &Utf8Path, marker: &Marker) -> Option<String> {
     let base = marker.base.as_ref()?;
-    let repo = open_repository(checkout).ok()?.to_thread_local();
+    let repo = open_repository(&repository_of(checkout, marker.kind)).ok()?.to_thread_local();
     let found = history::find_commit(&repo, base).and_then(|id| history::tree_of(&repo, id));
     let there = found.is_ok_and(|tree| repo.find_tree(tree).is_ok());
     (!there).then(|| base.clone())
@@ -363,7 +363,7 @@ fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<LaneFinding>) -> 
             findings.push(LaneFinding::HalfRemoved { path });
         } else if entry.file_type()?.is_dir()
             && name != LOCK
-            && ![HYDRATION, TMP, EXTRA].iter().any(|end| name.ends_with(end))
+            && ![HYDRATION, TMP, LENT, REPOSITORY].iter().any(|end| name.ends_with(end))
             && !known.contains(&name)
         {
             findings.push(LaneFinding::NoMarker { path });

@@ -3,7 +3,7 @@
 use fs_err as fs;
 use pdca_lanes::{LaneError, LaneKind, Reset, Tripwire, attempt_branch};
 
-use crate::scene::{BY, Scene, assert_sound, dirt, seen};
+use crate::scene::{BY, Scene, own, seen};
 
 #[test]
 fn the_name_of_an_attempt_has_run_and_generation() {
@@ -28,7 +28,7 @@ fn commits_go_to_the_branch_until_a_reset_leaves_it() {
     assert_eq!(seen(&lane).git(&["rev-parse", &branch]).trim(), commit);
     lane.reset(&scene.primary.head()).unwrap();
     assert_eq!(seen(&lane).git(&["branch", "--show-current"]), "");
-    assert_eq!(seen(&lane).git(&["rev-parse", &branch]).trim(), commit);
+    assert_eq!(own(&lane).git(&["rev-parse", &branch]).trim(), commit);
     match lane.start_branch(&branch) {
         Err(LaneError::BranchTaken { branch: taken }) => assert_eq!(taken, branch),
         other => panic!("{other:?}"),
@@ -61,64 +61,6 @@ fn a_name_that_is_no_branch_is_refused() {
         let err = lane.start_branch(name).unwrap_err();
         assert!(matches!(err, LaneError::Name { .. }), "{name:?}: {err:?}");
     }
-}
-
-// holds: S000-19
-#[test]
-fn a_further_checkout_is_a_worktree_of_the_lane_and_not_of_the_primary() {
-    let scene = Scene::new(&[("a", "a\n")]);
-    let first = scene.primary.head();
-    scene.primary.write("a", "b\n");
-    let second = scene.primary.commit("second");
-    let lane = scene.lane();
-    let before = scene.primary.git(&["worktree", "list"]);
-    let extra = lane.add_worktree("before", &first).unwrap();
-    assert_eq!(fs::read_to_string(extra.join("a")).unwrap(), "a\n");
-    assert_eq!(fs::read_to_string(lane.path().join("a")).unwrap(), "b\n");
-    let listed = seen(&lane).git(&["worktree", "list", "--porcelain"]);
-    assert!(listed.contains(extra.as_str()) && listed.contains("locked"), "{listed}");
-    assert_eq!(scene.primary.git(&["worktree", "list"]), before);
-    assert_sound(&extra);
-    // The lane itself is unaffected.
-    lane.reset(&second).unwrap();
-    assert_eq!(dirt(&lane), "");
-    assert!(matches!(lane.add_worktree("before", &first), Err(LaneError::NotEmpty { .. })));
-    assert!(lane.remove_worktree("before").unwrap());
-    assert!(!lane.remove_worktree("before").unwrap());
-    assert!(!extra.exists());
-    lane.add_worktree("before", &second).unwrap();
-}
-
-#[test]
-fn a_further_checkout_whose_directory_vanished_is_made_again() {
-    let scene = Scene::new(&[("a", "a\n")]);
-    for (slot, kind) in [(0, LaneKind::Reference), (1, LaneKind::Worktree)] {
-        let lane = scene.lanes().of_kind(kind).claim(slot, &scene.target()).unwrap();
-        lane.reset(&scene.primary.head()).unwrap();
-        let extra = lane.add_worktree("x", &scene.primary.head()).unwrap();
-        fs::remove_dir_all(&extra).unwrap();
-        assert_eq!(lane.add_worktree("x", &scene.primary.head()).unwrap(), extra);
-        let listed = seen(&lane).git(&["worktree", "list", "--porcelain"]);
-        assert_eq!(listed.matches(extra.as_str()).count(), 1, "{listed}");
-    }
-}
-
-#[test]
-fn a_further_checkout_stays_in_its_directory() {
-    let scene = Scene::new(&[("a", "a\n")]);
-    let lane = scene.lane();
-    for name in ["", "..", "a/b", ".git", "-x"] {
-        let err = lane.add_worktree(name, &scene.primary.head()).unwrap_err();
-        assert!(matches!(err, LaneError::Name { .. }), "{name:?}: {err:?}");
-        assert!(lane.remove_worktree(name).is_err());
-    }
-    let outside = scene.beside("outside");
-    fs::create_dir_all(outside.join("x")).unwrap();
-    let trees = lane.path().with_file_name("app.trees");
-    drop(fs::remove_dir(&trees));
-    std::os::unix::fs::symlink(&outside, &trees).unwrap();
-    assert!(matches!(lane.remove_worktree("x"), Err(LaneError::Damaged { .. })));
-    assert!(outside.join("x").exists());
 }
 
 const RUN: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";

@@ -151,7 +151,7 @@ fn a_broken_directory_that_is_not_ours_is_refused_and_kept() {
 fn what_git_would_not_take_or_would_take_for_ever_is_refused_and_the_lane_renewed_without_git() {
     type Spoil = fn(&Utf8Path);
     let scene = Scene::new(&[("a.txt", "a\n"), (".gitignore", "*.ign\n")]);
-    let spoils: [(&str, Spoil); 6] = [
+    let spoils: [(&str, Spoil); 5] = [
         ("a path that git refuses", |dir| {
             fs::create_dir(dir.join(".GIT")).unwrap();
             fs::write(dir.join(".GIT/config"), "x").unwrap();
@@ -168,11 +168,6 @@ fn what_git_would_not_take_or_would_take_for_ever_is_refused_and_the_lane_renewe
             fs::write(dir.join("new.txt"), "x").unwrap();
         }),
         ("no repository", |dir| fs::remove_dir_all(dir.join(".git")).unwrap()),
-        ("an index that is a directory", |dir| {
-            fs::remove_file(dir.join(".git/index")).unwrap();
-            fs::create_dir(dir.join(".git/index")).unwrap();
-            fs::write(dir.join("new.txt"), "x").unwrap();
-        }),
     ];
     for (what, spoil) in spoils {
         let lane = scene.lane();
@@ -191,6 +186,20 @@ fn what_git_would_not_take_or_would_take_for_ever_is_refused_and_the_lane_renewe
         assert_eq!(dirt(&lane), "", "{what}");
         assert_sound(lane.path());
     }
+}
+
+#[test]
+fn an_index_that_is_a_directory_is_of_no_consequence() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let lane = scene.lane();
+    fs::remove_file(lane.path().join(".git/index")).unwrap();
+    fs::create_dir(lane.path().join(".git/index")).unwrap();
+    fs::write(lane.path().join("new.txt"), "x").unwrap();
+    let by = pdca_lanes::CommitSignature { name: "a", email: "a@b", seconds: 1 };
+    let commit = lane.commit_all("x", &by).unwrap().unwrap();
+    assert_eq!(lane.head().unwrap(), Some(commit));
+    assert_eq!(dirt(&lane), "");
+    assert_sound(lane.path());
 }
 
 #[test]

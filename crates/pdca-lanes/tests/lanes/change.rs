@@ -264,6 +264,18 @@ fn a_patch_does_not_depend_on_what_lies_in_the_working_tree() {
 }
 
 #[test]
+fn a_change_does_not_decide_how_it_is_shown() {
+    let scene = scene();
+    let lane = scene.lane();
+    fs::write(lane.path().join("edit"), "shown as text\n").unwrap();
+    fs::write(lane.path().join(".gitattributes"), "edit -diff\n* binary\n").unwrap();
+    fs::write(lane.path().join(".git/info/attributes"), "* -diff\n").unwrap();
+    let commit = lane.commit_all("x", &BY).unwrap().unwrap();
+    let patch = lane.diff(&scene.primary.head(), &commit).unwrap();
+    assert!(String::from_utf8_lossy(&patch).contains("\n+shown as text\n"));
+}
+
+#[test]
 fn a_repository_with_sha256_works_the_same() {
     let around = pdca_testkit::TestWorkspace::new();
     let path = around.around().join("sha256");

@@ -33,7 +33,8 @@ fn a_lane_has_no_objects_and_no_remote_of_its_own() {
     assert!(repo.git(&["count-objects"]).starts_with("0 objects"));
     let borrowed = repo.read(".git/objects/info/alternates");
     let primary = scene.primary.path().join(".git/objects");
-    assert_eq!(String::from_utf8_lossy(&borrowed).trim(), primary.as_str());
+    let own = lane.repository().join("objects");
+    assert_eq!(String::from_utf8_lossy(&borrowed), format!("{own}\n{primary}\n"));
     assert_eq!(repo.git(&["remote"]), "");
     assert_eq!(repo.git(&["config", "core.hooksPath"]).trim(), "/dev/null");
     assert_eq!(repo.git(&["config", "gc.auto"]).trim(), "0");

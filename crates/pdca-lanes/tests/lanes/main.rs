@@ -14,6 +14,7 @@ mod copy;
 mod hostile;
 mod hydrate;
 mod hydrate_commands;
+mod import;
 mod inspect;
 mod interrupted;
 mod nested;

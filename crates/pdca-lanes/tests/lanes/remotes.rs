@@ -40,7 +40,9 @@ fn a_lane_fetches_from_upstream_as_the_primary_would() {
         assert_eq!(seen(&lane).git(&["rev-parse", "upstream/main"]).trim(), newer);
         if kind == LaneKind::Reference {
             assert!(before == digest(scene.primary.path(), LaneKind::Reference));
-            // The fetched refs are there for later commands, and the configuration is unchanged.
+            // Work upon a commit that only the lane has comes in with it.
+            seen(&lane).git(&["checkout", "-q", &newer]);
+            lane.import().unwrap();
             lane.reset(&newer).unwrap();
             seen(&lane).git(&["fetch", "-q", "mirror"]);
         }

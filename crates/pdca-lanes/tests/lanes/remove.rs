@@ -243,18 +243,6 @@ fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
 }
 
 #[test]
-fn a_lane_with_further_checkouts_stays() {
-    let scene = Scene::new(&[("a", "a\n")]);
-    let lane = scene.lane();
-    let extra = lane.add_worktree("more", &scene.primary.head()).unwrap();
-    fs::write(extra.join("a"), "work\n").unwrap();
-    drop(lane);
-    let refused = scene.lanes().remove(0, &scene.target()).unwrap_err();
-    assert!(matches!(refused, RemoveError::Extra { slot: 0, .. }), "{refused}");
-    assert_eq!(fs::read(extra.join("a")).unwrap(), b"work\n");
-}
-
-#[test]
 fn whether_there_is_work_is_known_before_anything_is_removed() {
     let scene = Scene::new(&[("a", "a\n")]);
     let target = scene.target();
@@ -272,7 +260,7 @@ fn whether_there_is_work_is_known_before_anything_is_removed() {
     scene.primary.git(&[
         "fetch",
         "--quiet",
-        lane.path().as_str(),
+        lane.repository().as_str(),
         "refs/pdca/rescue/x:refs/kept/x",
     ]);
     assert_eq!(has_work(), Some(false), "the primary has it by now");

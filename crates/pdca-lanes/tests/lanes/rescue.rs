@@ -2,7 +2,7 @@
 
 use fs_err as fs;
 
-use crate::scene::{BY, Scene, assert_sound, seen};
+use crate::scene::{BY, Scene, assert_sound, own, seen};
 
 #[test]
 fn a_clean_lane_has_nothing_to_rescue() {
@@ -24,7 +24,7 @@ fn d5_dirty_and_untracked_files_are_committed_to_a_ref() {
     fs::remove_file(lane.path().join("b")).unwrap();
     fs::write(lane.path().join("new file"), "new\n").unwrap();
     let id = lane.rescue("36.g1").unwrap().unwrap();
-    let repo = seen(&lane);
+    let repo = own(&lane);
     assert_eq!(repo.git(&["rev-parse", "refs/pdca/rescue/36.g1"]).trim(), id);
     assert_eq!(repo.git(&["ls-tree", "--name-only", &id]), "a\nnew file\n");
     assert_eq!(repo.git(&["rev-parse", &format!("{id}^")]).trim(), scene.primary.head());
@@ -43,7 +43,7 @@ fn commits_that_the_base_does_not_have_are_kept() {
     lane.reset(&scene.primary.head()).unwrap();
     assert_eq!(lane.rescue("y").unwrap(), None);
     assert_eq!(
-        seen(&lane).git(&["for-each-ref", "--format=%(objectname) %(refname)"]),
+        own(&lane).git(&["for-each-ref", "--format=%(objectname) %(refname)"]),
         format!("{commit} refs/pdca/rescue/x\n")
     );
 }
@@ -67,7 +67,7 @@ fn a_name_that_is_taken_gets_a_number_and_nothing_is_overwritten() {
         lane.rescue("x").unwrap().unwrap();
         lane.reset(&scene.primary.head()).unwrap();
     }
-    let refs = seen(&lane).git(&["for-each-ref", "--format=%(refname)"]);
+    let refs = own(&lane).git(&["for-each-ref", "--format=%(refname)"]);
     assert_eq!(refs, "refs/pdca/rescue/x\nrefs/pdca/rescue/x.2\n");
 }
 
@@ -110,7 +110,7 @@ fn a_name_that_is_no_ref_is_made_one() {
     for (at, (name, legal)) in cases.into_iter().enumerate() {
         fs::write(lane.path().join("a"), format!("{at}\n")).unwrap();
         let id = lane.rescue(name).unwrap().unwrap();
-        let named = seen(&lane).git(&["rev-parse", &format!("refs/pdca/rescue/{legal}")]);
+        let named = own(&lane).git(&["rev-parse", &format!("refs/pdca/rescue/{legal}")]);
         assert_eq!(named.trim(), id, "{name:?}");
     }
     assert_sound(lane.path());

@@ -13,7 +13,7 @@ use std::{
 use fs_err as fs;
 use pdca_lanes::{LaneError, Reset};
 
-use crate::scene::{BY, Scene, assert_sound, dirt, seen};
+use crate::scene::{BY, Scene, assert_sound, dirt, own, seen};
 
 #[test]
 fn tracked_files_are_restored_whatever_happened_to_them() {
@@ -126,8 +126,10 @@ fn a_reset_with_nothing_to_do_rewrites_no_file() {
     let lane = scene.lane();
     lane.reset(&scene.primary.head()).unwrap();
     let times = || {
-        ["a", "b/c", ".git/index", ".git/HEAD"]
-            .map(|file| fs::metadata(lane.path().join(file)).unwrap().modified().unwrap())
+        ["app/a", "app/b/c", "app.index", "app.repository/HEAD"].map(|file| {
+            let path = lane.path().parent().unwrap().join(file);
+            fs::metadata(path).unwrap().modified().unwrap()
+        })
     };
     let before = times();
     lane.reset(&scene.primary.head()).unwrap();
@@ -233,7 +235,7 @@ fn d1_stale_locks_and_unfinished_work_are_cleared() {
 }
 
 #[test]
-fn a_branch_made_in_the_lane_is_left_behind_where_it_is() {
+fn a_branch_made_in_the_lane_is_gone_after_a_reset_and_its_commits_are_kept() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
     let repo = seen(&lane);
@@ -241,7 +243,9 @@ fn a_branch_made_in_the_lane_is_left_behind_where_it_is() {
     fs::write(lane.path().join("a"), "mine\n").unwrap();
     let mine = repo.commit("mine");
     lane.reset(&scene.primary.head()).unwrap();
-    assert_eq!(repo.git(&["rev-parse", "mine"]).trim(), mine);
+    assert_eq!(repo.git(&["for-each-ref"]), "");
+    let kept = own(&lane).git(&["for-each-ref", "--format=%(objectname)", "refs/pdca/rescue"]);
+    assert_eq!(kept.trim(), mine);
     assert_eq!(repo.head(), scene.primary.head());
 }
 

@@ -138,6 +138,11 @@ pub(crate) fn seen(lane: &Lane) -> Repo {
     Repo::existing(lane.path())
 }
 
+/// Runs git in the repository in which the driver works on a lane.
+pub(crate) fn own(lane: &Lane) -> Repo {
+    Repo::existing(&lane.repository())
+}
+
 /// Returns the changed and untracked files according to git; empty if the tree is clean.
 pub(crate) fn dirt(lane: &Lane) -> String {
     let repo = seen(lane);

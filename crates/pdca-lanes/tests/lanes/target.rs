@@ -48,7 +48,8 @@ fn a_name_that_lanes_use_beside_the_checkouts_is_refused() {
         "x.lane.json",
         "x.occupant",
         "x.lock",
-        "x.trees",
+        "x.repository",
+        "x.lent",
     ] {
         let err = Target::open(name, repo.path()).expect_err("the name is refused");
         assert!(matches!(&err, TargetError::Reserved { .. }), "{name:?}: {err}");

@@ -254,7 +254,7 @@ fn objects_that_were_borrowed_twice_are_found() {
     Repo::existing(&third).write("three", "three\n");
     let base = Repo::existing(&third).commit("three");
     assert_provisioned(&first, &third, &base);
-    let alternates = first.checkout().join(".git/objects/info/alternates");
+    let alternates = format!("{}.repository/objects/info/alternates", first.checkout());
     assert_eq!(fs::read_to_string(alternates).unwrap().lines().count(), 3);
 }
 

@@ -8,7 +8,7 @@ use pdca_lanes::{
 };
 use pdca_process::Cancel;
 
-use crate::scene::{Scene, dirt, seen};
+use crate::scene::{Scene, dirt, own};
 
 /// Records completed steps and events.
 #[derive(Default)]
@@ -64,7 +64,7 @@ fn work_that_no_commit_holds_is_rescued_before_the_next_job() {
     assert!(bench.differs_from(&base));
     let done = prepare(&bench, "second", &base);
     assert_eq!(done, "rescue (rescued) occupy reset hydrate occupy");
-    let refs = seen(&bench.lane).git(&["for-each-ref", "--format=%(refname)"]);
+    let refs = own(&bench.lane).git(&["for-each-ref", "--format=%(refname)"]);
     assert!(refs.contains("first"), "{refs}");
     assert!(!bench.differs_from(&base));
 }

@@ -40,7 +40,9 @@ fn the_lock_is_held_while_the_child_runs_and_free_afterwards() {
     });
     assert_eq!((verdict.ending, free), (Ending::Exited(4), Some(false)));
     assert!(is_free(&scene));
-    assert!(exists(lock(&scene)));
+    let left = std::fs::read_dir(scene.path()).unwrap().flatten();
+    let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("hold"));
+    assert_eq!(left.count(), 0, "a holder that is gone leaves no file");
 }
 
 #[test]
@@ -94,47 +96,25 @@ fn a10_the_lock_outlives_the_driver_exactly_as_long_as_its_children_do() {
 fn without_the_lock_nothing_is_started() {
     let scene = Scene::new();
     let mut spec = held(&scene, "touch started");
-    for bad in ["missing/hold", ""] {
+    std::fs::write(scene.path().join("file"), "").unwrap();
+    for bad in ["missing/hold", "file/hold"] {
         spec.hold = Some(scene.path().join(bad));
         let Ending::Infra { why } = scene.run(&spec).ending else {
             panic!("it ran without {bad:?}");
         };
-        assert!(why.starts_with("cannot lock "), "{why}");
+        assert!(why.starts_with("cannot use ") && why.contains(" as a lock"), "{why}");
     }
     assert!(!exists(scene.path().join("started")));
 }
 
 #[test]
-fn a_child_waits_for_the_lock_until_it_is_given_up() {
+fn a_process_that_can_only_read_keeps_no_child_from_starting_and_is_not_taken_for_one() {
     let scene = Scene::new();
     std::fs::write(lock(&scene), "").unwrap();
-    let owner = File::open(lock(&scene)).unwrap();
-    owner.lock().unwrap();
-    let spec = held(&scene, "until test -e seen; do sleep 0.01; done; echo ran");
-    let verdict = scene.run_watched(&spec, &Cancel::new(), &mut |sign| match sign {
-        Sign::Tick => owner.unlock().unwrap(),
-        Sign::Started { .. } => {
-            assert!(!is_free(&scene));
-            std::fs::write(scene.path().join("seen"), "").unwrap();
-        }
-        Sign::Output { .. } => {}
-    });
+    let reader = File::open(lock(&scene)).unwrap();
+    reader.lock().unwrap();
+    assert!(is_free(&scene));
+    let verdict = scene.run(&held(&scene, "echo ran"));
     assert_eq!(verdict.ending, Ending::Exited(0));
     assert_eq!(scene.output(), "ran\n");
-}
-
-#[test]
-fn a_wait_for_the_lock_can_be_cancelled() {
-    let scene = Scene::new();
-    std::fs::write(lock(&scene), "").unwrap();
-    let owner = File::open(lock(&scene)).unwrap();
-    owner.lock().unwrap();
-    let cancel = Cancel::new();
-    let stopper = cancel.clone();
-    let verdict = scene.run_watched(&held(&scene, "touch started"), &cancel, &mut |sign| {
-        assert_eq!(sign, Sign::Tick);
-        stopper.cancel();
-    });
-    assert_eq!(verdict.ending, Ending::Cancelled);
-    assert!(!exists(scene.path().join("started")));
 }

@@ -39,7 +39,8 @@ impl House {
         let sandbox = Sandbox::new(SandboxMode::Landlock)
             // One of them is a symbolic link: its target counts.
             .no_read([root.join("link"), root.join("never-was")])
-            .no_write([root.join("fixed")]);
+            .no_write([root.join("fixed")])
+            .own([root]);
         Self { scene, sandbox }
     }
 
@@ -177,7 +178,7 @@ fn a_tree_below_a_denied_one_can_be_given_back() {
     let root = house.root();
     house.sandbox.no_read.push(root.join("secret/shown/not"));
     house.sandbox.read = vec![root.join("secret/shown")];
-    house.sandbox.write = vec![root.join("secret/inner"), root.join("fixed/own")];
+    house.sandbox.own.extend([root.join("secret/inner"), root.join("fixed/own")]);
     house.assert_all(&[
         ("read", "cat secret/shown/file"),
         ("write", "echo x >> secret/inner/file && cat secret/inner/file"),
@@ -306,8 +307,10 @@ fn walled() -> Option<House> {
 
 #[test]
 fn behind_bwrap_a_protected_tree_keeps_its_content_modes_and_times() {
-    let Some(house) = walled() else { return };
+    let Some(mut house) = walled() else { return };
     let root = house.root();
+    // Without a missing name and a link among the closed ones, which close the directory they are in.
+    house.sandbox.no_read = vec![root.join("secret")];
     let mut spec = house.scene.script(
         "chmod 777 fixed/file; touch fixed/file; echo x > fixed/file; echo x > fixed/new; cat secret/key; ls secret; \
          echo new > beside; echo $(ls -A /proc | grep -c '^[0-9]') processes; true",
@@ -331,7 +334,7 @@ fn behind_bwrap_a_protected_tree_keeps_its_content_modes_and_times() {
 #[test]
 fn behind_bwrap_a_tree_below_a_hidden_one_can_be_given_back() {
     let Some(mut house) = walled() else { return };
-    house.sandbox.write = vec![house.root().join("secret/inner")];
+    house.sandbox.own.push(house.root().join("secret/inner"));
     let mut spec = house.scene.script(
         "cat secret/inner/file; echo more >> secret/inner/file; ls secret; echo x > secret/new",
     );
@@ -404,7 +407,7 @@ fn where_everything_is_closed_only_what_is_listed_can_be_written() {
     for mode in [SandboxMode::Landlock, SandboxMode::Bwrap] {
         let mut house = House::new();
         let root = house.scene.path();
-        house.sandbox = Sandbox::new(mode).no_write(["/".into()]).write([root.join("open")]);
+        house.sandbox = Sandbox::new(mode).write([root.join("open")]);
         let mut spec = house.scene.script(&format!(
             "echo x > {root}/open/new && echo listed; echo x > {root}/fixed/new || echo closed; echo x > /dev/null && echo null"
         ));
@@ -434,4 +437,156 @@ fn standard_output_is_kept_apart_where_that_is_asked_for() {
     assert_eq!(printed.to_text(), "said\nmore\n");
     let log = pdca_process::read_log(&spec.job).unwrap().to_text();
     assert!(log.contains("shown") && log.contains("said") && log.contains("more"), "{log}");
+}
+
+/// Runs a script behind each wall that this host has, with the house's root as the child's own, and returns what it
+/// printed.
+fn behind_each_wall(script: &str, prepare: impl Fn(&mut House)) -> Vec<(SandboxMode, String)> {
+    let mut printed = Vec::new();
+    for mode in [SandboxMode::Landlock, SandboxMode::Bwrap] {
+        let mut house = House::new();
+        let root = house.root();
+        house.sandbox = Sandbox::new(mode);
+        prepare(&mut house);
+        let mut spec = house.scene.script(&script.replace("ROOT", root.as_str()));
+        spec.sandbox = Some(house.sandbox.clone());
+        match run(&spec, &Cancel::new(), &mut |_| {}) {
+            // This host does not have the wall: skipped.
+            Err(RunError::NoSandbox { .. }) => {}
+            ended => {
+                assert!(ended.is_ok(), "{mode:?}: {ended:?}");
+                printed.push((mode, house.scene.output()));
+            }
+        }
+    }
+    printed
+}
+
+/// Returns a line for each of the words that was printed: `yes` or `no`.
+fn attempt(name: &str, script: &str) -> String {
+    format!(
+        "if ( {script} ) >/dev/null 2>&1; then echo '{name}: yes'; else echo '{name}: no'; fi\n"
+    )
+}
+
+#[test]
+fn closed_wins_over_a_declared_opening_of_the_same_path_and_of_one_above_or_below() {
+    let script = [
+        attempt("same", "echo x > ROOT/fixed/new"),
+        attempt("append", "echo x >> ROOT/fixed/file"),
+        attempt("remove", "rm -f ROOT/fixed/file"),
+        attempt("below", "echo x > ROOT/fixed/own/new"),
+        attempt("own inside", "echo x > ROOT/secret/inner/new"),
+        attempt("beside own", "echo x > ROOT/secret/new"),
+        attempt("opened", "echo x > ROOT/open/new"),
+    ]
+    .concat();
+    let printed = behind_each_wall(&script, |house| {
+        let root = house.root();
+        let sandbox = std::mem::take(&mut house.sandbox);
+        house.sandbox = sandbox
+            .no_write([root.join("fixed"), root.join("secret")])
+            .write(["", "fixed", "fixed/own", "open"].map(|path| root.join(path)))
+            .own([root.join("secret/inner")]);
+    });
+    for (mode, output) in printed {
+        assert_eq!(
+            output,
+            "same: no\nappend: no\nremove: no\nbelow: no\nown inside: yes\nbeside own: no\nopened: yes\n",
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn a_closed_path_is_not_made_moved_or_replaced_and_neither_is_a_directory_or_link_on_the_way_to_it()
+{
+    let script = [
+        attempt("make the missing", "echo x > ROOT/open/pdca.toml"),
+        attempt("link to the missing", "ln -s file ROOT/open/pdca.toml"),
+        attempt("rename to the missing", "mv ROOT/open/file ROOT/open/pdca.toml"),
+        attempt(
+            "make below the missing",
+            "mkdir -p ROOT/open/deep/er && touch ROOT/open/deep/er/x",
+        ),
+        attempt("replace the link", "rm ROOT/link && mkdir ROOT/link"),
+        attempt("move the directory", "mv ROOT/secret ROOT/other"),
+        attempt("move the parent", "mv ROOT/secret/shown ROOT/secret/moved"),
+        attempt("write the closed", "echo x >> ROOT/secret/shown/not/file"),
+        attempt("write beside", "echo x >> ROOT/secret/shown/file"),
+        attempt("existing entry", "echo x >> ROOT/open/file"),
+    ]
+    .concat();
+    let printed = behind_each_wall(&script, |house| {
+        let root = house.root();
+        let closed = ["open/pdca.toml", "open/deep/er/x", "link/shown/not/file"];
+        let sandbox = std::mem::take(&mut house.sandbox);
+        house.sandbox = sandbox.no_write(closed.map(|path| root.join(path))).write([root.clone()]);
+    });
+    for (mode, output) in printed {
+        let open: Vec<_> = output.lines().filter(|line| line.ends_with("yes")).collect();
+        assert_eq!(open, ["write beside: yes", "existing entry: yes"], "{mode:?}: {output}");
+        assert_eq!(output.lines().count(), 10, "{mode:?}: {output}");
+    }
+}
+
+#[test]
+fn a_sandboxed_child_has_no_capability_and_cannot_change_the_kernel() {
+    let script = "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | cut -f2 | sort -u\n"
+        .to_owned()
+        + &attempt("setting", "cat /proc/sys/vm/swappiness > /proc/sys/vm/swappiness")
+        + &attempt(
+            "crash program",
+            "cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern",
+        )
+        + &attempt("owner", "touch ROOT/open/mine && chown 12345 ROOT/open/mine")
+        + &attempt(
+            "own file",
+            "echo x > ROOT/open/mine && chmod 600 ROOT/open/mine && cat ROOT/open/mine",
+        );
+    let printed = behind_each_wall(&script, |house| {
+        let root = house.root();
+        house.sandbox.own.push(root.join("open"));
+    });
+    for (mode, output) in printed {
+        let is_root = rustix::process::geteuid().is_root();
+        let (sets, rest) = output.split_at(output.find("setting").unwrap());
+        // An ordinary user has the bounding set of its system, which gives it nothing.
+        assert!(!is_root || sets == "0000000000000000\n", "{mode:?}: {output}");
+        assert_eq!(rest, "setting: no\ncrash program: no\nowner: no\nown file: yes\n", "{mode:?}");
+    }
+}
+
+#[test]
+fn root_keeps_one_capability_where_it_works_in_a_directory_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let script = "cd ROOT/open && echo x > new && cat new; grep CapEff /proc/self/status | cut -f2";
+    let printed = behind_each_wall(script, |house| {
+        let root = house.root();
+        std::os::unix::fs::chown(root.join("open"), Some(65534), Some(65534)).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(root.join("open"), mode).unwrap();
+        house.sandbox.own.push(root.join("open"));
+    });
+    for (mode, output) in printed {
+        assert_eq!(output, "x\n0000000000000002\n", "{mode:?}");
+    }
+}
+
+#[test]
+fn a_sandboxed_child_reaches_no_keyring() {
+    // `keyctl(KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING)` and `add_key`, by their numbers on x86_64.
+    let script = "grep '^Seccomp:' /proc/self/status | cut -f2
+        command -v perl >/dev/null || { echo no perl; exit; }
+        perl -e 'print syscall(250, 0, -4, 0) < 0 ? \"refused\" : \"reached\", \"\\n\"'
+        perl -e '$t = \"user\"; $d = \"x\"; print syscall(248, $t, $d, $d, 1, -3) < 0 ? \"refused\" : \"reached\", \"\\n\"'";
+    for (mode, output) in behind_each_wall(script, |_| {}) {
+        if !cfg!(target_arch = "x86_64") || output.contains("no perl") {
+            assert!(output.starts_with("2\n"), "{mode:?}: {output}");
+        } else {
+            assert_eq!(output, "2\nrefused\nrefused\n", "{mode:?}");
+        }
+    }
 }

@@ -59,6 +59,8 @@ fn b8_a_tool_that_leaves_someone_at_its_pipe_has_ended_when_it_exits() {
 #[test]
 fn b22_a_missing_tool_cannot_be_started() {
     let error = Tool::new("no-such-program-anywhere").run().unwrap_err();
+    assert!(matches!(error, ToolError::Program(_)), "{error:?}");
+    let error = Tool::new("/no/such/program").run().unwrap_err();
     assert!(matches!(error, ToolError::Start { .. }), "{error:?}");
 }
 

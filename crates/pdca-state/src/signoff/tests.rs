@@ -65,6 +65,41 @@ fn an_acceptance_is_written_into_section_nine() {
     ");
 }
 
+/// A report with one gating row without a verdict.
+fn undecided() -> GateReport {
+    let row = GateRow {
+        check: "C4 verify".to_owned(),
+        result: GateResult::Unverifiable,
+        path_line: "killed from outside by SIGKILL".to_owned(),
+        gating: true,
+        ..GateRow::none(Element::C4)
+    };
+    GateReport::assemble("issue_1", vec![(Element::C4, row)], Provenance::default())
+}
+
+#[test]
+fn a_row_without_a_verdict_is_accepted_only_with_a_reason_on_record() {
+    let item = "C4 verify unverifiable — killed from outside by SIGKILL";
+    let ticked = |text: &str| SUMMARY.replace("cleared", text);
+    let accept = |text: &str, note: &str| {
+        let signed =
+            record(&ticked(text), Some(&undecided()), &decision(SignoffAction::Accept, note))?;
+        require_accepted(&signed, Some(&undecided()))
+    };
+    let refused = SignoffError::Undecided { rows: vec!["C4 verify".to_owned()] };
+    for text in
+        [item, "cleared", "C4 verify", "other unverifiable — said so", "x C4 verify unverifiable y"]
+    {
+        assert_eq!(accept(text, "").unwrap_err(), refused, "{text}");
+        assert_eq!(accept(text, "  ").unwrap_err(), refused, "{text}");
+        assert!(accept(text, "the machine was out of memory").is_ok(), "{text}");
+    }
+    assert!(accept(&format!("{item} — the machine was out of memory"), "").is_ok());
+    let by_hand = ticked(item).replace("- Outcome:", "- Outcome: merged-wider");
+    let by_hand = by_hand.replacen("- By / date:", "- By / date: Eve / 2026-11-16", 1);
+    assert_eq!(require_accepted(&by_hand, Some(&undecided())).unwrap_err(), refused);
+}
+
 // holds: S002-61
 #[test]
 fn the_reason_of_an_iteration_is_its_delta() {

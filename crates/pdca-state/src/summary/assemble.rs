@@ -117,12 +117,11 @@ impl<'a> SummaryInputs<'a> {
     /// findings, predicted conflicts, and the standing question.
     pub fn needs_human(&self) -> NeedsHuman {
         let mut items = NeedsHuman::default();
-        let row_item = |row: &GateRow, word| format!("{} {word} — {}", row.check, row.reason());
         let mut texts: Vec<String> = Vec::new();
         // First, because an acceptance of an earlier attempt was for another change than this one.
         texts.extend(self.resolution.map(|said| format!("resolved conflict: {said}")));
         texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
-        texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
+        texts.extend(self.gates.unverifiable().map(|row| row_item(row, UNDECIDED)));
         texts.extend(self.gates.rows.iter().filter(|row| row.flaky).map(flaky_item));
         texts.extend(self.protected.iter().map(|path| protected_item(path)));
         texts.extend(self.size.map(str::to_owned));
@@ -172,6 +171,23 @@ impl<'a> SummaryInputs<'a> {
         items.extend(self.build_notes.map(declared_dependencies).into_iter().flatten());
         items
     }
+}
+
+/// The word for a row without a verdict in its §6 item.
+const UNDECIDED: &str = "unverifiable";
+
+/// The text of the §6 item about a row.
+fn row_item(row: &GateRow, word: &str) -> String {
+    format!("{} {word} — {}", row.check, row.reason())
+}
+
+/// Returns true if a ticked line of §6 is the item about this row without a verdict, and says more than the item did:
+/// the reason why it was ticked.
+pub(crate) fn is_undecided_with_reason(line: &str, row: &GateRow) -> bool {
+    let inline = |text: &str| quoting::inline(&finding(text));
+    let item = line.split_once(']').map_or("", |(_, item)| item.trim());
+    let (stem, whole) = (format!("{} {UNDECIDED}", row.check), row_item(row, UNDECIDED));
+    item.starts_with(&inline(&stem)) && item != inline(&whole)
 }
 
 /// The text of the §6 item about a row that failed and then passed.

@@ -49,8 +49,8 @@ pub(crate) fn hydrate(
     // The lock file lies there, and the supervisor creates only the file.
     fs_err::create_dir_all(site.dirs.private())?;
     // As a driver does it: a lane that is warm is not hydrated again by the driver.
-    let env =
-        private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
+    let env = Env::default().withhold_credentials(true).pass(&site.gates_env_pass);
+    let env = private.names().env().fold(env, |env, (name, value)| env.with(name, value));
     let env = env
         .with("PDCA_WORKSPACE", site.dirs.root.as_str())
         .with("PDCA_WORKTREE", lane.path().as_str())

@@ -118,7 +118,7 @@ pub(super) fn holds_an_innocent(
 pub(super) fn history(flakes: u32) -> FlakeRules {
     let mut ledger = FlakeLedger::default();
     (0..200).for_each(|_| ledger.ran(ROW));
-    (0..flakes).for_each(|_| ledger.flaked(ROW, "tree", "now"));
+    (0..flakes).for_each(|_| ledger.flaked(ROW, "tree", &[], "now"));
     FlakeRules { ledger, ..FlakeRules::default() }
 }
 

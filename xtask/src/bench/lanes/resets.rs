@@ -20,6 +20,8 @@ use crate::{
 const CHANGED: usize = 20;
 /// The number of ignored files that a build left.
 const IGNORED: usize = 2_000;
+/// The number of files of a commit that is imported.
+const IMPORTED: usize = 100;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<BenchLine>, Stopped> {
     eprintln!("resets and status");
@@ -34,7 +36,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<BenchLine>, Stopped> {
     program::output("git", &[&clone[..], &[theirs.as_str()]].concat(), &dir)?;
     // Its index is as young as its files, so git has to read them once.
     program::output("git", &["status"], &theirs)?;
-    let files = tracked(&bench.primary)?;
+    let files = tracked(&bench.primary, CHANGED)?;
     let hard = ["reset", "-q", "--hard"];
     lines.push(compare(
         bench,
@@ -75,7 +77,33 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<BenchLine>, Stopped> {
             commands: &[&hard, &["clean", "-fdxq"]],
         },
     )?);
+    lines.push(import(bench, &lane, &theirs)?);
     Ok(lines)
+}
+
+/// Times taking a commit of [`IMPORTED`] files out of a lane, with every object hashed, beside `git fetch`.
+fn import(bench: &Bench<'_>, lane: &Lane, theirs: &Utf8Path) -> Result<BenchLine, Stopped> {
+    let files = tracked(&bench.primary, IMPORTED)?;
+    let (mut ours, mut fetched) = (Vec::new(), Vec::new());
+    for round in 0..bench.repeat * 3 {
+        lane.reset(&bench.base)?;
+        spoil(lane.path(), &files, 0, IMPORTED + round)?;
+        program::output("git", &["add", "-A"], lane.path())?;
+        program::output("git", &["commit", "-qm", "a change"], lane.path())?;
+        fetched.push(timed(|| {
+            let from = lane.path().as_str();
+            program::output("git", &["fetch", "-q", from, "HEAD"], theirs)?;
+            Ok(())
+        })?);
+        ours.push(timed(|| Ok(lane.import()?))?);
+    }
+    Ok(BenchLine {
+        what: format!("import of {IMPORTED} files"),
+        unit: BenchUnit::Milliseconds,
+        measured: ms(median(&ours)),
+        against: Some(Against { what: "git fetch".to_owned(), measured: ms(median(&fetched)) }),
+        aim: Some(15.0),
+    })
 }
 
 /// The changes to reset in both.
@@ -136,11 +164,11 @@ fn status(lane: &Utf8Path) -> Result<Vec<BenchLine>, Stopped> {
     }])
 }
 
-fn tracked(primary: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
+fn tracked(primary: &Utf8Path, count: usize) -> Result<Vec<Utf8PathBuf>, Stopped> {
     let listed = String::from_utf8(program::output("git", &["ls-files", "-z"], primary)?)?;
     let files: Vec<Utf8PathBuf> = listed.split_terminator('\0').map(Utf8PathBuf::from).collect();
-    let step = (files.len() / CHANGED).max(1);
-    Ok(files.into_iter().step_by(step).take(CHANGED).collect())
+    let step = (files.len() / count).max(1);
+    Ok(files.into_iter().step_by(step).take(count).collect())
 }
 
 /// Changes tracked files, adds untracked ones, and leaves ignored files.

@@ -265,9 +265,7 @@ fn a_driver_at_work_is_left_alone() {
     desk.run(&["lanes", "provision"]);
     let lock = desk.workspace.path().join(".pdca/driver.lock");
     fs_err::create_dir_all(lock.parent().unwrap()).unwrap();
-    fs_err::write(&lock, "process 7").unwrap();
-    let driver = fs_err::File::open(&lock).unwrap();
-    driver.file().lock().unwrap();
+    let _driver = pdca_process::FileLock::take(&lock, "process 7").unwrap();
     for args in [
         &["lanes", "provision", "--lanes", "2"][..],
         &["lanes", "reset", "0"],

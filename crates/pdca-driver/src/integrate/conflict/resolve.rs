@@ -304,11 +304,10 @@ mod tests {
         let begun = Barrier::new(2);
         let planted = std::thread::scope(|scope| {
             scope.spawn(|| {
-                let hold = std::fs::File::create(file.hold()).unwrap();
-                hold.lock().unwrap();
+                let hold = pdca_process::hold_as_child(&file.hold()).unwrap();
                 begun.wait();
                 fs_err::write(bundle.path(Artifact::Review), "all is well\n").unwrap();
-                hold.unlock().unwrap();
+                drop(hold);
             });
             begun.wait();
             planted_by_the_dead(&driver, &bundle, &file).unwrap()

@@ -5,17 +5,20 @@
 //! earlier than the parent's committer date: git's range walks (`main..feature`, `--since`) rely on dates that
 //! do not go back.
 
+use std::collections::BTreeSet;
+
 use gix::{
     ObjectId,
     bstr::{BString, ByteSlice as _},
 };
 
-use crate::{git::failure::StoreError, git::seal::Sealed, git::store::Store, queue::plan::Form};
+use pdca_state::{CHECKED_TRAILER, SEALED_TRAILER as TRAILER, has_claims, quote_claims};
 
-/// The trailer that names a sealed change.
-pub(crate) const TRAILER: &str = "Pdca-Sealed";
-/// The trailer that names a change which was checked but not accepted.
-const UNSIGNED_TRAILER: &str = "Pdca-Checked";
+use crate::{
+    git::durable::LooseObjects, git::failure::StoreError, git::seal::Sealed, git::store::Store,
+    queue::plan::Form,
+};
+
 /// Headers that are valid for the sealed commit only.
 pub(crate) const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
 
@@ -46,6 +49,12 @@ pub(super) fn merge(
 ) -> Result<ObjectId, StoreError> {
     // The merge commit gets the author and the date of the head, so it too depends on the seal alone.
     let mut commit = store.read_commit(head)?;
+    let record = sealed.record();
+    let head = match form {
+        // Messages stay as they are: old certificates must verify, and unfinished work keeps its own.
+        Form::First | Form::Plain => head,
+        Form::Dated => quoted_line(store, record.base, &record.commits)?.unwrap_or(head),
+    };
     commit.tree = tree;
     commit.parents = [onto, head].into_iter().collect();
     commit.extra_headers.clear();
@@ -76,7 +85,7 @@ fn finish(
             commit.message = with_trailers(&commit.message, [trailer.as_str()]);
         }
         Form::Dated => {
-            let message = without_claims(&commit.message);
+            let message = quote_claims(&commit.message);
             let own = marker(sealed);
             let lines = sealed.record().trailers.iter().map(String::as_str);
             commit.message = with_trailers(&message, lines.chain([own.as_str()]));
@@ -101,7 +110,7 @@ pub(crate) fn marker(sealed: &Sealed) -> String {
     if sealed.is_signed() {
         format!("{TRAILER}: {} {}", sealed.id(), sealed.digest())
     } else {
-        format!("{UNSIGNED_TRAILER}: {} {}", sealed.id(), sealed.record().head)
+        format!("{CHECKED_TRAILER}: {} {}", sealed.id(), sealed.record().head)
     }
 }
 
@@ -121,32 +130,59 @@ pub(super) fn is_marked(
 }
 
 pub(crate) fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {
+    require_dates(commit)?;
     let repo = store.repo();
     let written = repo.write_object(commit);
     Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
 }
 
-/// Quotes lines of a message that claim to be a seal trailer. A builder writes its own messages and must not be
-/// able to claim that another change has landed.
-pub(crate) fn without_claims(message: &[u8]) -> BString {
-    let names_one = |line: &[u8]| {
-        // The key alone decides: git accepts white space between the key of a trailer and its colon.
-        let start = line.trim_start();
-        [TRAILER, UNSIGNED_TRAILER].iter().any(|key| {
-            start.get(..key.len()).is_some_and(|found| found.eq_ignore_ascii_case(key.as_bytes()))
-        })
-    };
-    if !message.lines().any(names_one) {
-        return message.into();
+/// Fails for a commit with a date before 1970, which git cannot check and strict remotes refuse.
+fn require_dates(commit: &gix::objs::Commit) -> Result<(), StoreError> {
+    [&commit.author, &commit.committer]
+        .into_iter()
+        .try_for_each(|who| require_date(who.time.seconds))
+}
+
+/// Fails for a time before 1970, in seconds since then.
+pub(crate) fn require_date(seconds: i64) -> Result<(), StoreError> {
+    if seconds < 0 { Err(StoreError::BeforeEpoch { seconds }) } else { Ok(()) }
+}
+
+/// Recreates a line of commits on `onto` with claims of identity in their messages quoted, and returns the last one.
+/// Returns `None` if no message claims anything, so that the commits can stay as they are.
+///
+/// A builder writes its own messages, and must not be able to claim that another change has landed.
+pub(crate) fn quoted_line(
+    store: &Store,
+    onto: ObjectId,
+    commits: &[ObjectId],
+) -> Result<Option<ObjectId>, StoreError> {
+    let mut any = false;
+    for id in commits {
+        any |= has_claims(&store.read_commit(*id)?.message);
     }
-    let mut quoted = BString::default();
-    for line in message.lines_with_terminator() {
-        if names_one(line) {
-            quoted.extend_from_slice(b"> ");
-        }
-        quoted.extend_from_slice(line);
+    if any { line_on(store, onto, commits) } else { Ok(None) }
+}
+
+/// Recreates a line of commits on `onto`, with their trees and with claims of identity quoted. Returns the last one.
+pub(crate) fn line_on(
+    store: &Store,
+    onto: ObjectId,
+    commits: &[ObjectId],
+) -> Result<Option<ObjectId>, StoreError> {
+    let (mut top, mut made) = (None, BTreeSet::new());
+    for id in commits {
+        let mut commit = store.read_commit(*id)?;
+        commit.parents = [top.unwrap_or(onto)].into_iter().collect();
+        // A signature is about other bytes than these.
+        commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
+        commit.message = quote_claims(&commit.message).into();
+        top = Some(write(store, &commit)?);
+        made.extend(top);
     }
-    quoted
+    // Before a ref names them. The other objects of a sealed change were synced when it was sealed.
+    LooseObjects::of(store).sync_objects(&made)?;
+    Ok(top)
 }
 
 /// Appends trailers to a message, in the last paragraph if that contains only trailers. Existing ones are not
@@ -182,7 +218,7 @@ pub(crate) fn is_trailer(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{with_trailers, without_claims};
+    use super::with_trailers;
 
     #[test]
     fn a_trailer_joins_its_kind_and_is_never_there_twice() {
@@ -203,13 +239,5 @@ mod tests {
     fn several_trailers_make_one_paragraph() {
         let made = with_trailers(b"s\n", ["Fixes: #1", "Pdca-Sealed: 1 ab"]);
         assert_eq!(made, "s\n\nFixes: #1\nPdca-Sealed: 1 ab\n");
-    }
-
-    #[test]
-    fn a_message_cannot_claim_to_be_another_sealed_change() {
-        let said = b"fix\n\nwhy: Pdca-Sealed: 9 is quoted in a sentence\n\npdca-sealed: 99 ab\n  Pdca-Checked: 3 c\n";
-        let expected = "fix\n\nwhy: Pdca-Sealed: 9 is quoted in a sentence\n\n> pdca-sealed: 99 ab\n>   Pdca-Checked: 3 c\n";
-        assert_eq!(without_claims(said), expected);
-        assert_eq!(without_claims(b"plain\n"), "plain\n");
     }
 }

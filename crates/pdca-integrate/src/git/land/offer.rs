@@ -59,7 +59,8 @@ pub enum OfferError {
 }
 
 impl SealedOffer {
-    /// Writes the commits to offer. `message` replaces that of the last one; earlier ones keep theirs.
+    /// Writes the commits to offer. `message` replaces that of the last one; earlier ones keep theirs, with claims of
+    /// identity quoted.
     ///
     /// With `onto` they are put on that commit, which must have the tree of the change's base, so that no tree changes.
     pub fn make(
@@ -76,8 +77,8 @@ impl SealedOffer {
             return flaw("has a zero byte in it");
         }
         let mut commit = store.read_commit(sealed.record().head)?;
-        if let Some(onto) = onto {
-            commit.parents = [below_head(store, sealed, onto)?].into_iter().collect();
+        if let Some(below) = below_head(store, sealed, onto)? {
+            commit.parents = [below].into_iter().collect();
         }
         // A signature is about the sealed message.
         commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
@@ -94,27 +95,29 @@ impl SealedOffer {
     }
 }
 
-/// Puts every commit of a change but the last on `onto`, and returns the topmost of them.
-fn below_head(store: &Store, sealed: &Sealed, onto: ObjectId) -> Result<ObjectId, OfferError> {
+/// Returns the parent of the offered commit, if it is not that of the sealed head: every commit of the change but the
+/// last, put on `onto`, or with claims of identity quoted.
+fn below_head(
+    store: &Store,
+    sealed: &Sealed,
+    onto: Option<ObjectId>,
+) -> Result<Option<ObjectId>, OfferError> {
     let record = sealed.record();
+    let below: Vec<ObjectId> =
+        record.commits.iter().copied().filter(|id| *id != record.head).collect();
+    let Some(onto) = onto else {
+        return Ok(fold::quoted_line(store, record.base, &below)?);
+    };
     if store.tree_of(onto)? != store.tree_of(record.base)? {
         return Err(OfferError::Base { onto });
     }
-    let mut top = onto;
-    for id in record.commits.iter().filter(|id| **id != record.head) {
-        let mut commit = store.read_commit(*id)?;
-        commit.parents = [top].into_iter().collect();
-        // A signature is about other bytes than these.
-        commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
-        top = fold::write(store, &commit)?;
-    }
-    Ok(top)
+    Ok(Some(fold::line_on(store, onto, &below)?.unwrap_or(onto)))
 }
 
 /// Returns the message without seal trailers and with normalized line endings.
 fn tame(message: &str) -> BString {
     let lines: Vec<&str> = message.lines().map(str::trim_end).collect();
-    fold::without_claims(lines.join("\n").trim().as_bytes())
+    pdca_state::quote_claims(lines.join("\n").trim().as_bytes()).into()
 }
 
 /// Pushes an offer to a branch of a remote, if the branch does not exist or is at one of `ours`.

@@ -14,6 +14,11 @@ const RUNS_PER_MISTAKE: f64 = 200.0;
 const MOST_REDS: u32 = 6;
 /// The number of trees to remember for a row.
 const TREES: usize = 8;
+/// A row is known to be flaky after flakes over so many independent trees. One change can make any row fail once and
+/// pass then, so the flakes of trees that have a change in common count as one.
+const INDEPENDENT: usize = 3;
+/// A row is known to be flaky if it flakes at least once in so many runs.
+const RUNS_PER_FLAKE: u64 = 50;
 
 /// The number of runs of each row, and of failures that did not repeat on the same tree.
 ///
@@ -36,6 +41,38 @@ pub struct RowHistory {
     /// The trees of the last flakes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<String>,
+    /// The changes in the trees of the last flakes, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen_with: Vec<FlakeOccurrence>,
+}
+
+/// A flake: the tree, and the changes that it has beyond the branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlakeOccurrence {
+    pub tree: String,
+    pub changes: Vec<String>,
+}
+
+impl RowHistory {
+    /// Returns the number of flakes that have no tree and no change in common with one another.
+    fn independent(&self) -> usize {
+        let mut chosen: Vec<&FlakeOccurrence> = Vec::new();
+        for one in &self.seen_with {
+            let is_apart = |other: &&FlakeOccurrence| {
+                other.tree != one.tree && !one.changes.iter().any(|id| other.changes.contains(id))
+            };
+            if chosen.iter().all(is_apart) {
+                chosen.push(one);
+            }
+        }
+        chosen.len()
+    }
+
+    /// Returns true if the row fails by mistake at a rate, and not only where one change is.
+    fn is_flaky(&self) -> bool {
+        self.independent() >= INDEPENDENT && self.flakes * RUNS_PER_FLAKE >= self.runs
+    }
 }
 
 /// The treatment of a red row.
@@ -45,7 +82,8 @@ pub enum FlakePolicy {
     /// Believe it after as many reds as its flake rate demands.
     #[default]
     Confirm,
-    /// As `Confirm` until the row is known to be flaky; from then on report it and let the combination pass.
+    /// As `Confirm` until the row is known to be flaky. From then on a red that passes when it is asked again over the
+    /// same tree is reported and does not count; one that is red every time counts.
     Quarantine,
     /// Believe the first red.
     Fail,
@@ -65,8 +103,8 @@ impl FlakeLedger {
         self.entry(row).runs += 1;
     }
 
-    /// Records that a row failed and passed on the same tree.
-    pub fn flaked(&mut self, row: &str, tree: &str, at: &str) {
+    /// Records that a row failed and passed on the same tree, which has these changes beyond the branch.
+    pub fn flaked(&mut self, row: &str, tree: &str, changes: &[String], at: &str) {
         let history = self.entry(row);
         history.flakes += 1;
         history.last_seen = Some(at.to_owned());
@@ -74,6 +112,12 @@ impl FlakeLedger {
         history.trees.push(tree.to_owned());
         if history.trees.len() > TREES {
             history.trees.remove(0);
+        }
+        history.seen_with.retain(|known| known.tree != tree);
+        let (tree, changes) = (tree.to_owned(), changes.to_vec());
+        history.seen_with.push(FlakeOccurrence { tree, changes });
+        if history.seen_with.len() > TREES {
+            history.seen_with.remove(0);
         }
     }
 
@@ -112,9 +156,9 @@ impl FlakeRules {
         demanded.max().unwrap_or_else(|| reds(1.0 / RUNS_PER_MISTAKE))
     }
 
-    /// Returns true if a red of this row is ignored: its policy is `Quarantine`, and it is known to be flaky.
+    /// Returns true if a single red of this row does not count: its policy is `Quarantine`, and it is known to be flaky.
     pub fn is_quarantined(&self, row: &str) -> bool {
-        let is_flaky = self.ledger.row(row).is_some_and(|history| history.flakes > 0);
+        let is_flaky = self.ledger.row(row).is_some_and(RowHistory::is_flaky);
         is_flaky && self.policy(row) == FlakePolicy::Quarantine
     }
 
@@ -139,7 +183,7 @@ mod tests {
     fn history(runs: u32, flakes: u32) -> FlakeRules {
         let mut ledger = FlakeLedger::default();
         (0..runs).for_each(|_| ledger.ran("T1"));
-        (0..flakes).for_each(|tree| ledger.flaked("T1", &tree.to_string(), "now"));
+        (0..flakes).for_each(|tree| ledger.flaked("T1", &tree.to_string(), &[], "now"));
         FlakeRules { ledger, ..FlakeRules::default() }
     }
 
@@ -158,6 +202,33 @@ mod tests {
         assert_eq!((rules.agreement(["new"]), rules.agreement(["T1", "new"])), (2, 3));
         rules.policies.insert("T1".to_owned(), FlakePolicy::Fail);
         assert_eq!(rules.agreement(["T1"]), 1);
+    }
+
+    /// Returns whether a row is in quarantine after `runs` runs and one flake for each set of changes, each over a tree
+    /// of its own.
+    fn is_quarantined(runs: u32, flakes: &[&[&str]]) -> bool {
+        let mut rules = history(runs, 0);
+        rules.policies.insert("T1".to_owned(), FlakePolicy::Quarantine);
+        for (tree, changes) in flakes.iter().enumerate() {
+            let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+            rules.ledger.flaked("T1", &tree.to_string(), &changes, "now");
+        }
+        rules.is_quarantined("T1")
+    }
+
+    #[test]
+    fn a_row_is_in_quarantine_for_its_rate_and_not_for_what_one_change_provokes() {
+        assert!(!is_quarantined(10, &[]));
+        assert!(!is_quarantined(10, &[&["1"]]), "one flake");
+        assert!(
+            !is_quarantined(10, &[&["1"], &["1", "2"], &["1", "3"], &["1", "4"]]),
+            "all have 1"
+        );
+        assert!(!is_quarantined(10, &[&["1"], &["2"], &["1", "2"]]));
+        assert!(is_quarantined(10, &[&["1"], &["2"], &["3"]]));
+        assert!(is_quarantined(10, &[&[], &[], &[]]), "the branch by itself, at three times");
+        assert!(is_quarantined(150, &[&["1"], &["2"], &["3"]]));
+        assert!(!is_quarantined(151, &[&["1"], &["2"], &["3"]]), "too seldom");
     }
 
     #[test]

@@ -357,7 +357,7 @@ fn a_pair_that_is_all_there_is_runs_twice_together_and_once_apart() {
 fn flaky(runs: u32, flakes: u32) -> FlakeRules {
     let mut ledger = FlakeLedger::default();
     (0..runs).for_each(|_| ledger.ran("T1"));
-    (0..flakes).for_each(|_| ledger.flaked("T1", "tree", "now"));
+    (0..flakes).for_each(|_| ledger.flaked("T1", "tree", &[], "now"));
     FlakeRules { ledger, ..FlakeRules::default() }
 }
 
@@ -394,7 +394,7 @@ fn with_mistakes(batches: u32, lanes: usize) -> (u32, u32) {
         for decision in &report.decisions {
             if let SearchDecision::Flake { rows, .. } = decision {
                 for row in rows {
-                    rules.ledger.flaked(row, "tree", "now");
+                    rules.ledger.flaked(row, "tree", &[], "now");
                 }
             }
         }

@@ -100,8 +100,8 @@ fn what_cannot_be_recorded_without_loss_is_refused_and_nothing_changes() {
 fn two_cannot_record_at_once() {
     let desk = desk();
     desk.workspace.write("process/act-log.md", "");
-    let held = std::fs::File::open(desk.workspace.path().join("process")).unwrap();
-    held.lock().unwrap();
+    let lock = desk.workspace.path().join("process/.pdca.lock");
+    let _held = pdca_process::FileLock::take(&lock, "").unwrap();
     let run = desk.run(&["act", "log", "--record"]);
     assert_eq!(run.exit, Exit::Usage);
     assert!(run.err.contains("another process is recording"), "{run}");
