@@ -350,3 +350,49 @@ grep -q "$name" "$PDCA_TMP/$PDCA_TEST_DB_NAME.db""#;
     let log = scene.workspace.read("results/issue_7/gate-logs/T3-names.log");
     assert_eq!(ran.code, 0, "{}\n{log}", ran.err);
 }
+
+#[test]
+fn parallel_rows_run_at_once_each_in_a_checkout_of_its_own_at_check_and_together() {
+    if !is_walled("parallel rows") {
+        return;
+    }
+    // Each waits for the other, and sees neither its tracked nor its ignored files.
+    let meets = |own: &str, other: &str| {
+        format!(
+            r#"set -e
+test ! -e scratch
+echo {own} > scratch
+echo {own} > "${{PDCA_TMP:-$TMPDIR}}/scratch"
+touch "$PDCA_WORKSPACE/out/{own}"
+for i in $(seq 600); do test ! -e "$PDCA_WORKSPACE/out/{other}" || break; sleep 0.1; done
+test -e "$PDCA_WORKSPACE/out/{other}"
+grep -qx {own} scratch
+grep -qx {own} "${{PDCA_TMP:-$TMPDIR}}/scratch"
+test "$PWD" = "$PDCA_WORKTREE"
+echo "$PWD" >> "$PDCA_WORKSPACE/out/places-{own}"
+test -e prepared"#
+        )
+    };
+    for wall in walls() {
+        let rows = row("T3-a", "parallel = true", &meets("a", "b"))
+            + &row("T3-b", "parallel = true", &meets("b", "a"))
+            + "[integrate]\nland = \"target\"\n[lanes.hydrate]\ninstall = \"touch prepared\"\n";
+        let scene = scene(&format!("sandbox = \"{wall}\"\nmay_write = [\"out\"]"), &rows);
+        scene.repo.write(".gitignore", "prepared\nscratch\n");
+        scene.repo.commit("ignore files");
+        scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+        let out = scene.workspace.path().join("out");
+        fs_err::create_dir(&out).unwrap();
+        scene.pdca(&["batch", "--lanes", "2", "7"]).expect(0);
+        scene.pdca(&["signoff", "7", "accept", "--clear"]).expect(0);
+        for met in ["a", "b"] {
+            fs_err::remove_file(out.join(met)).unwrap();
+        }
+        scene.pdca(&["integrate", "--fresh"]).expect(0);
+        let places = |own: &str| fs_err::read_to_string(out.join(format!("places-{own}"))).unwrap();
+        let (a, b) = (places("a"), places("b"));
+        assert!(a.lines().count() > 1 && a.lines().count() == b.lines().count(), "{wall}: {a}{b}");
+        assert!(a.lines().all(|place| b.lines().all(|other| place != other)), "{wall}: {a}{b}");
+        assert_eq!(scene.repo.git(&["log", "--format=%s", "main"]).lines().count(), 3, "{wall}");
+    }
+}

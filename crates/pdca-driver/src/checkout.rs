@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
-use pdca_gates::{Change, Tree, TreeFault};
+use pdca_gates::{Change, RowCheckout, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
 use pdca_journal::{EffectSide, Point};
 use pdca_lanes::{
@@ -20,6 +20,7 @@ use crate::base::{TargetTip, base_of};
 use crate::check::gate_sandbox;
 use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
+use crate::further_checkouts::FurtherCheckouts;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
 use crate::job::JobKey;
@@ -41,14 +42,14 @@ const FIXES: &str = "Apply automatic fixes\n";
 /// A workbench and the attempt it is claimed for.
 #[derive(Debug)]
 pub(crate) struct Checkout {
-    bench: Workbench,
+    pub(crate) bench: Workbench,
     pub(crate) attempt: Attempt,
     /// Claimed for a combination of bundles: a verdict reached here may land.
-    is_common: bool,
+    pub(crate) is_common: bool,
     /// The names of the lane; `None` with a single lane.
     pub(crate) lane_env: Option<LaneEnv>,
     /// Distinguishes this workspace from others that share the lanes.
-    workspace: String,
+    pub(crate) workspace: String,
 }
 
 impl std::ops::Deref for Checkout {
@@ -270,7 +271,7 @@ fn begin_attempt(
 }
 
 /// Takes the lane's names (ports, database, temporary directory) for as long as it is claimed.
-fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
+pub(crate) fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
     // The names must not depend on the path through which the workspace is reached.
     let real = cx.config.dirs.root.canonicalize_utf8();
     let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.dirs.root.clone()));
@@ -293,15 +294,27 @@ fn clear_at(
     job: &str,
     commit: &str,
 ) -> Result<(), CheckoutError> {
+    let branch = cx.run.and_then(|run| run.branch(bundle.id()));
+    clear_on(cx, bundle, checkout, job, commit, branch.as_deref())
+}
+
+/// Resets the checkout to a commit, on a branch if one is given.
+pub(crate) fn clear_on(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    job: &str,
+    commit: &str,
+    branch: Option<&str>,
+) -> Result<(), CheckoutError> {
     let reset = match cx.config.lanes.reset {
         // A verdict that may land must not depend on files that another tree left behind.
         Reset::Tracked if checkout.is_common => Reset::Clean,
         configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
     };
-    let branch = cx.run.and_then(|run| run.branch(bundle.id()));
     let children = cx.config.locks().children();
     let hydrate = hydration(cx, checkout, &children);
-    let setup = Setup::new(job, commit, hydrate).with_branch(branch.as_deref()).with_reset(reset);
+    let setup = Setup::new(job, commit, hydrate).with_branch(branch).with_reset(reset);
     Ok(checkout.prepare(&setup, cx.cancel, &Observed { driver: cx, bundle, checkout })?)
 }
 
@@ -407,6 +420,7 @@ pub(crate) struct Patched<'d> {
     as_left: bool,
     /// The head, change and patch to return to if the proposed fix is withdrawn.
     before: Option<(String, Change, Vec<u8>)>,
+    further: FurtherCheckouts<'d>,
 }
 
 impl<'d> Patched<'d> {
@@ -432,7 +446,8 @@ impl<'d> Patched<'d> {
         };
         let tree = checkout.lane.tree_of(&head).map_err(CheckoutError::from)?;
         let change = Change { tree, patch_digest: Some(sha256_hex(&patch)) };
-        Ok(Self { driver, bundle, checkout, head, change, patch, as_left, before: None })
+        let further = FurtherCheckouts::of(driver, bundle, checkout);
+        Ok(Self { driver, bundle, checkout, head, change, patch, as_left, before: None, further })
     }
 
     fn build(
@@ -515,6 +530,14 @@ impl Tree for Patched<'_> {
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
         Ok(self.checkout.lane.changed_tracked()?)
+    }
+
+    fn further(&mut self, number: usize) -> Vec<RowCheckout> {
+        self.further.stand(&self.head, number)
+    }
+
+    fn changed_in(&mut self, further: usize) -> Result<Vec<Utf8PathBuf>, TreeFault> {
+        self.further.changed(further)
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {

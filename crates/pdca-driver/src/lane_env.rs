@@ -40,6 +40,13 @@ impl LaneEnv {
         }
     }
 
+    /// Returns the same names under the number of another slot.
+    pub(crate) fn numbered(mut self, slot: u32) -> Self {
+        self.variables.insert("PDCA_LANE".to_owned(), slot.to_string());
+        self.names.slot = slot;
+        Self { slot, ..self }
+    }
+
     pub(crate) fn tmp(&self) -> Option<&Utf8Path> {
         self.names.tmp.as_deref()
     }

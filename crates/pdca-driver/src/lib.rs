@@ -47,6 +47,7 @@ mod batch;
 mod estimate;
 mod failures;
 pub mod far;
+mod further_checkouts;
 mod landed;
 mod protected;
 mod schedule;

@@ -16,7 +16,7 @@ use tracing::{Span, debug};
 use crate::{
     check::Check,
     config::CheckScope,
-    context::GateContext,
+    context::{GateContext, TreeFault},
     denied,
     event::GateEvent,
     host_fault::{self, HostFault},
@@ -122,8 +122,8 @@ impl GateRun<'_, '_> {
         conclude(check, job, ran, trouble.as_ref(), void.as_ref()).ok().map(Judged::reused)
     }
 
-    /// Runs checks without a known result on a checkout prepared for them.
-    fn run_fresh(
+    /// Runs checks without a known result, on a checkout prepared for them or each on its own.
+    pub(crate) fn run_fresh(
         &mut self,
         checks: &[(&Check, &CheckJob)],
         attempt: CheckAttempt,
@@ -131,11 +131,27 @@ impl GateRun<'_, '_> {
         if checks.is_empty() {
             return Ok(Vec::new());
         }
+        if checks.len() > 1 && !checks.iter().all(|(check, _)| check.shares) {
+            return self.run_apart(checks, attempt);
+        }
         if let Err(finding) = self.begin(checks, attempt) {
             let unrun = checks.iter().map(|_| Judged::unrun(finding.clone()));
             return Ok(unrun.collect());
         }
-        let reports = checks.iter().map(|(check, _)| JunitFile::of(check, self.context));
+        let contexts = vec![self.context; checks.len()];
+        let ran = self.run_all(checks, &contexts);
+        let void = self.void(checks.len());
+        self.conclude_all(checks, ran, &vec![void; checks.len()])
+    }
+
+    /// Runs the jobs in checkouts that are prepared, each in that of its context, and takes in their reports.
+    pub(crate) fn run_all(
+        &mut self,
+        checks: &[(&Check, &CheckJob)],
+        contexts: &[&GateContext<'_>],
+    ) -> Vec<Ran> {
+        let reports =
+            checks.iter().zip(contexts).map(|((check, _), context)| JunitFile::of(check, context));
         // The stamps are taken after the checkout was prepared and before anything starts: a report
         // that is tracked, or that an ignored directory kept, is not this run's.
         let before: Vec<_> = reports.map(|file| file.map(|file| (file.stamp(), file))).collect();
@@ -149,12 +165,21 @@ impl GateRun<'_, '_> {
                 job.take_report(ran, &report);
             }
         }
+        ran
+    }
+
+    /// Judges and settles runs, each with the reason why it does not count, if there is one.
+    pub(crate) fn conclude_all(
+        &mut self,
+        checks: &[(&Check, &CheckJob)],
+        ran: Vec<Ran>,
+        voids: &[Option<CheckFinding>],
+    ) -> Result<Vec<Judged>, GatesError> {
         // Cancelled checks are not settled below, but those that ended before are: the next driver
         // need not run them again.
         let stopped = ran.iter().any(|ran| ran.ending == Ending::Cancelled);
-        let void = self.void(checks.len());
         let mut judged = Vec::with_capacity(ran.len());
-        for ((check, job), ran) in checks.iter().zip(ran) {
+        for (((check, job), ran), void) in checks.iter().zip(ran).zip(voids) {
             let trouble = self.trouble(check, job, &ran);
             let denied = denied(job, self.context.workspace, &ran);
             let one = conclude(check, job, ran, trouble.as_ref(), void.as_ref());
@@ -308,19 +333,9 @@ impl GateRun<'_, '_> {
     }
 
     /// Returns the reason why the results of the checks that just ran do not count, if there is one.
-    fn void(&mut self, checks: usize) -> Option<CheckFinding> {
+    pub(crate) fn void(&mut self, checks: usize) -> Option<CheckFinding> {
         let who = if checks == 1 { "it" } else { "it or a row beside it" };
-        match self.tree.as_mut()?.changed() {
-            Ok(changed) if changed.is_empty() => None,
-            Ok(changed) => Some(CheckFinding::unverifiable(&format!(
-                "void: {who} changed tracked files: {}",
-                listed(&changed)
-            ))),
-            Err(fault) => Some(CheckFinding::unverifiable(&format!(
-                "void: cannot tell whether {who} changed tracked files: {}",
-                chain(fault.as_ref())
-            ))),
-        }
+        void_for(who, self.tree.as_mut()?.changed())
     }
 
     /// Returns a fault of the host that may explain why a check failed.
@@ -357,6 +372,24 @@ impl GateRun<'_, '_> {
     ) -> Result<Judged, GatesError> {
         let judged = self.turns(&[check], attempt)?.pop();
         Ok(judged.expect("one row gives one result"))
+    }
+}
+
+/// Returns the reason why results do not count, from the tracked files that are changed in the checkout.
+pub(crate) fn void_for(
+    who: &str,
+    changed: Result<Vec<Utf8PathBuf>, TreeFault>,
+) -> Option<CheckFinding> {
+    match changed {
+        Ok(changed) if changed.is_empty() => None,
+        Ok(changed) => Some(CheckFinding::unverifiable(&format!(
+            "void: {who} changed tracked files: {}",
+            listed(&changed)
+        ))),
+        Err(fault) => Some(CheckFinding::unverifiable(&format!(
+            "void: cannot tell whether {who} changed tracked files: {}",
+            chain(fault.as_ref())
+        ))),
     }
 }
 
@@ -414,7 +447,7 @@ impl<'c> JunitFile<'c> {
 }
 
 impl Judged {
-    fn unrun(finding: CheckFinding) -> Self {
+    pub(crate) fn unrun(finding: CheckFinding) -> Self {
         Self {
             finding,
             duration: Duration::ZERO,

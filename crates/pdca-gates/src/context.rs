@@ -254,6 +254,18 @@ pub struct Change {
     pub patch_digest: Option<String>,
 }
 
+/// A further checkout of the change under check, for one check that runs beside others.
+#[derive(Debug, Clone)]
+pub struct RowCheckout {
+    pub path: Utf8PathBuf,
+    /// The id of its tree, computed from the files.
+    pub tree: String,
+    /// The private names of this checkout, if there are lanes.
+    pub lane: Option<LaneNames>,
+    /// The sandbox of a check that runs in it.
+    pub sandbox: Option<Sandbox>,
+}
+
 /// The checkout that checks run against.
 ///
 /// A check counts only for the tree it ran on. So before each check the checkout is made equal to the expected change
@@ -280,6 +292,17 @@ pub trait Tree {
 
     /// Returns the tracked files that differ from the expected tree.
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault>;
+
+    /// Makes up to `number` further checkouts of the expected change. A check for which there is none runs after the
+    /// others. They stay as they are until the next call.
+    fn further(&mut self, _number: usize) -> Vec<RowCheckout> {
+        Vec::new()
+    }
+
+    /// Returns the tracked files that differ from the expected tree in a further checkout, by its place in the list.
+    fn changed_in(&mut self, further: usize) -> Result<Vec<Utf8PathBuf>, TreeFault> {
+        Err(format!("there is no further checkout {further}").into())
+    }
 
     /// Makes the content of the checkout the expected change, until it is accepted or withdrawn. The bundle is not
     /// changed.

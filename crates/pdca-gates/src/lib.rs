@@ -39,6 +39,7 @@
 //!   that it shares.
 //! - A check leaves nothing for the next one, unless it says `shares`.
 
+mod apart;
 mod attempt;
 mod check;
 mod config;
@@ -64,7 +65,7 @@ mod when;
 
 pub use check::{Check, Checks, Command, DRIFT_ROW, UnusableChecks, quoted};
 pub use config::{CheckConfig, CheckScope, Cwd, Flaky, GatesConfig};
-pub use context::{Change, GateContext, LaneNames, Purpose, Tree, TreeFault};
+pub use context::{Change, GateContext, LaneNames, Purpose, RowCheckout, Tree, TreeFault};
 pub use event::{Again, GateEvent};
 pub use failing::{Digested, Failing, MOST_NAMES, digest_output, read_junit};
 pub use fingerprint::{GateHost, words_in};

@@ -1,9 +1,9 @@
 //! Running every check to its result: one code path for a bundle, a working tree and a combination.
 //!
 //! 1. Checks run one after the other, each on a checkout that is exactly the change under check, without the files that
-//!    the checks before it left, unless those share them. Neighbouring checks marked `parallel` and `shares` use one such
-//!    checkout and run at the same time. If it is not intact afterwards, none of them counts, because the culprit is
-//!    unknown.
+//!    the checks before it left, unless those share them. Neighbouring checks marked `parallel` run at the same time,
+//!    each in a checkout of its own. Those that are also marked `shares` use one checkout together. If that is not
+//!    intact afterwards, none of them counts, because the culprit is unknown.
 //! 2. The steps after a failure (a second run, a fix) are always done for one check alone.
 //! 3. A fix that makes its check pass changes the tree, so the results of the other checks are about another tree: all
 //!    checks are gone through again. Those that already ran on the new tree are found by their job directories and not
@@ -171,9 +171,9 @@ impl GateRun<'_, '_> {
         let (mut k, mut at) = (0, 0);
         self.has_products = false;
         let mut done = Vec::with_capacity(checks.len());
-        // Only neighbours share a checkout, so that the order of the file is kept.
-        let is_shared = |check: &Check| check.parallel && check.shares;
-        let neighbours = checks.chunk_by(|a, b| is_shared(a) && is_shared(b));
+        // Only neighbours run together, so that the order of the file is kept.
+        let is_together = |a: &Check, b: &Check| a.parallel && b.parallel && a.shares == b.shares;
+        let neighbours = checks.chunk_by(|a, b| is_together(a, b));
         for group in neighbours.flat_map(|group| group.chunks(self.context.at_once.max(1))) {
             at += group.len();
             self.is_followed = at < checks.len();

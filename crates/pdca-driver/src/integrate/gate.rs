@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
-    Change, Checks, Flaky, GateContext, GateHost, GatesError, GatesOutcome, Purpose, Tree,
-    TreeFault, run_checks,
+    Change, Checks, Flaky, GateContext, GateHost, GatesError, GatesOutcome, Purpose, RowCheckout,
+    Tree, TreeFault, run_checks,
 };
 use pdca_integrate::{
     CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRuling,
@@ -22,6 +22,7 @@ use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::far::{FarClass, FleetHost, HostGate, PoolSlot};
+use crate::further_checkouts::FurtherCheckouts;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
 use crate::run_bundle::{BeatError, Driver, job_name, unexpected_outcome};
@@ -331,6 +332,7 @@ pub(crate) struct CombinationTree<'g> {
     commit: String,
     tree: String,
     as_left: bool,
+    further: FurtherCheckouts<'g>,
 }
 
 impl<'g> CombinationTree<'g> {
@@ -354,7 +356,8 @@ impl<'g> CombinationTree<'g> {
             driver.set_owner(checkout, &OwnerNote { job: name.clone(), head })?;
         }
         let (commit, tree) = (at.commit.to_owned(), at.tree.to_owned());
-        Ok(Self { driver, told, checkout, name, commit, tree, as_left })
+        let further = FurtherCheckouts::of(driver, told, checkout);
+        Ok(Self { driver, told, checkout, name, commit, tree, as_left, further })
     }
 }
 
@@ -387,6 +390,14 @@ impl Tree for CombinationTree<'_> {
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
         Ok(self.checkout.lane.changed_tracked()?)
+    }
+
+    fn further(&mut self, number: usize) -> Vec<RowCheckout> {
+        self.further.stand(&self.commit, number)
+    }
+
+    fn changed_in(&mut self, further: usize) -> Result<Vec<Utf8PathBuf>, TreeFault> {
+        self.further.changed(further)
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {

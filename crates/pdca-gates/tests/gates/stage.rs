@@ -5,7 +5,7 @@ use std::{error::Error, os::unix::fs::PermissionsExt as _};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
     Change, Cwd, GateContext, GateEvent, GatesConfig, GatesError, GatesOutcome, LaneNames, Purpose,
-    Tree, TreeFault, run_checks,
+    RowCheckout, Tree, TreeFault, run_checks,
 };
 use pdca_process::Cancel;
 use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
@@ -169,6 +169,8 @@ pub(crate) struct Checkout {
     pub(crate) as_left: bool,
     /// The tree whose patch is empty.
     pub(crate) base: Option<String>,
+    /// Clones beside it, for checks that run at the same time.
+    pub(crate) clones: Vec<Repo>,
 }
 
 impl Checkout {
@@ -183,7 +185,17 @@ impl Checkout {
             breaks: None,
             as_left: false,
             base: None,
+            clones: Vec::new(),
         }
+    }
+
+    /// Gives the checkout clones that it can lend.
+    pub(crate) fn with_clones(mut self, clones: Vec<Repo>) -> Self {
+        for clone in &clones {
+            clone.git(&["pull", "--quiet", self.repo.path().as_str()]);
+        }
+        self.clones = clones;
+        self
     }
 
     /// Expects a tree that `prepare` will not produce.
@@ -234,6 +246,21 @@ impl Tree for Checkout {
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
         self.works("changed")?;
         let names = self.repo.git(&["diff", "--name-only", "HEAD"]);
+        Ok(names.lines().map(Utf8PathBuf::from).collect())
+    }
+
+    fn further(&mut self, number: usize) -> Vec<RowCheckout> {
+        let lent = self.clones.iter().take(number).map(|clone| RowCheckout {
+            path: clone.path().to_owned(),
+            tree: change(clone).tree,
+            lane: None,
+            sandbox: None,
+        });
+        lent.collect()
+    }
+
+    fn changed_in(&mut self, further: usize) -> Result<Vec<Utf8PathBuf>, TreeFault> {
+        let names = self.clones[further].git(&["diff", "--name-only", "HEAD"]);
         Ok(names.lines().map(Utf8PathBuf::from).collect())
     }
 

@@ -2,6 +2,7 @@
 
 use pdca_gates::GateEvent;
 use pdca_state::GateResult;
+use pdca_testkit::Repo;
 
 use crate::stage::{Checkout, Stage, found, said};
 
@@ -89,4 +90,51 @@ fn a_red_row_among_others_is_confirmed_alone() {
     let outcome = stage.run(&rows);
     assert!(found(&outcome.report, "one").flaky);
     assert_eq!(found(&outcome.report, "two").result, GateResult::Pass);
+}
+
+/// A pair that does not share.
+fn strangers(first: &str, second: &str) -> String {
+    pair(first, second).replace("shares = true\n", "")
+}
+
+#[test]
+fn marked_neighbours_that_do_not_share_run_at_once_in_checkouts_of_their_own() {
+    let mut stage = Stage::new();
+    let mut tree = Checkout::of(&stage.checkout).with_clones(vec![Repo::new()]);
+    let alone = "test ! -e scratch && echo x > scratch";
+    let rows = strangers(
+        &format!("{alone} && {}", meets("a", "b")),
+        &format!("{alone} && echo x >> a.txt && {}", meets("b", "a")),
+    );
+    let outcome = stage.run_with(&rows, Some(&mut tree), |_| {}).unwrap();
+    assert_eq!(found(&outcome.report, "one").result, GateResult::Pass);
+    // Only the check that changed its own checkout does not count.
+    let expected = "unverifiable: void: it changed tracked files: a.txt";
+    assert_eq!(said(&found(&outcome.report, "two")), expected);
+    assert_eq!(tree.prepared, 1, "the other checkout is the second check's");
+}
+
+#[test]
+fn without_a_further_checkout_those_that_do_not_share_run_one_after_the_other() {
+    let mut stage = Stage::new();
+    let mut tree = Checkout::of(&stage.checkout);
+    let alone = "mkdir $PDCA_WORKSPACE/busy && rmdir $PDCA_WORKSPACE/busy && test ! -e scratch \
+                 && echo x > scratch";
+    let outcome = stage.run_with(&strangers(alone, alone), Some(&mut tree), |_| {}).unwrap();
+    assert_eq!(found(&outcome.report, "one").result, GateResult::Pass);
+    assert_eq!(found(&outcome.report, "two").result, GateResult::Pass);
+    assert_eq!(tree.prepared, 2);
+}
+
+#[test]
+fn a_further_checkout_of_another_tree_is_not_used() {
+    let mut stage = Stage::new();
+    let other = Repo::new();
+    let mut tree = Checkout::of(&stage.checkout).with_clones(vec![other]);
+    tree.clones[0].write("a.txt", "another\n");
+    tree.clones[0].git(&["commit", "--quiet", "--all", "-m", "another"]);
+    let outcome = stage.run_with(&strangers("true", "true"), Some(&mut tree), |_| {}).unwrap();
+    assert_eq!(found(&outcome.report, "one").result, GateResult::Pass);
+    let row = found(&outcome.report, "two");
+    assert!(said(&row).starts_with("unverifiable: not run: the checkout is tree "), "{row:?}");
 }
