@@ -58,6 +58,9 @@ pub(crate) struct CheckoutRepository {
     linked: Option<Linked>,
     /// True if the primary's configuration or attributes convert content at checkout.
     converts: bool,
+    /// The driver's repository, once it was entered. No process in the lane can change its files, and no other driver
+    /// does while this one holds the lane, so it is put right and opened once.
+    opened: Mutex<Option<gix::ThreadSafeRepository>>,
 }
 
 type Files = Vec<(&'static str, Option<Vec<u8>>)>;
@@ -144,7 +147,8 @@ impl CheckoutRepository {
         let lent = files(config.clone(), &lent_from)?;
         config.extend(settings::work_tree(checkout)?);
         let (files, refs) = (files(config, &lenders)?, Inherited::of(target));
-        Ok(Self { checkout: checkout.to_owned(), own, files, lent, refs, linked, converts })
+        let (checkout, opened) = (checkout.to_owned(), Mutex::default());
+        Ok(Self { checkout, own, files, lent, refs, linked, converts, opened })
     }
 
     /// Describes a repository at `checkout` that borrows from this one and from the same directories as this one.
@@ -152,8 +156,8 @@ impl CheckoutRepository {
         // Those of the lent repository borrow from the driver's as well. A worktree's objects are all in the primary.
         let files = if self.linked.is_none() { self.lent.clone() } else { self.files.clone() };
         let (checkout, lent) = (checkout.to_owned(), Vec::new());
-        let refs = Inherited::none();
-        Self { checkout, own: None, files, lent, refs, linked: None, converts: self.converts }
+        let (refs, converts, opened) = (Inherited::none(), self.converts, Mutex::default());
+        Self { checkout, own: None, files, lent, refs, linked: None, converts, opened }
     }
 
     /// Returns the relation of the checkout to the primary.
@@ -194,6 +198,7 @@ impl CheckoutRepository {
             return Ok(());
         }
         let failed = |source| LaneError::Io { doing: "make a repository", source };
+        *self.opened() = None;
         let git_dir = self.git_dir();
         // The driver's repository outlives the checkout: it has the rescued work of earlier ones. Its branches were those
         // of the checkout that is gone.
@@ -417,12 +422,26 @@ impl CheckoutRepository {
     pub(crate) fn enter(&self) -> Result<gix::Repository, LaneError> {
         // Before the files are restored: writing them through a link would change a file elsewhere.
         self.refuse_links()?;
+        let mut opened = self.opened();
+        if let Some(repo) = &*opened {
+            return Ok(repo.to_thread_local());
+        }
         self.restore()
             .map_err(|source| LaneError::Io { doing: "put the configuration back", source })?;
         let path = self.own.as_ref().unwrap_or(&self.checkout);
         let repo = open_repository(path);
         let repo = repo.map_err(|source| LaneError::objects("open the checkout", source))?;
-        Ok(repo.to_thread_local())
+        let entered = repo.to_thread_local();
+        // Of another kind of checkout, processes can write the files at any time.
+        if self.own.is_some() {
+            *opened = Some(repo);
+        }
+        Ok(entered)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Option<gix::ThreadSafeRepository>> {
+        // A thread that panicked left either nothing or a whole value.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the state of interrupted merges, rebases and the like.
