@@ -320,6 +320,10 @@ pub enum IntegrationStep {
         /// The changes that it does not go together with.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
         partners: Vec<BundleId>,
+        /// The changes that could not be left out and are not to blame.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        context: Vec<BundleId>,
         /// The rows that failed.
         rows: Vec<String>,
         /// The tests that failed.

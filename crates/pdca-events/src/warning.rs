@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WarningCode {
+    /// The branch is behind its remote, has diverged from it, or the remote does not answer.
+    BaseBehind,
     /// The change has configuration of agents, which the reviewer does not load.
     AgentConfig,
     /// An agent said what kept it from its work.

@@ -45,7 +45,7 @@ pub use conflict::{
         dry_run_resolution, find_base, find_sealed, is_as_it_was, is_put_away, report,
     },
 };
-pub use git::attempt_refs::{LaneObjects, keep_work, work_prefix, work_ref};
+pub use git::attempt_refs::{LaneObjects, claim, keep_work, work_prefix, work_ref};
 pub use git::engine::{Drivers, EngineError, MergeDriver, MergeEngine, Merged};
 pub use git::failure::{RefError, StoreError};
 pub use git::fence::{Fence, ReflogEntry, StepEffect};
@@ -57,10 +57,15 @@ pub use git::land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
     offer::{OfferError, OfferOutcome, SealedOffer, offer},
     push::{PushError, PushOutcome, push, push_seals},
-    remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
+    remote::{
+        Destination, RemoteTip, bring, bring_to_read, remote_tip, sight, sightings, upstream,
+    },
 };
 pub use git::link::{OutwardLink, outward_links};
-pub use git::name::{RefNamespace, RefNamespaceError, staged_for, staging_branch};
+pub use git::name::{
+    RefNamespace, RefNamespaceError, staged_by, staged_for, stager, staging_branch, workspace_of,
+    workspace_ref,
+};
 pub use git::path::TreePath;
 pub use git::presence::{
     CommitBeyond, Presence, commits_beyond, contains, descends_from, foreign_commits, present_in,
@@ -81,7 +86,7 @@ pub use queue::plan::{FoldPlan, PlanEntry, PlanError, Strategy};
 pub use queue::search::{
     BatchPace, Costs, Culprit, CulpritEffect, CulpritMemory, FlakeLedger, FlakeOccurrence,
     FlakePolicy, FlakeRules, HoldReason, Known, RowHistory, Search, SearchDecision, SearchSetup,
-    Test, TestAnswer, TestId, TestPurpose, UnknownTest,
+    Test, TestAnswer, TestId, TestPurpose, TestRemarks, UnknownTest,
 };
 pub use queue::verdict::{
     GateSetId, Gated, Light, Lookup, NotGated, Verdict, VerdictCache, VerdictKey, VerdictOrigin,
@@ -101,14 +106,14 @@ pub use queue::{
     integration::{Integrated, IntegrationRequest},
     journal::{JournalError, LOCK},
     landing::{finish_certificates, has_pending_certificate},
-    landing_base::LandingBase,
+    landing_base::{LandingBase, RemoteDrift, RemoteStanding, StagedBase},
     landing_mode::Land,
     max_age::{MaxAge, MaxAgeError},
     settings::{GateSteps, QueueSettings, ReturnCulprits},
+    staging::{StagedElsewhere, Staging},
     stats::{Blocked, BlockedPair, IntegrationTally, Stats},
     target_branch::{
-        AcceptedChange, ChangeState, Staging, TargetBranch, TargetBranchError, TargetBranches,
-        Unplaceable,
+        AcceptedChange, ChangeState, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
     },
     unfinished::{NextAction, end_integration},
     workspace::{QueueWorkspace, TargetChoiceError, TargetSpec, WorkspaceDirs},

@@ -37,12 +37,15 @@ pub(crate) mod landing_mode;
 pub(crate) mod max_age;
 pub(crate) mod plan;
 mod records;
+mod run_progress;
 pub(crate) mod search;
 pub(crate) mod settings;
+pub(crate) mod staging;
 pub(crate) mod stats;
 pub(crate) mod target_branch;
 pub(crate) mod unfinished;
 pub(crate) mod verdict;
+mod witnesses;
 pub(crate) mod workspace;
 
 use crate::MergeEngine;

@@ -1,6 +1,7 @@
 //! Test support: faults that cannot be provoked otherwise, and searches over synthetic batches.
 
 pub mod laws;
+pub mod shared_file;
 pub mod simulation;
 
 use gix::ObjectId;

@@ -479,3 +479,20 @@ fn a_damaged_record_is_an_error_that_names_it_and_nobody_is_asked() {
     assert_eq!(resolver_calls(&scene), 1);
     scene.pdca(&["status"]).expect(0);
 }
+
+#[test]
+fn a_conflict_with_a_staged_change_is_resolved_on_top_of_it_without_a_merge() {
+    let scene = meeting_with(UNION, "true", "land = \"branch\"\nresolve_pause_secs = 0\n");
+    rivals(&scene);
+    let main = scene.scene.repo.git(&["rev-parse", "main"]);
+    scene.integrate(&[]);
+    assert_eq!(resolver_calls(&scene), 1, "the same command asks the resolver");
+    assert_eq!(scene.scene.state("2"), "AWAITING_SIGNOFF");
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    let staged = scene.scene.repo.git(&["show", "pdca/staging/main:greeting.txt"]);
+    assert!(staged.contains("one\n") && staged.contains("two\n"), "{staged}");
+    scene.scene.repo.git(&["cat-file", "-e", "pdca/staging/main:c.txt"]);
+    assert_eq!(scene.scene.repo.git(&["rev-parse", "main"]), main, "nothing was merged");
+    assert_eq!(resolver_calls(&scene), 1);
+}

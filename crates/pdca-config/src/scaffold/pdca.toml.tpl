@@ -119,6 +119,8 @@ name = {name}
 #lanes = 1
 # Where "push" pushes to.
 #remote = "origin"
+# Whether "branch" and "target" ask the remote of the branch first, and fold onto what it has.
+#fetch = true
 # The seals of what "push" landed go to the remote too, so that anybody can verify.
 #push_seals = true
 # How many seconds after a failed attempt to resolve a conflict the next may be; it doubles.

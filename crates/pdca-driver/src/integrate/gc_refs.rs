@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pdca_integrate::{
     Destination, Fence, LOCK, ObjectId, RefError, RefNamespace, ReflogEntry, Sealed, Store,
-    StoreError, contains, drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
+    StoreError, contains, drop_own_ref, refs_below, staged_by, staged_for, stager, work_prefix,
+    work_ref, workspace_of,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
 
@@ -42,6 +43,8 @@ pub enum KeepReason {
     Staged,
     /// It protects work that is not accepted yet.
     Work,
+    /// Another workspace that integrates here made it, or may have.
+    Foreign,
 }
 
 impl KeepReason {
@@ -53,6 +56,7 @@ impl KeepReason {
             Self::Only => "no branch has its commit, and no seals that make it again are known",
             Self::Staged => "it is not merged",
             Self::Work => "the work is not accepted yet",
+            Self::Foreign => "another workspace made it",
         }
     }
 }
@@ -82,8 +86,11 @@ pub fn gc_refs(
     let mut anchors = Vec::new();
     for target in &config.targets {
         let store = config.store(target)?;
-        anchors.extend(staging_anchors(target, &store)?);
         let all = refs_below(&store, "refs/pdca/")?;
+        anchors.extend(staging_anchors(config, target, &store, &all)?);
+        let mark = config.dirs.mark();
+        let is_shared =
+            all.iter().any(|(name, _)| workspace_of(name).is_some_and(|other| other != mark));
         anchors.extend(work_anchors(config, target, &all));
         if !all.iter().any(|(name, _)| RefNamespace::of_fold_ref(name).is_some()) {
             continue;
@@ -96,24 +103,45 @@ pub fn gc_refs(
             let Some(run) = RefNamespace::of_fold_ref(&name) else { continue };
             let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
             let age = Age { now, keep, is_ending };
-            let fate = fate(config, &store, &branches, &run, commit, age)?;
+            let fate = fate(config, &store, &branches, (&run, is_shared), commit, age)?;
             anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
         }
     }
     Ok(anchors)
 }
 
-/// Returns the staging branches. Each may go once its target branch contains its commit.
-fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, StoreError> {
+/// Returns the staging branches of this workspace, and the refs that say so. Each may go once its target branch contains
+/// its commit. Those of other workspaces stay, merged or not: their owners clean them up.
+fn staging_anchors(
+    config: &WorkspaceConfig,
+    target: &TargetSpec,
+    store: &Store,
+    all: &[(String, ObjectId)],
+) -> Result<Vec<GcRef>, StoreError> {
     let mut anchors = Vec::new();
+    let mark = config.dirs.mark();
     for (name, commit) in refs_below(store, "refs/heads/")? {
         let Some(branch) = staged_for(&name) else { continue };
         let is_merged = match store.branch_tip(branch)? {
             Some(tip) => contains(store, tip, commit)?,
             None => false,
         };
+        let owner = staged_by(&mark, branch);
+        let staged = |by: &String| stager(by, branch).is_some();
+        let stagers: Vec<&String> =
+            all.iter().filter(|(by, at)| staged(by) && *at == commit).map(|(by, _)| by).collect();
+        // Without a ref beside it, it is of an earlier version, which knew one workspace alone.
+        let is_own = stagers.is_empty() || stagers.contains(&&owner);
         let merged = || format!("{branch} has all of it");
-        let fate = if is_merged { Ok(merged()) } else { Err(KeepReason::Staged) };
+        let fate = match (is_own, is_merged) {
+            (false, _) => Err(KeepReason::Foreign),
+            (true, true) => Ok(merged()),
+            (true, false) => Err(KeepReason::Staged),
+        };
+        if let (true, Ok(why)) = (stagers.contains(&&owner), &fate) {
+            let (target, fate) = (target.name.clone(), Ok(why.clone()));
+            anchors.push(GcRef { target, name: owner, commit, fate });
+        }
         anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
     }
     Ok(anchors)
@@ -156,13 +184,17 @@ fn fate(
     config: &WorkspaceConfig,
     store: &Store,
     branches: &[(String, ObjectId)],
-    run: &RefNamespace,
+    (run, is_shared): (&RefNamespace, bool),
     commit: ObjectId,
     age: Age,
 ) -> Result<Result<String, KeepReason>, StoreError> {
     let id: Option<RunId> = run.as_str().parse().ok();
     let runs = config.dirs.integrations();
     let id = id.filter(|id| runs.dir(id).exists());
+    // Without a record it is of another workspace, or the record was removed here.
+    if id.is_none() && is_shared {
+        return Ok(Err(KeepReason::Foreign));
+    }
     let record = id.map(|id| runs.find(&id).found.map(|found| found.state));
     let is_active = match &record {
         None => false,

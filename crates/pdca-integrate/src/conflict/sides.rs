@@ -51,7 +51,7 @@ impl Sides {
         let others = if partners.is_empty() {
             format!("{branch} as it is now")
         } else {
-            format!("{branch} as it is now, with what landed of {}", partners.join(", "))
+            format!("{branch} as it is now, with {}", partners.join(", "))
         };
         let id = self.sealed.id();
         let mut text = format!(
@@ -73,14 +73,16 @@ impl Sides {
     }
 }
 
-/// Returns true if a bundle landed in a conflicting file after the change was made.
+/// Returns true if a bundle landed or was staged in a conflicting file after the change was made.
 fn is_partner(
     branch: &TargetBranch,
     sealed: &Sealed,
     change: &AcceptedChange,
     conflicts: &[Conflict],
 ) -> Result<bool, StoreError> {
-    let ChangeState::Landed { sealed: other, commit, .. } = &change.standing else {
+    let (ChangeState::Landed { sealed: other, commit, .. }
+    | ChangeState::Staged { sealed: other, commit, .. }) = &change.standing
+    else {
         return Ok(false);
     };
     let footprint = &other.record().footprint;

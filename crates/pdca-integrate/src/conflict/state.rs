@@ -9,6 +9,7 @@ use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
 
 use crate::queue::IntegrateError;
+use crate::queue::landing_base::LandingBase;
 use crate::queue::landing_mode::BaseSearch;
 use crate::queue::settings::QueueSettings;
 use crate::queue::target_branch::{AcceptedChange, ChangeState, TargetBranch};
@@ -117,14 +118,14 @@ pub struct ConflictState {
     pub known: Option<ConflictOutcome>,
 }
 
-/// Finds the tip of the branch to resolve conflicts on.
+/// Finds the commit to resolve conflicts on: the tip of the branch, or what is staged on top of it.
 pub fn find_base(
     branch: &TargetBranch,
     settings: &QueueSettings,
     cancel: &Cancel,
     tell: &dyn Fn(String),
 ) -> Result<ObjectId, IntegrateError> {
-    Ok(settings.land.mode().find(&BaseSearch { branch, settings, cancel, tell })?.at)
+    Ok(LandingBase::to_land_on(&BaseSearch { branch, settings, cancel, tell })?.at)
 }
 
 /// Predicts the outcome of an attempt to resolve the conflict of a change. Writes nothing but unreferenced objects.
@@ -235,10 +236,15 @@ fn unlanded(
         let is_there = match branch.change(needed) {
             // It is neither accepted for this branch nor unfinished, so there is nothing to wait for here.
             None => !request.open.contains(needed),
-            Some(other) => {
-                matches!(other.standing, ChangeState::Landed { .. })
-                    || is_skipped(workspace, branch, other, tip)?
-            }
+            Some(other) => match &other.standing {
+                ChangeState::Landed { .. } => true,
+                // It counts where the conflict is resolved on top of it.
+                ChangeState::Staged { commit, .. } => contains(&branch.store, tip, *commit)?,
+                ChangeState::Unsealed
+                | ChangeState::Sealed(_)
+                | ChangeState::Reverted { .. }
+                | ChangeState::Drifted { .. } => is_skipped(workspace, branch, other, tip)?,
+            },
         };
         if !is_there {
             return Ok(Some(needed.clone()));

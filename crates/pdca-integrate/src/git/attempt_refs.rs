@@ -47,6 +47,22 @@ pub fn keep_work(
     Ok(StepEffect::Made)
 }
 
+/// Points a ref of a workspace's own to a commit that another ref has already.
+pub fn claim(
+    store: &Store,
+    fence: &Fence,
+    name: &str,
+    at: ObjectId,
+    log: ReflogEntry<'_>,
+) -> Result<StepEffect, RefError> {
+    let from = ref_at(store, name)?;
+    if from == Some(at) {
+        return Ok(StepEffect::Recognised);
+    }
+    fence.move_refs(store, &[Move { name: name.to_owned(), from, to: Some(at) }], log)?;
+    Ok(StepEffect::Made)
+}
+
 /// The objects of a lane, which a builder wrote, on their way into the repository of the target.
 ///
 /// Every object is hashed again on the way, and an object is copied after those that it names, so that a crash leaves

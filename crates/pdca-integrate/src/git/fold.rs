@@ -14,6 +14,7 @@
 
 mod commit;
 mod foresight;
+mod lend;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use tracing::{debug, debug_span};
 pub(crate) use self::commit::{
     SIGNED, is_trailer, line_on, marker, quoted_line, require_date, with_trailers, write,
 };
+use self::lend::Lender;
 use crate::{
     conflict::Conflict,
     conflict::branch_side,
@@ -40,6 +42,7 @@ use crate::{
     queue::plan::{FoldPlan, PlanEntry, Strategy},
 };
 
+pub(crate) use lend::fold_lending;
 pub use step::{FoldStep, Recorded, Skip, StepState};
 
 /// The result of folding a plan.
@@ -135,18 +138,7 @@ pub(crate) fn fold_some(
 ) -> Result<Folded, FoldError> {
     let _span = debug_span!("fold", bundles = places.len()).entered();
     let mut folding = Folding::new(engine, plan, places, known, record)?;
-    let chosen = || places.iter().filter_map(|place| plan.entries().get(*place));
-    for entry in chosen() {
-        for commit in folding.commits_of(entry) {
-            folding.tell_once(entry, commit, StepState::Planned)?;
-        }
-    }
-    for entry in chosen() {
-        let fate = folding.take(entry)?;
-        let applied = matches!(fate, FoldFate::Applied { .. });
-        debug!(bundle = %entry.sealed().id(), applied, tip = %folding.tip.commit, "folded");
-        folding.bundles.push(FoldedBundle { id: entry.sealed().id().clone(), fate });
-    }
+    folding.take_all()?;
     Ok(folding.finish())
 }
 
@@ -163,6 +155,8 @@ struct Folding<'a, 'e> {
     changed: Vec<ChangedCommit>,
     /// The paths to which the target has renamed files of the current bundle.
     renamed: BTreeSet<TreePath>,
+    /// The tree that files in conflict are taken from, in a fold that only explains.
+    lender: Option<Lender>,
 }
 
 /// The current tip.
@@ -217,7 +211,26 @@ impl<'a, 'e> Folding<'a, 'e> {
             on_tip: Vec::new(),
             changed: Vec::new(),
             renamed: BTreeSet::new(),
+            lender: None,
         })
+    }
+
+    /// Takes the chosen entries, in order.
+    fn take_all(&mut self) -> Result<(), FoldError> {
+        let (plan, chosen) = (self.plan, self.chosen);
+        let chosen = || chosen.iter().filter_map(|place| plan.entries().get(*place));
+        for entry in chosen() {
+            for commit in self.commits_of(entry) {
+                self.tell_once(entry, commit, StepState::Planned)?;
+            }
+        }
+        for entry in chosen() {
+            let fate = self.take(entry)?;
+            let applied = matches!(fate, FoldFate::Applied { .. });
+            debug!(bundle = %entry.sealed().id(), applied, tip = %self.tip.commit, "folded");
+            self.bundles.push(FoldedBundle { id: entry.sealed().id().clone(), fate });
+        }
+        Ok(())
     }
 
     fn store(&self) -> &'e Store {
@@ -321,7 +334,13 @@ impl<'a, 'e> Folding<'a, 'e> {
         };
         let tree = match self.ask(entry, commit, question)? {
             Ok(Merged::Clean { tree }) => tree,
-            Ok(Merged::Conflicted { conflicts, .. }) => return Ok(Pick::Conflict(conflicts)),
+            Ok(Merged::Conflicted { tree, conflicts }) => {
+                let lent = self.lender.as_mut().map(|it| it.settle(store, tree, &conflicts));
+                match lent.transpose()?.flatten() {
+                    Some(tree) => tree,
+                    None => return Ok(Pick::Conflict(conflicts)),
+                }
+            }
             Err(error @ EngineError::NoAnswer { .. }) => {
                 return Ok(Pick::Failed(pdca_state::chain(&error)));
             }

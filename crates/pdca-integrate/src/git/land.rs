@@ -22,7 +22,6 @@ use crate::{
     git::durable::LooseObjects,
     git::failure::{RefError, StoreError, shown},
     git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
-    git::name::staging_branch,
     git::store::Store,
     queue::verdict::Gated,
 };
@@ -39,7 +38,7 @@ pub enum Onto<'a> {
     ///
     /// It continues from the gated base or replaces an earlier fold of ours.
     Staging {
-        /// The target branch, named without `refs/heads/`.
+        /// The staging branch, named without `refs/heads/`.
         branch: &'a str,
         /// The earlier fold that may be replaced.
         replaces: Option<ObjectId>,
@@ -142,8 +141,7 @@ impl Onto<'_> {
     /// Returns the full name of the ref.
     pub fn reference(&self) -> String {
         match self {
-            Self::Target(branch) => format!("refs/heads/{branch}"),
-            Self::Staging { branch, .. } => format!("refs/heads/{}", staging_branch(branch)),
+            Self::Target(branch) | Self::Staging { branch, .. } => format!("refs/heads/{branch}"),
             Self::Sighting(name) => (*name).to_owned(),
         }
     }

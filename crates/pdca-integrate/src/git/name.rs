@@ -56,14 +56,52 @@ pub(crate) const STAGING: &str = "pdca/staging/";
 /// The prefix of refs that keep attempts.
 pub(crate) const ATTEMPTS: &str = "refs/pdca/attempts/";
 
+/// The prefix of staging branches of further workspaces, before their mark.
+const STAGING_OF: &str = "pdca/staging-";
+
+/// The prefix of the refs that say which workspace staged a commit.
+pub(crate) const STAGED_BY: &str = "refs/pdca/staged/";
+
+/// The prefix of the refs that say which workspaces integrate here.
+const WORKSPACES: &str = "refs/pdca/workspaces/";
+
 /// Returns the target branch of a staging branch, or `None` for any other ref.
 pub fn staged_for(reference: &str) -> Option<&str> {
-    reference.strip_prefix("refs/heads/")?.strip_prefix(STAGING)
+    let branch = reference.strip_prefix("refs/heads/")?;
+    branch
+        .strip_prefix(STAGING)
+        .or_else(|| Some(branch.strip_prefix(STAGING_OF)?.split_once('/')?.1))
 }
 
 /// Returns the staging branch of a target branch. The name is permanent, so that people and tools can refer to it.
 pub fn staging_branch(target_branch: &str) -> String {
     format!("{STAGING}{target_branch}")
+}
+
+/// Returns the staging branch that a workspace uses while that of the target branch belongs to another one.
+pub(crate) fn own_staging_branch(workspace: &str, target_branch: &str) -> String {
+    format!("{STAGING_OF}{workspace}/{target_branch}")
+}
+
+/// Returns the ref that holds the commit that a workspace staged last for a target branch.
+pub fn staged_by(workspace: &str, target_branch: &str) -> String {
+    format!("{STAGED_BY}{workspace}/{target_branch}")
+}
+
+/// Returns the workspace of a ref that [`staged_by`] names for a target branch.
+pub fn stager<'r>(reference: &'r str, target_branch: &str) -> Option<&'r str> {
+    let (workspace, branch) = reference.strip_prefix(STAGED_BY)?.split_once('/')?;
+    (branch == target_branch).then_some(workspace)
+}
+
+/// Returns the ref that says that a workspace integrates here.
+pub fn workspace_ref(workspace: &str) -> String {
+    format!("{WORKSPACES}{workspace}")
+}
+
+/// Returns the workspace of a ref that [`workspace_ref`] names.
+pub fn workspace_of(reference: &str) -> Option<&str> {
+    reference.strip_prefix(WORKSPACES)
 }
 
 impl FromStr for RefNamespace {

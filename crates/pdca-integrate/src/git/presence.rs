@@ -56,14 +56,14 @@ pub fn present_in(
     Ok(found)
 }
 
-/// Returns the commits after `from` in the history of `tip` that belong to no sealed change: work of people,
+/// Returns the commits in the history of `tip` and of none of `known` that belong to no sealed change: work of people,
 /// which must not be lost when a branch is folded again.
 pub fn foreign_commits(
     store: &Store,
-    from: ObjectId,
+    known: &[ObjectId],
     tip: ObjectId,
 ) -> Result<Vec<ObjectId>, StoreError> {
-    let history = History::read(store, tip, Some(from))?;
+    let history = History::read(store, tip, known)?;
     let is_ours = |commit: &Commit| !commit.claims.is_empty();
     // With merge commits, the commits that a marked merge brought are ours as well.
     let mut ours: BTreeSet<ObjectId> = BTreeSet::new();
@@ -92,7 +92,7 @@ pub fn commits_beyond(
     known: ObjectId,
     tip: ObjectId,
 ) -> Result<Vec<CommitBeyond>, StoreError> {
-    let history = History::read(store, tip, Some(known))?;
+    let history = History::read(store, tip, &[known])?;
     let mut found = Vec::new();
     for commit in &history.commits {
         let message = store.read_commit(commit.id)?.message;
@@ -103,13 +103,13 @@ pub fn commits_beyond(
     Ok(found)
 }
 
-/// Returns the digests of the seals that commits after `from` in the history of `tip` name.
+/// Returns the digests of the seals that commits in the history of `tip` and of none of `known` name.
 pub fn seals_named(
     store: &Store,
-    from: ObjectId,
+    known: &[ObjectId],
     tip: ObjectId,
 ) -> Result<BTreeSet<String>, StoreError> {
-    let history = History::read(store, tip, Some(from))?;
+    let history = History::read(store, tip, known)?;
     let claims = history.commits.iter().flat_map(|commit| commit.claims.iter());
     Ok(claims.filter_map(|claim| claim.digest.clone()).collect())
 }
@@ -188,7 +188,7 @@ impl History {
         for start in starts {
             // If a base is gone there is no bound, and the whole history is read.
             if store.require_commit(start).is_err() {
-                return Self::read(store, tip, None);
+                return Self::read(store, tip, &[]);
             }
             common.push(start);
         }
@@ -196,15 +196,15 @@ impl History {
         let failed = |source| StoreError::objects("compare histories", source);
         let repo = store.repo();
         let base = repo.merge_base_octopus(common).map_err(failed)?.map(gix::Id::detach);
-        Self::read(store, tip, base)
+        Self::read(store, tip, base.as_slice())
     }
 
-    fn read(store: &Store, tip: ObjectId, without: Option<ObjectId>) -> Result<Self, StoreError> {
+    fn read(store: &Store, tip: ObjectId, without: &[ObjectId]) -> Result<Self, StoreError> {
         store.require_commit(tip)?;
         let failed = |source| StoreError::objects("walk a history", source);
         let repo = store.repo();
         // Hidden by ancestry and not by a cutoff, because the dates of commits may go back.
-        let walk = repo.rev_walk([tip]).with_hidden(without);
+        let walk = repo.rev_walk([tip]).with_hidden(without.iter().copied());
         let (mut commits, mut said) = (Vec::<Commit>::new(), Vec::new());
         for step in walk.all().map_err(failed)? {
             let info = step.map_err(|source| StoreError::objects("walk a history", source))?;

@@ -27,6 +27,7 @@ use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
 use crate::{
     Built, Candidate, Culprit, CulpritEffect, CulpritMemory, FlakeRules, FoldPlan, HoldReason,
     Known, Light, ObjectId, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestPurpose,
+    TestRemarks,
 };
 
 use super::IntegrateError;
@@ -40,6 +41,7 @@ use super::integration::{Integration, Round, held, needs};
 use super::known_verdicts::Red;
 use super::settings::GateSteps;
 use super::target_branch::{ChangeState, TargetBranch};
+use super::witnesses::witnesses;
 
 /// The result of asking for a test: an answer from the cache, or gates to run.
 enum Asked {
@@ -57,6 +59,23 @@ struct Running {
     cancel: Cancel,
     /// The search cancelled the test; an `Interrupted` from its gates is then no failure.
     is_cancelled: bool,
+    /// The second in which it began.
+    begun: i64,
+}
+
+/// What is told about the runs of a search when one of them begins.
+#[derive(Debug, Clone, Copy)]
+struct RunOutlook {
+    /// The most runs that are left, this one included.
+    most_left: u32,
+    /// Something is red, so that culprits are searched for.
+    is_red: bool,
+}
+
+impl RunOutlook {
+    fn of(search: &Search) -> Self {
+        Self { most_left: search.most_runs_left(), is_red: search.has_red() }
+    }
 }
 
 impl Integration<'_> {
@@ -112,9 +131,11 @@ impl Bisection<'_, '_> {
                 let mut answered = false;
                 for test in search.next_tests(slots.len()) {
                     let slot = slots.last().copied().unwrap_or(FIRST_SLOT);
-                    match self.ask(&test, slot)? {
+                    let outlook = RunOutlook::of(&search);
+                    match self.ask(&test, slot, outlook)? {
                         Asked::Answered(answer) => {
-                            search.report(test.id, &answer)?;
+                            let remarks = self.remarks(&test, &answer)?;
+                            search.report_with(test.id, &answer, &remarks)?;
                             answered = true;
                         }
                         Asked::Running(candidate, jobs) => {
@@ -123,7 +144,11 @@ impl Bisection<'_, '_> {
                             let rules = self.integration.verdicts.rules.clone();
                             let cancel = round.part();
                             let (part, is_cancelled) = (cancel.clone(), false);
-                            running.insert(id, Running { test, candidate, cancel, is_cancelled });
+                            let begun = (self.integration.cx.now)();
+                            running.insert(
+                                id,
+                                Running { test, candidate, cancel, is_cancelled, begun },
+                            );
                             scope.spawn(move || {
                                 // A thread that ended without an answer would leave this loop waiting for ever.
                                 let asked = AssertUnwindSafe(|| {
@@ -161,7 +186,8 @@ impl Bisection<'_, '_> {
                             // meanwhile, so ask again.
                             answer = TestAnswer::Void;
                         }
-                        search.report(id, &answer)?;
+                        let remarks = self.remarks(&ended.test, &answer)?;
+                        search.report_with(id, &answer, &remarks)?;
                     }
                 }
             }
@@ -232,7 +258,10 @@ impl Bisection<'_, '_> {
             }
             if self.integration.verdicts.is_current(known)? {
                 let (fault, rows) = (known.fault, known.rows.clone());
-                culprits.push(Culprit { place: at, partners, fault, rows });
+                let context = known.context.iter();
+                let context = context.filter_map(|one| names.iter().position(|name| name == one));
+                let context = context.collect();
+                culprits.push(Culprit { place: at, partners, context, fault, rows });
             }
         }
         Ok(culprits)
@@ -242,10 +271,39 @@ impl Bisection<'_, '_> {
         self.places.build(&mut self.integration.engine, self.integration.at, chosen)
     }
 
-    fn ask(&mut self, test: &Test, slot: u32) -> Result<Asked, IntegrateError> {
+    /// Returns what a test shows beside its answer: the changes that could not be left out, and those that the evidence
+    /// of a red points to.
+    fn remarks(&mut self, test: &Test, answer: &TestAnswer) -> Result<TestRemarks, IntegrateError> {
+        let context = self.places.context(&test.places);
+        let mut remarks = TestRemarks { context, witnesses: Vec::new() };
+        if !matches!(answer, TestAnswer::Red { .. }) {
+            return Ok(remarks);
+        }
+        let red = self.red_of_set(&test.places)?.by_row;
+        let entries: Vec<_> = test.places.iter().map(|place| self.places.entry(*place)).collect();
+        let records: Vec<_> = entries.iter().map(|entry| entry.sealed().record()).collect();
+        let found = witnesses(&self.integration.branch.store, &records, &red)?;
+        remarks.witnesses = found.into_iter().map(|number| test.places[number]).collect();
+        Ok(remarks)
+    }
+
+    fn ask(
+        &mut self,
+        test: &Test,
+        slot: u32,
+        outlook: RunOutlook,
+    ) -> Result<Asked, IntegrateError> {
         let candidate = match self.build(&test.places)? {
             Built::Candidate(candidate) => candidate,
-            Built::Unfit { place } => return Ok(Asked::Answered(TestAnswer::Unfit(place))),
+            Built::Unfit { place } => {
+                let tip = self.integration.at;
+                let lent =
+                    self.places.build_lent(&mut self.integration.engine, tip, &test.places)?;
+                match lent {
+                    Some(lent) => lent.candidate,
+                    None => return Ok(Asked::Answered(TestAnswer::Unfit(place))),
+                }
+            }
             Built::Failed { why } => {
                 self.integration.cx.tell(format!("git could not fold: {why}"));
                 return Ok(Asked::Answered(TestAnswer::Void));
@@ -284,7 +342,10 @@ impl Bisection<'_, '_> {
                 TestPurpose::Explain => GatePurpose::Explain,
             },
         };
-        self.integration.cx.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
+        self.integration.runs.begin();
+        let told = self.integration.runs.told(outlook.most_left, outlook.is_red);
+        let question = question(test, &candidate);
+        self.integration.cx.emit(format!("{question} (tree {tree}; {told})"), gating);
         let mut number = 0;
         if test.fresh {
             // Each fresh run has a directory of its own. In that of an earlier run the finished rows would be
@@ -328,6 +389,8 @@ impl Bisection<'_, '_> {
         mut ruling: GateRuling,
     ) -> Result<TestAnswer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
+        let seconds = (self.integration.cx.now)() - ended.begun;
+        self.integration.runs.ended(seconds);
         self.integration.done.gate_runs += 1 + ruling.asked_again;
         let quarantined = self.integration.verdicts.pardon(&mut ruling);
         for row in &quarantined {
@@ -427,8 +490,10 @@ impl Bisection<'_, '_> {
                     Vec::new(),
                 ));
             }
-            SearchDecision::Explained { place, partners, rows, recalled } => {
-                self.explain(*place, partners, rows, *recalled)?;
+            SearchDecision::Explained { place, partners, context, rows, recalled } => {
+                let (partners, context) = (partners.clone(), context.clone());
+                let (place, fault, rows) = (*place, CulpritEffect::Red, rows.clone());
+                self.explain(Culprit { place, partners, context, fault, rows }, *recalled)?;
             }
             SearchDecision::Flake { places, rows } => self.count_flake(places, rows)?,
             SearchDecision::Mended { red, green } => {
@@ -456,18 +521,15 @@ impl Bisection<'_, '_> {
         Ok(Round::Done)
     }
 
-    /// Adds to a held change who it is red with, and the evidence.
-    fn explain(
-        &mut self,
-        place: usize,
-        partners: &[usize],
-        rows: &[String],
-        recalled: bool,
-    ) -> Result<(), IntegrateError> {
-        let mut guilty = partners.to_vec();
+    /// Adds to a held change who it is red with, who could not be left out, and the evidence.
+    fn explain(&mut self, culprit: Culprit, recalled: bool) -> Result<(), IntegrateError> {
+        let place = culprit.place;
+        let mut guilty = culprit.partners.clone();
         guilty.push(place);
-        let mut red = self.red_of(&guilty)?;
-        let partners = if recalled {
+        let shared = self.places.shared(&guilty, &culprit.context);
+        let mut red = self.red_of_named(&guilty, &culprit.context)?;
+        red.rows.clone_from(&culprit.rows);
+        let (partners, context) = if recalled {
             // The earlier integration that gated it has stored the output of the rows.
             let sealed = self.places.entry(place).sealed().record().head.to_string();
             let known = HeldBack::load(self.integration.cx.workspace);
@@ -476,15 +538,15 @@ impl Bisection<'_, '_> {
                 red.logs.clone_from(&known.logs);
                 red.by_row.clone_from(&known.red);
             }
-            self.recalled_partners(place, partners)
+            self.recalled_partners(&culprit)
         } else {
-            self.learn(place, partners, rows)?;
-            self.places.ids(partners)
+            let ids = (self.places.ids(&culprit.partners), self.places.ids(&culprit.context));
+            self.learn(culprit)?;
+            ids
         };
-        red.rows = rows.to_vec();
         let name = self.places.id(place);
         if let Some(found) = self.integration.round.iter_mut().find(|held| held.id == name) {
-            found.partners = partners;
+            (found.partners, found.context, found.shared) = (partners, context, shared);
             red.put_into(found);
             let (sentence, fact) = (found.sentence(), found.fact());
             self.integration.cx.emit(sentence, fact);
@@ -516,28 +578,44 @@ impl Bisection<'_, '_> {
 
     /// Returns the gate results about the smallest combination with these changes; empty if it was not gated.
     fn red_of(&mut self, guilty: &[usize]) -> Result<Red, IntegrateError> {
-        let named = self.places.closure(guilty);
-        Ok(match self.build(&named)? {
-            Built::Candidate(candidate) => self.integration.verdicts.red_over(candidate.tree()),
-            Built::Unfit { .. } | Built::Failed { .. } => Red::default(),
+        self.red_of_set(&self.places.closure(guilty))
+    }
+
+    /// Returns the gate results about a named set: that of the guilty, or that with those that could not be left out.
+    fn red_of_named(&mut self, guilty: &[usize], context: &[usize]) -> Result<Red, IntegrateError> {
+        let red = self.red_of(guilty)?;
+        if context.is_empty() || red != Red::default() {
+            return Ok(red);
+        }
+        let all: Vec<usize> = guilty.iter().chain(context).copied().collect();
+        self.red_of(&all)
+    }
+
+    fn red_of_set(&mut self, places: &[usize]) -> Result<Red, IntegrateError> {
+        let tree = self.tree_of_set(places)?;
+        Ok(tree.map_or_else(Red::default, |tree| self.integration.verdicts.red_over(tree)))
+    }
+
+    /// Returns the tree that was or would be gated for a set.
+    fn tree_of_set(&mut self, places: &[usize]) -> Result<Option<ObjectId>, IntegrateError> {
+        Ok(match self.build(places)? {
+            Built::Candidate(candidate) => Some(candidate.tree()),
+            Built::Unfit { .. } => {
+                let tip = self.integration.at;
+                let lent = self.places.build_lent(&mut self.integration.engine, tip, places)?;
+                lent.map(|lent| lent.candidate.tree())
+            }
+            Built::Failed { .. } => None,
         })
     }
 
     /// Stores a culprit, so that the next integration holds it without a gate run.
-    fn learn(
-        &mut self,
-        place: usize,
-        partners: &[usize],
-        rows: &[String],
-    ) -> Result<(), IntegrateError> {
-        let mut named = partners.to_vec();
-        named.push(place);
+    fn learn(&mut self, culprit: Culprit) -> Result<(), IntegrateError> {
+        let mut named = culprit.partners.clone();
+        named.push(culprit.place);
         let named = self.places.closure(&named);
-        let tree = match self.build(&named)? {
-            Built::Candidate(candidate) => Some(candidate.tree().to_string()),
-            Built::Unfit { .. } | Built::Failed { .. } => None,
-        };
-        let id = self.places.id(place);
+        let tree = self.tree_of_set(&named)?.map(|tree| tree.to_string());
+        let id = self.places.id(culprit.place);
         let is_undecidable = |held: &HeldChange| held.reason == HeldReason::Undecidable;
         let found = self.integration.round.iter().find(|held| held.id == id);
         let fault = if found.is_some_and(is_undecidable) {
@@ -545,8 +623,7 @@ impl Bisection<'_, '_> {
         } else {
             CulpritEffect::Red
         };
-        let (partners, rows) = (partners.to_vec(), rows.to_vec());
-        let culprit = Culprit { place, partners, fault, rows };
+        let culprit = Culprit { fault, ..culprit };
         let known = Known::new(
             &culprit,
             &self.places.names(),
@@ -558,10 +635,12 @@ impl Bisection<'_, '_> {
         effects.perform("culprits.json", || store_culprits(workspace, &self.memory))
     }
 
-    fn recalled_partners(&self, place: usize, partners: &[usize]) -> Vec<BundleId> {
-        let known = self.memory.of(&self.places.names()[place]);
+    fn recalled_partners(&self, culprit: &Culprit) -> (Vec<BundleId>, Vec<BundleId>) {
+        let known = self.memory.of(&self.places.names()[culprit.place]);
         let named = known.and_then(|known| partners_of(known, &self.integration.branch.changes));
-        named.unwrap_or_else(|| self.places.ids(partners))
+        named.unwrap_or_else(|| {
+            (self.places.ids(&culprit.partners), self.places.ids(&culprit.context))
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     git::failure::RefError,
     git::fence::{Fence, Move, ReflogEntry, StepEffect, ref_at},
     git::land::holders,
-    git::name::{ATTEMPTS, RefNamespace, staged_for},
+    git::name::{ATTEMPTS, RefNamespace, STAGED_BY, staged_for},
     git::path::TreePath,
     git::store::Store,
     queue::plan::{PlanEntry, Strategy},
@@ -139,8 +139,10 @@ pub fn drop_own_ref(
 ) -> Result<StepEffect, RefError> {
     let is_work = name.starts_with(ATTEMPTS);
     // Cleanup passes names from a list of refs, and a branch of the user must never be deleted.
-    let is_ours =
-        RefNamespace::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
+    let is_ours = RefNamespace::of_fold_ref(name).is_some()
+        || is_work
+        || staged_for(name).is_some()
+        || name.starts_with(STAGED_BY);
     let is_free = holders(store, name)?.is_empty();
     if !is_ours || !is_free {
         return Err(RefError::Name { name: name.to_owned() });

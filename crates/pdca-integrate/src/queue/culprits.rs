@@ -1,13 +1,15 @@
 //! Places: the changes of a batch and those that landed below it, numbered for the search, and folds of their
 //! subsets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_state::BundleId;
 
+use crate::git::fold::fold_lending;
 use crate::{
-    Built, Combination, CulpritMemory, FoldError, FoldPlan, GateSetId, Known, LandedChange,
-    MergeEngine, ObjectId, PlanEntry, Sealed, Strategy, contains, landed_below,
+    Built, Candidate, Combination, CulpritMemory, FoldError, FoldFate, FoldPlan, GateSetId, Known,
+    LandedChange, MergeEngine, ObjectId, PlanEntry, Sealed, Strategy, TreePath, contains,
+    landed_below,
 };
 
 use super::IntegrateError;
@@ -35,6 +37,17 @@ pub(super) struct ChangePlaces {
     /// The places that are in the current tip.
     landed: Vec<usize>,
     built: BTreeMap<(ObjectId, Vec<usize>), Built>,
+    /// Folds with files of changes that are left out, by set; `None` for a set that does not fold with them either.
+    /// Kept for the round, so that a set means one tree however much lands meanwhile.
+    lent: BTreeMap<Vec<usize>, Option<LentFold>>,
+}
+
+/// A fold that has some files of changes that are not in it. It is gated to explain a red, and never lands.
+#[derive(Debug, Clone)]
+pub(super) struct LentFold {
+    pub(super) candidate: Candidate,
+    /// The places of the changes whose version of a file it has.
+    pub(super) context: Vec<usize>,
 }
 
 impl Integration<'_> {
@@ -89,6 +102,7 @@ impl Integration<'_> {
             landed_before,
             landed: (0..landed_before).collect(),
             built: BTreeMap::new(),
+            lent: BTreeMap::new(),
         })
     }
 }
@@ -166,6 +180,82 @@ impl ChangePlaces {
         Ok(built)
     }
 
+    /// Folds a set that does not fold by itself and cannot land: with the files in conflict as everything that landed
+    /// has them together with the set.
+    pub(super) fn build_lent(
+        &mut self,
+        engine: &mut MergeEngine<'_>,
+        tip: ObjectId,
+        places: &[usize],
+    ) -> Result<Option<LentFold>, IntegrateError> {
+        if let Some(known) = self.lent.get(places) {
+            return Ok(known.clone());
+        }
+        if self.on_tip(places).is_some() {
+            // It may land, so it is gated as it is or not at all.
+            return Ok(None);
+        }
+        let last = places.last().copied().unwrap_or_default();
+        let mut lent = None;
+        // What is planned after the set is taken in only if nothing folds without it.
+        for later in [false, true] {
+            let wanted = |place: &&usize| later || **place < last;
+            let mut all: Vec<usize> =
+                self.landed.iter().filter(wanted).chain(places).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            match self.build(engine, tip, &all)? {
+                Built::Candidate(whole) => lent = self.lend(engine, places, (&all, &whole))?,
+                Built::Unfit { .. } => {}
+                // A failure of git may be transient, so it is not remembered.
+                Built::Failed { .. } => return Ok(None),
+            }
+            if lent.is_some() {
+                break;
+            }
+        }
+        self.lent.insert(places.to_vec(), lent.clone());
+        Ok(lent)
+    }
+
+    fn lend(
+        &self,
+        engine: &mut MergeEngine<'_>,
+        places: &[usize],
+        (all, whole): (&[usize], &Candidate),
+    ) -> Result<Option<LentFold>, IntegrateError> {
+        let entries = places.iter().map(|place| self.entries[*place].clone());
+        let plan = FoldPlan::new(self.origin, self.strategy, entries)?;
+        let (folded, paths) = fold_lending(engine, &plan, whole.tree())?;
+        let is_in = |fate: &FoldFate| {
+            matches!(fate, FoldFate::Applied { .. } | FoldFate::AlreadyPresent { .. })
+        };
+        if paths.is_empty() || !folded.bundles.iter().all(|bundle| is_in(&bundle.fate)) {
+            return Ok(None);
+        }
+        let shares = |place: &usize| {
+            let footprint = &self.entries[*place].sealed().record().footprint;
+            !places.contains(place) && footprint.iter().any(|path| paths.contains(path))
+        };
+        let context = all.iter().copied().filter(shares).collect();
+        Ok(Some(LentFold { candidate: folded.candidate().clone(), context }))
+    }
+
+    /// Returns the places whose version of a file the tree of a set has.
+    pub(super) fn context(&self, places: &[usize]) -> Vec<usize> {
+        let lent = self.lent.get(places).and_then(Option::as_ref);
+        lent.map(|lent| lent.context.clone()).unwrap_or_default()
+    }
+
+    /// Returns the files that the changes at `context` share with those at `guilty` or with what these need.
+    pub(super) fn shared(&self, guilty: &[usize], context: &[usize]) -> Vec<String> {
+        let of = |place: &usize| &self.entries[*place].sealed().record().footprint;
+        let own: BTreeSet<&TreePath> = self.closure(guilty).iter().flat_map(of).collect();
+        let shared: BTreeSet<&TreePath> =
+            context.iter().flat_map(of).filter(|path| own.contains(path)).collect();
+        shared.into_iter().map(ToString::to_string).collect()
+    }
+
     fn fold(
         &self,
         engine: &mut MergeEngine<'_>,
@@ -200,14 +290,21 @@ pub(super) fn gates(oracle: &GateSetId) -> String {
     format!("{} {}", oracle.gate_digest, oracle.environment_digest)
 }
 
-/// Returns the partners of a remembered culprit, or `None` if one of them is gone.
-pub(super) fn partners_of(known: &Known, changes: &[AcceptedChange]) -> Option<Vec<BundleId>> {
+/// Returns the partners of a remembered culprit and the changes that could not be left out, or `None` if a partner is
+/// gone.
+pub(super) fn partners_of(
+    known: &Known,
+    changes: &[AcceptedChange],
+) -> Option<(Vec<BundleId>, Vec<BundleId>)> {
     let heads = changes
         .iter()
         .filter_map(|change| Some((head(change.sealed()?), change.bundle.id().clone())));
     let heads: BTreeMap<String, BundleId> = heads.collect();
     let find = |partner: &String| heads.get(partner).cloned();
-    known.partners.iter().map(find).collect()
+    // Context only informs.
+    let context = known.context.iter().filter_map(find).collect();
+    let partners: Option<Vec<BundleId>> = known.partners.iter().map(find).collect();
+    Some((partners?, context))
 }
 
 /// Loads the remembered culprits. They only save gate runs, so an unreadable file counts as empty.

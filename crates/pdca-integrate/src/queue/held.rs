@@ -29,6 +29,12 @@ pub struct HeldChange {
     pub reason: HeldReason,
     /// The changes that it breaks or conflicts with, or the one that it waits for.
     pub partners: Vec<BundleId>,
+    /// The changes that could not be left out of the red combination and are not to blame.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<BundleId>,
+    /// The files for which they could not be left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
     #[serde(default)]
     pub rows: Vec<String>,
     /// One line of explanation for each red row.
@@ -93,6 +99,8 @@ impl HeldChange {
             id: id.clone(),
             reason,
             partners: Vec::new(),
+            context: Vec::new(),
+            shared: Vec::new(),
             rows: Vec::new(),
             evidence: Vec::new(),
             logs: Vec::new(),
@@ -109,10 +117,33 @@ impl HeldChange {
             bundle: self.id.clone(),
             reason: self.reason.as_str().to_owned(),
             partners: self.partners.clone(),
+            context: self.context.clone(),
             rows: self.rows.clone(),
             failing: self.red.iter().flat_map(|row| row.failing.clone()).collect(),
             paths: self.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         }
+    }
+
+    /// Returns a clause about the changes that could not be left out, or nothing.
+    fn context_clause(&self) -> String {
+        if self.context.is_empty() {
+            return String::new();
+        }
+        let (context, share) =
+            (list(&self.context), if self.context.len() == 1 { "shares" } else { "share" });
+        let why = match &self.shared[..] {
+            [] => String::new(),
+            [first, rest @ ..] => {
+                let more = if rest.is_empty() {
+                    String::new()
+                } else {
+                    format!(" and {} more", rest.len())
+                };
+                let they = if self.context.len() == 1 { "it" } else { "they" };
+                format!(": {they} {share} {first}{more}")
+            }
+        };
+        format!(" ({context} could not be left out{why})")
     }
 
     /// Describes the entry in one sentence.
@@ -125,17 +156,21 @@ impl HeldChange {
                 let how = if self.partners.is_empty() {
                     "by itself".to_owned()
                 } else {
-                    format!("only together with {partners}")
+                    format!("together with {partners}")
                 };
+                let context = self.context_clause();
                 let failing = failing(&self.red, SHOWN_TESTS);
                 let failing = failing.map_or_else(String::new, |tests| format!(": {tests}"));
-                format!("{id} breaks {rows} {how}{failing}")
+                format!("{id} breaks {rows} {how}{context}{failing}")
             }
             HeldReason::Undecidable if self.partners.is_empty() => {
-                format!("with {id} there is no verdict from {rows}")
+                format!("with {id} there is no verdict from {rows}{}", self.context_clause())
             }
             HeldReason::Undecidable => {
-                format!("with {id} and {partners} together there is no verdict from {rows}")
+                let context = self.context_clause();
+                format!(
+                    "with {id} and {partners} together there is no verdict from {rows}{context}"
+                )
             }
             HeldReason::Conflict if self.conflicts.is_empty() => {
                 format!("{id} does not merge with what is left of the others")
@@ -258,6 +293,28 @@ mod tests {
     }
 
     #[test]
+    fn the_guilty_and_those_that_could_not_be_left_out_are_named_apart() {
+        let ids = |text: &str| text.split(' ').map(|id| id.parse().unwrap()).collect::<Vec<_>>();
+        let mut held = HeldChange {
+            partners: ids("9001"),
+            context: ids("3681 3728"),
+            shared: vec!["CHANGES.md".to_owned()],
+            rows: vec!["T3".to_owned()],
+            ..HeldChange::blank(&"7".parse().unwrap(), HeldReason::Red)
+        };
+        assert_eq!(
+            held.sentence(),
+            "7 breaks T3 together with 9001 (3681 and 3728 could not be left out: they share CHANGES.md)"
+        );
+        (held.partners, held.context) = (Vec::new(), ids("5"));
+        held.shared.push("src/x".to_owned());
+        assert_eq!(
+            held.sentence(),
+            "7 breaks T3 by itself (5 could not be left out: it shares CHANGES.md and 1 more)"
+        );
+    }
+
+    #[test]
     fn each_reason_has_a_sentence_that_names_the_change_and_its_partners() {
         let partner: BundleId = "8".parse().unwrap();
         let sentence = |reason, with_partner: bool| {
@@ -268,7 +325,7 @@ mod tests {
         };
         let table = [
             (HeldReason::Red, false, "7 breaks the gates by itself"),
-            (HeldReason::Red, true, "7 breaks the gates only together with 8"),
+            (HeldReason::Red, true, "7 breaks the gates together with 8"),
             (HeldReason::Undecidable, false, "with 7 there is no verdict from the gates"),
             (
                 HeldReason::Undecidable,

@@ -10,7 +10,7 @@ use pdca_state::BundleId;
 use crate::{
     BaseDrift, BatchPace, BranchSide, Candidate, ChangedCommit, Conflict, Fence, FoldFate,
     FoldPlan, FoldStep, MergeEngine, ObjectId, PlanEntry, ReflogEntry, RowHistory, SealRecord,
-    Sealed, Support, base_drift, fold, present_in,
+    Sealed, Support, base_drift, claim, fold, present_in, workspace_ref,
 };
 use pdca_events::{IntegrationStep, WarningCode};
 
@@ -24,8 +24,9 @@ use super::integration_dir::IntegrationDir;
 use super::journal::IntegrationJournal;
 use super::known_verdicts::KnownVerdicts;
 use super::landing::finish_certificates;
-use super::landing_base::LandingBase;
+use super::landing_base::{LandingBase, RemoteStanding, StagedBase};
 use super::landing_mode::BaseSearch;
+use super::run_progress::RunProgress;
 use super::settings::QueueSettings;
 use super::stats::IntegrationTally;
 use super::target_branch::{AcceptedChange, ChangeState, TargetBranch};
@@ -79,6 +80,10 @@ pub struct Integrated {
     pub quarantined: Vec<Quarantined>,
     /// The certificates of this integration, one for each landing.
     pub certificates: Vec<Utf8PathBuf>,
+    /// The staging branch of another workspace that the changes were folded on top of.
+    pub staged_on: Option<String>,
+    /// The branch compared with that of its remote, if it has one.
+    pub remote: Option<RemoteStanding>,
 }
 
 impl Integrated {
@@ -126,6 +131,7 @@ pub(crate) struct Integration<'w> {
     /// The changes that the current round held.
     pub(super) round: Vec<HeldChange>,
     pub(super) tally: IntegrationTally,
+    pub(super) runs: RunProgress,
     anchors: Anchors,
     pace: BatchPace,
 }
@@ -165,11 +171,18 @@ impl<'w> Integration<'w> {
         });
         let take = || Fence::take(&branch.store, &(&run).into(), journal.epoch());
         let fence = cx.effects.perform("fence", take)?;
+        let here = workspace_ref(&cx.workspace.dirs.mark());
+        if branch.store.commit_at(&here)?.is_none() {
+            let seconds = (request.clock)().wall.as_second();
+            let log = ReflogEntry { message: "pdca: a workspace that integrates here", seconds };
+            let own = || claim(&branch.store, &fence, &here, branch.tip, log);
+            cx.effects.perform("workspace", own)?;
+        }
         let tree = branch.store.tree_of(base.at)?;
         let mode = settings.land.mode();
         // A staging branch that is current is continued, so it counts as moved already: `onto` then replaces
         // nothing.
-        let staged = mode.staged(branch).map(|_| mode.reference(settings, branch));
+        let staged = base.goes_on().then(|| mode.reference(settings, branch));
         let done = Integrated {
             base: base.at,
             tip: base.at,
@@ -185,6 +198,11 @@ impl<'w> Integration<'w> {
             flaky: Vec::new(),
             quarantined: Vec::new(),
             certificates: Vec::new(),
+            staged_on: match &base.staged {
+                Some(StagedBase::Other { branch }) => Some(branch.clone()),
+                Some(StagedBase::Own) | None => None,
+            },
+            remote: base.remote.clone(),
         };
         let now = (cx.now)();
         let drivers = engine.drivers().digest();
@@ -211,6 +229,7 @@ impl<'w> Integration<'w> {
             base,
             done,
             round: Vec::new(),
+            runs: RunProgress::new(request.lanes),
             anchors: Anchors::default(),
             pace: BatchPace::default(),
         })
@@ -222,6 +241,10 @@ impl<'w> Integration<'w> {
         // Before the certificates: with `land = "push"` it remembers where the remote is, and what became of an
         // announced push is read from that ref. Only then is `remote_was_asked` true.
         self.request.settings.land.mode().begin(self)?;
+        let remote = self.base.remote.as_ref();
+        if let Some(text) = remote.and_then(|remote| remote.remark(&self.branch.branch)) {
+            (self.cx.notify)(IntegrationNotice::Warning { code: WarningCode::BaseBehind, text });
+        }
         let QueueContext { workspace, effects, .. } = self.cx;
         let certificates = self.request.certificates;
         let finished = finish_certificates(workspace, self.branch, certificates, true, effects)?;
@@ -292,7 +315,7 @@ impl<'w> Integration<'w> {
     /// Returns true if the ref that moves has a landing already, which later ones must build on.
     pub(super) fn has_landing(&self) -> bool {
         // Not `landed`, which has only requested changes: the staging branch may hold others.
-        !self.done.references.is_empty()
+        !self.done.references.is_empty() || self.base.staged.is_some()
     }
 
     /// Returns the base of the next round: the current tip of the branch, if it only moved forward.

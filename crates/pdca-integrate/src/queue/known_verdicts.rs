@@ -298,6 +298,7 @@ mod tests {
         Known {
             held,
             partners: Vec::new(),
+            context: Vec::new(),
             fault: CulpritEffect::Red,
             rows: Vec::new(),
             tree,

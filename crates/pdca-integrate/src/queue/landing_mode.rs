@@ -10,11 +10,14 @@ mod target;
 use pdca_process::Cancel;
 use serde::{Deserialize, Serialize};
 
-use crate::{Gated, LandError, ObjectId, Onto, holders};
+use crate::{
+    Destination, Gated, LandError, ObjectId, Onto, RemoteTip, bring_to_read, contains, holders,
+    sight, upstream,
+};
 
 use super::IntegrateError;
 use super::integration::Integration;
-use super::landing_base::LandingBase;
+use super::landing_base::{LandingBase, RemoteDrift, RemoteStanding, StagedBase};
 use super::settings::QueueSettings;
 use super::target_branch::TargetBranch;
 
@@ -96,12 +99,11 @@ pub(crate) trait LandingMode: Sync {
 
     /// Finds the tip of the branch. Writes nothing but objects.
     fn find(&self, search: &BaseSearch<'_>) -> Result<LandingBase, IntegrateError> {
-        let branch = search.branch;
-        Ok(LandingBase { reference: branch.reference.clone(), at: branch.tip })
+        up_to_date(search)
     }
 
-    /// Returns the commit that new changes go onto if that is not the branch itself.
-    fn staged(&self, _branch: &TargetBranch) -> Option<ObjectId> {
+    /// Returns the commit that new changes go onto if that is not the branch itself, and whose it is.
+    fn staged(&self, _branch: &TargetBranch) -> Option<(ObjectId, StagedBase)> {
         None
     }
 
@@ -110,10 +112,12 @@ pub(crate) trait LandingMode: Sync {
         Ok(())
     }
 
-    /// Returns the current tip of the branch.
+    /// Returns the current tip of the branch, with what its remote had when the integration began.
     fn look(&self, integration: &Integration<'_>) -> Result<Option<ObjectId>, IntegrateError> {
         let branch = integration.branch;
-        Ok(branch.store.commit_at(&branch.reference)?)
+        let now = branch.store.commit_at(&branch.reference)?;
+        let is_as_it_was = now == Some(branch.tip);
+        Ok(if is_as_it_was { Some(integration.base.at) } else { now })
     }
 
     /// Returns true if the next round goes onto the last landing, wherever the branch is.
@@ -144,6 +148,54 @@ pub(crate) trait LandingMode: Sync {
 
     /// Runs after a landing that has its certificate. A failure does not undo the landing.
     fn after(&self, _integration: &Integration<'_>, _gated: &Gated) {}
+}
+
+/// Finds the base of a local branch: its tip, or that of its remote's branch if that is a fast-forward.
+///
+/// The remote is asked once. One that does not answer is not waited for: what was last fetched counts.
+fn up_to_date(search: &BaseSearch<'_>) -> Result<LandingBase, IntegrateError> {
+    let BaseSearch { branch, settings, .. } = search;
+    let base = LandingBase::of(branch.reference.clone(), branch.tip);
+    if !settings.fetch || !branch.reference.starts_with("refs/heads/") {
+        return Ok(base);
+    }
+    let Some((remote, name)) = upstream(&branch.store, &branch.branch, &settings.remote)? else {
+        return Ok(base);
+    };
+    let of = Destination { remote: &remote, branch: &name };
+    let (at, silent) = match bring_to_read(&branch.store, of) {
+        Ok(RemoteTip::At(at)) => (Some(at), None),
+        Ok(RemoteTip::NoBranch) => return Ok(base),
+        Ok(RemoteTip::Silent { said }) => (None, Some(said)),
+        Err(error) => (None, Some(pdca_state::chain(&error))),
+    };
+    let last_seen = || branch.store.commit_at(&format!("refs/remotes/{remote}/{name}"));
+    let at = match at {
+        Some(at) => Some(at),
+        None => last_seen()?,
+    };
+    let drift = match at {
+        None => RemoteDrift::Unknown,
+        Some(at) if contains(&branch.store, branch.tip, at)? => RemoteDrift::Current,
+        Some(at) if contains(&branch.store, at, branch.tip)? => RemoteDrift::FastForwarded,
+        Some(_) => RemoteDrift::Diverged,
+    };
+    let standing = RemoteStanding { name: format!("{remote}/{name}"), at, drift, silent };
+    let at = at.filter(|_| drift == RemoteDrift::FastForwarded).unwrap_or(branch.tip);
+    Ok(LandingBase { at, remote: Some(standing), ..base })
+}
+
+/// Remembers the tip of the remote's branch, so that its commits in a staging branch are known for what they are.
+fn remember_remote(integration: &Integration<'_>) -> Result<(), IntegrateError> {
+    let Some(RemoteStanding { name, at: Some(at), .. }) = &integration.base.remote else {
+        return Ok(());
+    };
+    let Some((remote, branch)) = name.split_once('/') else { return Ok(()) };
+    let (of, log) =
+        (Destination { remote, branch }, integration.log("pdca: where the remote's branch is"));
+    let keep = || sight(&integration.branch.store, &integration.fence, of, *at, log);
+    integration.cx.effects.perform("sight", keep)?;
+    Ok(())
 }
 
 /// Fails if the branch is checked out: moving it would leave that working tree behind.

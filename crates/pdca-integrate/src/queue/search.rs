@@ -25,6 +25,8 @@
 //! the change that causes it is held as [`CulpritEffect::Undecidable`].
 
 mod ask;
+#[cfg(test)]
+mod context_tests;
 mod costs;
 mod decision;
 mod explain;
@@ -46,7 +48,8 @@ use knowledge::{Knowledge, SetFinding};
 
 pub use costs::Costs;
 pub use decision::{
-    CulpritEffect, HoldReason, SearchDecision, Test, TestAnswer, TestId, TestPurpose, UnknownTest,
+    CulpritEffect, HoldReason, SearchDecision, Test, TestAnswer, TestId, TestPurpose, TestRemarks,
+    UnknownTest,
 };
 pub use flake::{FlakeLedger, FlakeOccurrence, FlakePolicy, FlakeRules, RowHistory};
 pub use memory::{Culprit, CulpritMemory, Known};
@@ -150,6 +153,16 @@ impl Search {
 
     /// Takes the answer to a test. An answer to a cancelled test counts as well.
     pub fn report(&mut self, id: TestId, answer: &TestAnswer) -> Result<(), UnknownTest> {
+        self.report_with(id, answer, &TestRemarks::default())
+    }
+
+    /// Takes the answer to a test, with what was seen beside it.
+    pub fn report_with(
+        &mut self,
+        id: TestId,
+        answer: &TestAnswer,
+        remarks: &TestRemarks,
+    ) -> Result<(), UnknownTest> {
         // A cancelled test may have ended before it noticed. Its answer is true, and saves a later run.
         let test = self.in_flight.remove(&id).or_else(|| self.dropped.remove(&id));
         let test = test.ok_or(UnknownTest(id))?;
@@ -166,6 +179,10 @@ impl Search {
         // Only consecutive failures count: the host works.
         self.voids = 0;
         self.log.ran(&test.places, test.purpose, answer);
+        self.knowledge.remark(&test.places, remarks);
+        if matches!(answer, TestAnswer::Unfit(_)) && test.purpose != TestPurpose::Decide {
+            self.knowledge.never_fits(&test.places);
+        }
         if let Some(rows) = self.knowledge.learn(&test.places, answer) {
             self.decisions.push(SearchDecision::Flake { places: test.places, rows });
         }
@@ -193,6 +210,17 @@ impl Search {
     /// Returns the explained culprits, to be [remembered](Known::new).
     pub fn culprits(&self) -> &[Culprit] {
         &self.culprits
+    }
+
+    /// Returns the most runs that are still to come, those in flight included, if every culprit is one that shows
+    /// already or the first of a line that is red, and is red alone or with one partner.
+    pub fn most_runs_left(&self) -> u32 {
+        if self.is_over { 0 } else { Agenda::of(self).most_runs_left() }
+    }
+
+    /// Returns true if a set was red, so that more is asked than whether the batch is green.
+    pub fn has_red(&self) -> bool {
+        !self.suspects.is_empty() || !self.culprits.is_empty() || Agenda::of(self).has_red_line()
     }
 
     /// Returns the runs so far, sorted by what they were good for.
@@ -344,14 +372,14 @@ impl Search {
                     self.batch.fates[cleared.place] = PlaceFate::Line;
                     return true;
                 }
-                ExplainProgress::Named { partners, named } => {
+                ExplainProgress::Named { partners, context, named } => {
                     let Suspect { place, whole, .. } = self.suspects.remove(number);
                     // The red on top of what landed decided the change; the runs that explain it are counted as
                     // such.
                     self.log.decided(&whole);
                     let (fault, rows) = (self.knowledge.fault(&named), self.knowledge.rows(&named));
                     self.hold(place, HoldReason::Culprit(fault));
-                    self.explained(Culprit { place, partners, fault, rows }, false);
+                    self.explained(Culprit { place, partners, context, fault, rows }, false);
                     return true;
                 }
             }
@@ -360,8 +388,8 @@ impl Search {
     }
 
     fn explained(&mut self, culprit: Culprit, recalled: bool) {
-        let Culprit { place, partners, rows, .. } = culprit.clone();
-        self.decisions.push(SearchDecision::Explained { place, partners, rows, recalled });
+        let Culprit { place, partners, context, rows, .. } = culprit.clone();
+        self.decisions.push(SearchDecision::Explained { place, partners, context, rows, recalled });
         self.culprits.push(culprit);
     }
 

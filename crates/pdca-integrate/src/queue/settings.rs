@@ -33,8 +33,10 @@ pub struct QueueSettings {
     pub max_base_drift_commits: u64,
     /// The number of checkouts for gating combinations at the same time.
     pub lanes: LaneCount,
-    /// The remote of `land = "push"`.
+    /// The remote of `land = "push"`, and that of a branch that follows none.
     pub remote: String,
+    /// Asks the remote that the branch follows, and folds onto what it has.
+    pub fetch: bool,
     /// The pause, in seconds, after a failed attempt to resolve a conflict; it doubles after each further one.
     pub resolve_pause_secs: u64,
     /// Pushes the seals of landed changes to the remote too, under `refs/pdca/`, with `land = "push"`.
@@ -88,6 +90,7 @@ impl Default for QueueSettings {
             max_base_drift_commits: 50,
             lanes: LaneCount::default(),
             remote: "origin".to_owned(),
+            fetch: true,
             resolve_pause_secs: 5,
             push_seals: true,
             trailers: Vec::new(),

@@ -11,10 +11,10 @@ use pdca_state::{
 };
 
 use crate::{
-    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, descends_from, foreign_commits,
-    present_in, refs_below, seals_named, sightings, staging_branch,
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, present_in, refs_below, sightings,
 };
 
+use super::staging::{Staging, StagingSearch};
 use super::workspace::{QueueWorkspace, TargetChoiceError, TargetSpec};
 
 /// One branch of one target, with the accepted changes for it.
@@ -31,20 +31,6 @@ pub struct TargetBranch {
     pub staging: Staging,
     /// The changes, ordered by id.
     pub changes: Vec<AcceptedChange>,
-}
-
-/// The staging branch of a target branch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Staging {
-    /// The branch name without `refs/heads/`.
-    pub branch: String,
-    /// The tip; `None` if the branch does not exist.
-    pub at: Option<ObjectId>,
-    /// True if it starts from the tip of the target branch and contains only changes that are still to land.
-    /// Otherwise the next integration folds it again from scratch.
-    pub is_current: bool,
-    /// Commits in it that belong to no sealed change: work of a person.
-    pub foreign: Vec<ObjectId>,
 }
 
 /// Every branch with accepted changes.
@@ -247,15 +233,24 @@ impl TargetBranch {
             changes.push(AcceptedChange { bundle, depends_on, standing });
         }
         mark_landed(&store, &branch, tip, &mut changes).map_err(failed)?;
+        let mut remotes = Vec::new();
         for (name, at) in elsewhere(&store, &reference, &branch).map_err(failed)? {
             mark_landed(&store, &name, at, &mut changes).map_err(failed)?;
+            remotes.push(at);
         }
         // Only after landed changes are marked: editing the brief of a landed change is no drift.
         for change in &mut changes {
             mark_edited_brief(change)?;
         }
         // After the other states, because it asks which changes are still to land.
-        let staging = Staging::find(&store, &branch, tip, &changes).map_err(failed)?;
+        let search = StagingSearch {
+            store: &store,
+            workspace: &workspace.dirs.mark(),
+            target_branch: &branch,
+            tip,
+            remotes: &remotes,
+        };
+        let staging = search.find(&changes).map_err(failed)?;
         mark_staged(&store, &staging, &mut changes).map_err(failed)?;
         Ok(Self { target, branch, reference, store, tip, staging, changes })
     }
@@ -321,34 +316,6 @@ fn elsewhere(
     }
     found.extend(sightings(store, branch)?);
     Ok(found)
-}
-
-impl Staging {
-    fn find(
-        store: &Store,
-        target_branch: &str,
-        tip: ObjectId,
-        changes: &[AcceptedChange],
-    ) -> Result<Self, StoreError> {
-        let branch = staging_branch(target_branch);
-        let at = store.commit_at(&format!("refs/heads/{branch}"))?;
-        let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
-        let Some(at) = at else { return Ok(staging) };
-        // Asked for an outdated staging branch too, because that one is folded anew.
-        staging.foreign = foreign_commits(store, tip, at)?;
-        if staging.foreign.is_empty() && descends_from(store, at, tip)? {
-            let wanted: BTreeSet<String> = changes
-                .iter()
-                .filter(|change| matches!(change.standing, ChangeState::Sealed(_)))
-                .filter_map(|change| Some(change.sealed()?.digest()))
-                .collect();
-            let named = seals_named(store, tip, at)?;
-            // A change that was sent back or has landed since makes it outdated: it must not be merged with the
-            // rest.
-            staging.is_current = !named.is_empty() && named.is_subset(&wanted);
-        }
-        Ok(staging)
-    }
 }
 
 /// Derives the state from the bundle's files and its seal, without looking at the branch.

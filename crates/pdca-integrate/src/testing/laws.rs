@@ -106,6 +106,9 @@ impl IntegrationTally {
         self.law(beside <= allowed, || {
             format!("{costs:?} where {allowed} are allowed beside: {scenario:?}")
         });
+        self.law(report.most_of_one <= 2, || {
+            format!("a set was gated {} times: {scenario:?}", report.most_of_one)
+        });
         self.law(costs.spare == 0, || format!("{costs:?} with one lane: {scenario:?}"));
         if report.held.is_empty() {
             let expected = 2;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::queue::search::{
     Costs, Culprit, HoldReason, Search, SearchDecision, SearchSetup, Test, TestAnswer, TestId,
+    TestRemarks,
 };
 
 /// Changes with bad sets: every set that contains one of those is red.
@@ -34,6 +35,12 @@ pub struct Report {
     pub held: BTreeMap<usize, HoldReason>,
     /// The partners of each culprit.
     pub explained: BTreeMap<usize, Vec<usize>>,
+    /// The changes that could not be left out, for each culprit.
+    pub context: BTreeMap<usize, Vec<usize>>,
+    /// The most runs of one set.
+    pub most_of_one: usize,
+    /// The most runs in total, as told at the beginning of each run.
+    pub told: Vec<usize>,
     pub decisions: Vec<SearchDecision>,
     pub culprits: Vec<Culprit>,
     /// The number of gate runs.
@@ -133,13 +140,27 @@ pub enum Lanes<'d> {
 /// If the search violates its contract: more tests than lanes, a landing that was not gated green, a change that is
 /// decided twice, or no end.
 pub fn carry_out(
-    mut search: Search,
+    search: Search,
     lanes: Lanes<'_>,
     mut gate: impl FnMut(&Test) -> TestAnswer,
 ) -> Report {
+    carry_out_with(search, lanes, |test, _| (gate(test), TestRemarks::default()))
+}
+
+/// Like [`carry_out`], with gates that know what landed so far and see more than a light.
+///
+/// # Panics
+///
+/// As [`carry_out`].
+pub fn carry_out_with(
+    mut search: Search,
+    lanes: Lanes<'_>,
+    mut gate: impl FnMut(&Test, &[usize]) -> (TestAnswer, TestRemarks),
+) -> Report {
     let mut report = Report::default();
     let mut green: BTreeSet<Vec<usize>> = BTreeSet::new();
-    let mut running: BTreeMap<TestId, TestAnswer> = BTreeMap::new();
+    let mut running: BTreeMap<TestId, (TestAnswer, TestRemarks)> = BTreeMap::new();
+    let mut runs_of: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
     let (count, mut dice) = match lanes {
         Lanes::InStep(count) => (count, None),
         Lanes::AtRandom(count, dice) => (count, Some(dice)),
@@ -152,9 +173,16 @@ pub fn carry_out(
         let tests = search.next_tests(count - running.len());
         assert!(tests.len() + running.len() <= count, "more tests than lanes: {tests:?}");
         for test in tests {
-            report.runs += 1;
-            let answer = gate(&test);
-            if answer == TestAnswer::Green {
+            let answer = gate(&test, &report.landed);
+            if !matches!(answer.0, TestAnswer::Unfit(_)) {
+                report.runs += 1;
+                let runs = runs_of.entry(test.places.clone()).or_default();
+                *runs += 1;
+                report.most_of_one = report.most_of_one.max(*runs);
+                let left = usize::try_from(search.most_runs_left()).unwrap_or(usize::MAX);
+                report.told.push(report.runs - 1 + left);
+            }
+            if answer.0 == TestAnswer::Green {
                 green.insert(test.places.clone());
             }
             running.insert(test.id, answer);
@@ -166,8 +194,8 @@ pub fn carry_out(
         report.rounds += 1;
         match &mut dice {
             None => {
-                for (id, answer) in std::mem::take(&mut running) {
-                    search.report(id, &answer).expect("because it was asked for");
+                for (id, (answer, seen)) in std::mem::take(&mut running) {
+                    search.report_with(id, &answer, &seen).expect("because it was asked for");
                 }
                 // All gates of a round take the same time, so a test that was cancelled in it has run as well.
                 drop(search.cancelled());
@@ -175,8 +203,8 @@ pub fn carry_out(
             Some(dice) => {
                 let number = dice.below(running.len());
                 let id = *running.keys().nth(number).expect("because it is below the length");
-                let answer = running.remove(&id).expect("because the key is there");
-                search.report(id, &answer).expect("because it was asked for");
+                let (answer, seen) = running.remove(&id).expect("because the key is there");
+                search.report_with(id, &answer, &seen).expect("because it was asked for");
             }
         }
     }
@@ -199,8 +227,9 @@ fn take_decisions(search: &mut Search, green: &BTreeSet<Vec<usize>>, report: &mu
             SearchDecision::Hold { place, why } => {
                 assert_eq!(report.held.insert(*place, *why), None, "held twice");
             }
-            SearchDecision::Explained { place, partners, .. } => {
+            SearchDecision::Explained { place, partners, context, .. } => {
                 assert!(report.held.contains_key(place), "explained and not held");
+                report.context.insert(*place, context.clone());
                 assert_eq!(report.explained.insert(*place, partners.clone()), None);
             }
             SearchDecision::Flake { .. }

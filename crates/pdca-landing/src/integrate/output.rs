@@ -60,6 +60,8 @@ enum BranchOutcome {
     Waits {
         tip: ObjectId,
         staged: Vec<(BundleId, String)>,
+        /// The tip of the staging branch.
+        staged_at: Option<ObjectId>,
         merge: Option<String>,
     },
     Failed(String),
@@ -115,7 +117,10 @@ impl BranchReport {
         });
         let staged: Vec<_> = staged.collect();
         let merge = staged.first().map(|(_, branch)| merge_command(front, branch));
-        Self::new(front, BranchOutcome::Waits { tip: front.tip, staged, merge })
+        Self::new(
+            front,
+            BranchOutcome::Waits { tip: front.tip, staged, staged_at: front.staging.at, merge },
+        )
     }
 }
 
@@ -146,7 +151,7 @@ impl BranchReport {
             BranchOutcome::Done { done, merge, next } => {
                 self.landed(cx, settings, done, out)?;
                 if let Some(merge) = merge {
-                    writeln!(out, "next: {}", cx.out.accent(merge))?;
+                    merge_line(cx, merge, done.tip, out)?;
                 }
                 if settings.return_culprits == ReturnCulprits::Ask {
                     // Dozens of commands for changes that are not to be decided now would hide the others.
@@ -160,12 +165,12 @@ impl BranchReport {
                 Ok(())
             }
             BranchOutcome::DryRun(said) => self.would(cx, said, out),
-            BranchOutcome::Waits { staged, merge, .. } => {
+            BranchOutcome::Waits { staged, merge, staged_at, .. } => {
                 for (id, branch) in staged {
                     writeln!(out, "{}  {id} in {branch}", cx.out.warn("waits"))?;
                 }
-                if let Some(merge) = merge {
-                    writeln!(out, "next: {}", cx.out.accent(merge))?;
+                if let (Some(merge), Some(at)) = (merge, staged_at) {
+                    merge_line(cx, merge, *at, out)?;
                 }
                 Ok(())
             }
@@ -246,6 +251,18 @@ impl BranchReport {
     }
 }
 
+/// Writes the command that merges what is staged, and the commit that it brings.
+fn merge_line(
+    cx: &Context<'_>,
+    merge: &str,
+    commit: ObjectId,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let commit = format!("# commit {}", short(commit));
+    writeln!(out, "next: {}  {}", cx.out.accent(merge), cx.out.faint(commit))?;
+    Ok(())
+}
+
 /// From how many on changes without a seal are told in one line.
 const MANY: usize = 4;
 
@@ -315,7 +332,10 @@ struct Document<'a> {
     #[serde(flatten)]
     alone: Option<BranchFacts<'a>>,
     order: Vec<&'a str>,
+    /// The changes that this integration brought into the branch, into its staging branch, or to its remote.
     landed: Vec<Placed<'a, LandedItem<'a>>>,
+    /// Those of them that are in the staging branch alone, and wait to be merged.
+    staged: Vec<Placed<'a, LandedItem<'a>>>,
     held: Vec<Placed<'a, HeldItem<'a>>>,
     would_land: Vec<Placed<'a, LandedItem<'a>>>,
     would_hold: Vec<Placed<'a, HeldItem<'a>>>,
@@ -365,10 +385,31 @@ struct BranchFacts<'a> {
     tree: Option<String>,
     /// The ref that moved.
     reference: Option<&'a str>,
+    /// The staging branch of another workspace that the changes stand on, not merged yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    staged_on: Option<&'a str>,
+    /// The branch compared with that of its remote, if it follows one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<RemoteItem<'a>>,
     /// With `--dry-run`: the known verdict about the branch by itself.
     base_verdict: Option<Light>,
     /// With `--dry-run`: the known verdict about the tree.
     verdict: Option<Light>,
+}
+
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct RemoteItem<'a> {
+    /// The remote's branch, such as `origin/main`.
+    name: &'a str,
+    /// Its tip, as far as it is known.
+    tip: Option<String>,
+    /// `current`, `fast-forwarded` (the changes go on top of what the remote has), `diverged` or `unknown`.
+    drift: &'static str,
+    /// The message of a remote that did not answer.
+    silent: Option<&'a str>,
+    /// What a person should know, in a sentence.
+    text: Option<String>,
 }
 
 /// An item of a list that is about all branches.
@@ -421,6 +462,8 @@ struct HeldItem<'a> {
     id: &'a str,
     reason: &'static str,
     partners: Vec<&'a str>,
+    /// The changes that could not be left out of the red combination and are not to blame.
+    context: Vec<&'a str>,
     rows: &'a [String],
     evidence: &'a [String],
     #[cfg_attr(feature = "schema", schemars(with = "&'a [String]"))]
@@ -442,6 +485,9 @@ impl IntegrateReport {
         let mut document = Document { dry_run: self.dry_run, ..Document::default() };
         for branch in &self.branches {
             branch.add_to(&mut document, &self.resolved, &self.returned);
+            if let Some(done) = branch.integrated().filter(|_| self.settings.land.stages()) {
+                document.staged.extend(branch.placed(done.landed.iter().map(landed_item)));
+            }
         }
         if let [one] = document.targets.as_slice() {
             document.alone = Some(one.facts.clone());
@@ -464,6 +510,8 @@ impl BranchReport {
             tip: None,
             tree: None,
             reference: None,
+            staged_on: None,
+            remote: None,
             base_verdict: None,
             verdict: None,
         };
@@ -474,6 +522,14 @@ impl BranchReport {
                 own.facts.tip = Some(done.tip.to_string());
                 own.facts.tree = Some(done.tree.to_string());
                 own.facts.reference = done.references.last().map(String::as_str);
+                own.facts.staged_on = done.staged_on.as_deref();
+                own.facts.remote = done.remote.as_ref().map(|remote| RemoteItem {
+                    name: &remote.name,
+                    tip: remote.at.map(|at| at.to_string()),
+                    drift: remote.drift.as_str(),
+                    silent: remote.silent.as_deref(),
+                    text: remote.remark(&self.branch),
+                });
                 (own.gate_runs, own.cached, own.flakes) =
                     (done.gate_runs, done.cached, done.flakes);
                 let is_of_it = |id: &BundleId| done.held.iter().any(|held| held.id == *id);
@@ -539,6 +595,7 @@ fn held_item<'a>(held: &'a HeldChange, next: Option<&'a String>) -> HeldItem<'a>
         id: held.id.as_str(),
         reason: held.reason.as_str(),
         partners: held.partners.iter().map(BundleId::as_str).collect(),
+        context: held.context.iter().map(BundleId::as_str).collect(),
         rows: &held.rows,
         evidence: &held.evidence,
         logs: &held.logs,

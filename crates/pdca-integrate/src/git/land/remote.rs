@@ -96,9 +96,13 @@ pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> 
 /// Asks the remote for the tip of a branch.
 pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
     of.require_names()?;
-    let reference = format!("refs/heads/{}", of.branch);
     let address = address(store, of.remote)?;
-    let said = call(store, &["ls-remote", "--refs", "--", &address, &reference])?;
+    tip_at(store, of, &address)
+}
+
+fn tip_at(store: &Store, of: Destination<'_>, address: &str) -> Result<RemoteTip, PushError> {
+    let reference = format!("refs/heads/{}", of.branch);
+    let said = call(store, &["ls-remote", "--refs", "--", address, &reference])?;
     if !said.success() {
         return Ok(RemoteTip::Silent { said: said.stderr });
     }
@@ -116,7 +120,45 @@ pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushE
 
 /// Asks the remote for the tip of a branch and fetches its objects, without writing a ref.
 pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
-    let at = match remote_tip(store, of)? {
+    of.require_names()?;
+    let address = address(store, of.remote)?;
+    bring_from(store, of, &address)
+}
+
+/// Like [`bring`], from the address that the user fetches from, which may differ from the one that is pushed to.
+pub fn bring_to_read(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
+    of.require_names()?;
+    let said = call(store, &["remote", "get-url", "--", of.remote])?;
+    if !said.success() {
+        return Ok(RemoteTip::NoBranch);
+    }
+    let said = said.stdout.to_str_lossy();
+    bring_from(store, of, said.lines().next().unwrap_or_default())
+}
+
+/// Returns the remote and the branch there that a local branch follows, as the user configured it; without such a
+/// configuration, the branch of the same name at `remote`, if there is a remote of that name.
+pub fn upstream(
+    store: &Store,
+    branch: &str,
+    remote: &str,
+) -> Result<Option<(String, String)>, StoreError> {
+    let get = |key: &str| -> Result<Option<String>, StoreError> {
+        let said = call(store, &["config", "--get", &format!("branch.{branch}.{key}")])?;
+        let text = said.stdout.to_str_lossy().trim().to_owned();
+        Ok(Some(text).filter(|text| said.success() && !text.is_empty()))
+    };
+    if let (Some(remote), Some(merge)) = (get("remote")?, get("merge")?) {
+        let name = merge.strip_prefix("refs/heads/").map(ToOwned::to_owned);
+        // `.` is the repository itself: the branch follows another local one.
+        return Ok(name.filter(|_| remote != ".").map(|name| (remote, name)));
+    }
+    let is_known = call(store, &["remote", "get-url", "--", remote])?.success();
+    Ok(is_known.then(|| (remote.to_owned(), branch.to_owned())))
+}
+
+fn bring_from(store: &Store, of: Destination<'_>, address: &str) -> Result<RemoteTip, PushError> {
+    let at = match tip_at(store, of, address)? {
         RemoteTip::At(at) => at,
         other @ (RemoteTip::NoBranch | RemoteTip::Silent { .. }) => return Ok(other),
     };
@@ -126,7 +168,6 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         return Ok(RemoteTip::At(at));
     }
     let reference = format!("refs/heads/{}", of.branch);
-    let address = address(store, of.remote)?;
     let args = [
         "fetch",
         "--quiet",
@@ -139,7 +180,7 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         // An empty map: no configured refspec applies, so no remote-tracking ref is updated.
         "--refmap=",
         "--",
-        &address,
+        address,
         &reference,
     ];
     let said = call(store, &args)?;

@@ -30,7 +30,7 @@ impl IntegrationJournal {
             source: Box::new(source),
         })?;
         let mut journal = opened.journal;
-        let base = branch.map(|of| LandingBase { reference: of.reference.clone(), at: of.tip });
+        let base = branch.map(|of| LandingBase::of(of.reference.clone(), of.tip));
         settle(&mut journal, branch.zip(base.as_ref()), clock)?;
         let (phase, target) = (journal.state().phase, targets.first());
         let target = target.map(|target| target.name.clone()).unwrap_or_default();

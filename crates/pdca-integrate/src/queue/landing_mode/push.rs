@@ -63,7 +63,7 @@ impl LandingMode for LandByPush {
                 RemoteTip::Silent { said } => Err(said),
             })
         })?;
-        Ok(LandingBase { reference: of.sighting(), at })
+        Ok(LandingBase::of(of.sighting(), at))
     }
 
     /// Remembers the tip of the remote branch. Fails if the branch was rewound since the last time.

@@ -1,12 +1,13 @@
 //! `land = "target"`: the local branch moves.
 
-use crate::Onto;
+use crate::git::fence::Move;
 use crate::queue::IntegrateError;
 use crate::queue::integration::Integration;
 use crate::queue::settings::QueueSettings;
 use crate::queue::target_branch::TargetBranch;
+use crate::{LandError, Onto};
 
-use super::{LandingMode, require_free, require_local};
+use super::{LandingMode, remember_remote, require_free, require_local};
 
 pub(super) struct LandOnTarget;
 
@@ -26,6 +27,22 @@ impl LandingMode for LandOnTarget {
 
     fn reference(&self, _settings: &QueueSettings, branch: &TargetBranch) -> String {
         branch.reference.clone()
+    }
+
+    /// Brings the branch up to date with its remote. Nobody has it checked out, see `require_landable`.
+    fn begin(&self, integration: &Integration<'_>) -> Result<(), IntegrateError> {
+        remember_remote(integration)?;
+        let (branch, to) = (integration.branch, integration.base.at);
+        if to == branch.tip {
+            return Ok(());
+        }
+        require_free(branch, &branch.branch)?;
+        let log = integration.log("pdca: fast-forward to the remote");
+        let (name, from) = (branch.reference.clone(), Some(branch.tip));
+        let step = Move { name, from, to: Some(to) };
+        let forward = || integration.fence.move_refs(&branch.store, &[step.clone()], log);
+        integration.cx.effects.perform("fast-forward", forward).map_err(LandError::from)?;
+        Ok(())
     }
 
     fn onto<'i>(&self, integration: &'i Integration<'_>, _reference: &'i str) -> Onto<'i> {

@@ -7,10 +7,13 @@ use std::collections::BTreeSet;
 
 use super::{
     Aside, Search, SetFinding, closure,
-    explain::{ExplainProgress, Want},
+    explain::{ExplainProgress, Suspect, Want},
     line::{SearchLine, share_of_culprits},
     union,
 };
+
+/// The most parts in which a line is gated after a culprit was set aside, if nothing more is red.
+const LINE_PARTS: u32 = 3;
 
 /// The sets that are worth gating, derived from a search.
 pub(super) struct Agenda<'s> {
@@ -100,6 +103,38 @@ impl<'s> Agenda<'s> {
         let share = share_of_culprits(culprits, innocents);
         let decided = culprits + innocents;
         SearchLine { len: line.len(), red, share, is_new: decided == 0 && red.is_none() }
+    }
+
+    pub(super) fn has_red_line(&self) -> bool {
+        let (landed, line) =
+            (self.search.batch.landed_set(), self.search.batch.line(Aside::Suspects));
+        self.outlook(&landed, &line).red.is_some()
+    }
+
+    /// Returns the most runs that are still to come; see [`Search::most_runs_left`].
+    pub(super) fn most_runs_left(&self) -> u32 {
+        let search = self.search;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let mut runs = u32::from(self.base_wants().is_some());
+        let (landed, line) = (search.batch.landed_set(), search.batch.line(Aside::Suspects));
+        let outlook = self.outlook(&landed, &line);
+        runs += match outlook.red {
+            None if line.is_empty() => 0,
+            None if search.batch.setup.gates_each => count(line.len()),
+            None if outlook.is_new => 1,
+            // After a culprit the rest is gated in parts, if it is not likely to be green as a whole.
+            None => count(line.len()).min(1 + LINE_PARTS),
+            Some(red) => {
+                let (place, whole) = (line[red - 1], union(&landed, &line[..red]));
+                let below = union(&landed, &line[..red - 1]);
+                let halvings = usize::BITS - red.leading_zeros();
+                let parts = count(line.len() - red).min(1 + LINE_PARTS);
+                let suspect = Suspect { place, below, whole };
+                halvings + parts + suspect.most_runs(&search.knowledge)
+            }
+        };
+        let suspects = search.suspects.iter();
+        runs + suspects.map(|suspect| suspect.most_runs(&search.knowledge)).sum::<u32>()
     }
 
     /// Returns the sets whose answers a decision may still wait for.

@@ -47,6 +47,17 @@ pub enum TestAnswer {
     Void,
 }
 
+/// Facts about a test beside its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TestRemarks {
+    /// The places outside of the test that could not be left out of its tree as a whole: the test folds only with their
+    /// version of some files.
+    pub context: Vec<usize>,
+    /// The places that the evidence of a red points to, most likely first: they added or touched the failing test, or a
+    /// file that its message names.
+    pub witnesses: Vec<usize>,
+}
+
 impl TestAnswer {
     /// Returns a red answer whose rows are unknown.
     pub fn red() -> Self {
@@ -80,6 +91,8 @@ pub enum SearchDecision {
         place: usize,
         /// The places of its partners, sorted; empty if it is red alone.
         partners: Vec<usize>,
+        /// The places that could not be left out and are not to blame, sorted.
+        context: Vec<usize>,
         /// The rows that fail, or come to no verdict, with exactly this set.
         rows: Vec<String>,
         /// True if this was remembered and no gate ran for it.

@@ -1,13 +1,27 @@
 //! Explanation of a suspect: the smallest set with which it is red.
 //!
 //! 1. Gate the suspect alone, with what it needs. Most culprits are found here.
-//! 2. Its possible partners are all changes below it since the integration began, in the order in which they
+//! 2. Gate it with each change that the evidence points to: one that added or touched the failing test, or a file in
+//!    its message. Most pairs are found here.
+//! 3. Its possible partners are all changes below it since the integration began, in the order in which they
 //!    landed. The shortest prefix of them with which the suspect is red ends in a partner. That partner is
 //!    kept, and the search continues before it until the kept partners are red without the rest.
-//! 3. The named set must be red twice, and all reds about the suspect together as often as the failed rows demand. A
+//! 4. The named set must be red twice, and all reds about the suspect together as often as the failed rows demand. A
 //!    green of the same tree takes a red back, and the steps start over with the remaining facts.
 //!
+//! # Guilty and context
+//! A set may not fold without changes that are not in it, because they share files. Its tree then has their version of
+//! those files and nothing else of them. They are *context*: named apart, and never called partners. Such a tree may be
+//! red because a half of a change is missing in it, so what it says is checked:
+//!
+//! - A suspect that is red alone must also be red with its context as a whole. If that is green, it is *tied* to the
+//!   context: from then on it is gated with all of it.
+//! - The partners without the suspect must be green. If they are not, they are tied to their context.
+//! - A set that does not fold at all is bounded by the change that makes it fold. That one is context as well.
+//!
 //! Nothing is stored: each step is derived from the answers, so their order does not matter.
+
+use std::borrow::Cow;
 
 use super::{
     closure,
@@ -19,6 +33,9 @@ use super::{
 
 /// A set that was red once may be a flake; the next step needs it red this often.
 const TWICE: u32 = 2;
+/// The number of changes that the evidence points to and that are tried before halving.
+/// A wrong one costs a run; of the right ones nearly all are the first or the second.
+pub(super) const WITNESSES: usize = 2;
 
 /// A change that is red on top of what landed.
 #[derive(Debug, Clone)]
@@ -45,8 +62,8 @@ pub(super) enum ExplainProgress {
     Cleared,
     /// More answers are needed. `alive` are sets whose answers may still be useful.
     Open { wants: Vec<Want>, alive: Vec<Vec<usize>> },
-    /// The partners, and the confirmed set.
-    Named { partners: Vec<usize>, named: Vec<usize> },
+    /// The partners, the changes that could not be left out, and the confirmed set.
+    Named { partners: Vec<usize>, context: Vec<usize>, named: Vec<usize> },
 }
 
 /// The input that explanations are derived from.
@@ -64,7 +81,11 @@ struct Explaining<'a> {
     bads: u32,
     /// The number of bad runs that are required.
     agreement: u32,
+    /// The needs of each place, and what it is tied to.
+    needs: Cow<'a, [Vec<usize>]>,
     kept: Vec<usize>,
+    /// The changes without which nothing folds.
+    bound: Vec<usize>,
 }
 
 impl Suspect {
@@ -75,23 +96,89 @@ impl Suspect {
         }
         let (bads, rows) = facts.knowledge.against(self.place, &self.whole);
         let agreement = facts.flakes.agreement(rows);
-        let explaining = Explaining { suspect: self, facts, bads, agreement, kept: Vec::new() };
+        let explaining = Explaining {
+            suspect: self,
+            facts,
+            bads,
+            agreement,
+            needs: self.tied(facts),
+            kept: Vec::new(),
+            bound: Vec::new(),
+        };
         explaining.derive(lanes)
+    }
+
+    /// Returns the needs, with the context added to every change that is red only because a half of it is missing.
+    fn tied<'f>(&self, facts: Facts<'f>) -> Cow<'f, [Vec<usize>]> {
+        let mut needs = Cow::Borrowed(facts.needs);
+        let mut tie = |place: usize, context: &mut dyn Iterator<Item = usize>| {
+            needs.to_mut()[place].extend(context);
+        };
+        // Changes that landed after the suspect was set aside cannot be what makes it red.
+        let is_below = |place: &usize| self.whole.contains(place);
+        for (places, context) in facts.knowledge.torn(self.place, &self.whole) {
+            for place in places {
+                tie(*place, &mut context.iter().copied().filter(is_below));
+            }
+        }
+        let alone = closure(facts.needs, [self.place]);
+        let mut context = facts.knowledge.context(&alone);
+        context.retain(is_below);
+        let with_all = closure(facts.needs, context.iter().copied().chain([self.place]));
+        let is_torn = !context.is_empty()
+            && facts.knowledge.finding(&alone) == SetFinding::Bad
+            && facts.knowledge.finding(&with_all) == SetFinding::Green;
+        if is_torn {
+            tie(self.place, &mut context.iter().copied());
+        }
+        needs
+    }
+
+    /// Returns the most runs that a pair takes from here on.
+    pub(super) fn most_runs(&self, knowledge: &Knowledge) -> u32 {
+        let below = u32::try_from(self.below.len()).unwrap_or(u32::MAX);
+        let halvings = u32::BITS - below.leading_zeros();
+        let witnesses = knowledge.witnesses(self.place, &self.whole).len().min(WITNESSES);
+        let witnesses = u32::try_from(witnesses).unwrap_or(u32::MAX);
+        // Alone, the pair once more, the partner without the suspect, and the red set that led to the pair once more.
+        let all = 4 + witnesses + halvings;
+        all.saturating_sub(knowledge.runs_within(self.place, &self.whole)).max(1)
     }
 }
 
 impl Explaining<'_> {
     fn derive(mut self, lanes: usize) -> ExplainProgress {
-        let mut others = &self.suspect.below[..];
+        let below = &self.suspect.below;
+        // What the suspect is tied to is in every set.
+        let always = self.set(&[]);
+        let others: Vec<usize> =
+            below.iter().copied().filter(|place| !always.contains(place)).collect();
+        let mut others = &others[..];
         loop {
             let named = self.set(&[]);
             // Each kept partner was needed when it was kept, so this set is the one to confirm.
             if others.is_empty() || self.finding(&named) == SetFinding::Bad {
                 return self.confirm(named);
             }
-            let is_first = self.kept.is_empty();
+            let is_first = self.kept.is_empty() && self.bound.is_empty();
             if self.finding(&named) == SetFinding::Unknown {
                 return self.ask_named(named, others);
+            }
+            if is_first {
+                match self.by_evidence(others) {
+                    Evidence::Unknown(places) => {
+                        return ExplainProgress::Open {
+                            alive: vec![places.clone()],
+                            wants: vec![Want::explain(places)],
+                        };
+                    }
+                    Evidence::Partner(partner) => {
+                        self.kept.push(partner);
+                        others = &[];
+                        continue;
+                    }
+                    Evidence::None => {}
+                }
             }
             let all = self.set(others);
             // With flaky rows the first red is confirmed before anything is built on it. Otherwise it is
@@ -111,10 +198,31 @@ impl Explaining<'_> {
                 let alive = (green + 1..red).map(|length| self.set(&others[..length])).collect();
                 return ExplainProgress::Open { wants, alive };
             }
-            // Green with the others before this one, red with this one: it is a partner.
-            self.kept.push(others[green]);
+            let shorter = self.finding(&self.set(&others[..green]));
+            if matches!(shorter, SetFinding::Unfit(_)) {
+                // It does not fold without this one, which says nothing about its guilt.
+                self.bound.push(others[green]);
+            } else {
+                // Green with the others before this one, red with this one: it is a partner.
+                self.kept.push(others[green]);
+            }
             others = &others[..green];
         }
+    }
+
+    /// Looks for a partner among the changes that the evidence points to.
+    fn by_evidence(&self, others: &[usize]) -> Evidence {
+        let witnesses = self.facts.knowledge.witnesses(self.suspect.place, &self.suspect.whole);
+        let witnesses = witnesses.into_iter().filter(|place| others.contains(place));
+        for witness in witnesses.take(WITNESSES) {
+            let places = self.set(&[witness]);
+            match self.finding(&places) {
+                SetFinding::Unknown => return Evidence::Unknown(places),
+                SetFinding::Bad => return Evidence::Partner(witness),
+                SetFinding::Green | SetFinding::Unfit(_) => {}
+            }
+        }
+        Evidence::None
     }
 
     /// Asks whether the kept partners are enough. Nothing else is gated meanwhile: most culprits are red alone,
@@ -140,12 +248,16 @@ impl Explaining<'_> {
                 let times = self.facts.knowledge.runs(&named) + wanted - seen;
                 return ExplainProgress::ask(Want::again(named, times));
             }
-            match self.superfluous() {
+            if let Some(unsure) = self.unsure_of_context(&named) {
+                return ExplainProgress::ask(Want::explain(unsure));
+            }
+            match self.superfluous(&named) {
                 Need::Unknown(places) => return ExplainProgress::ask(Want::explain(places)),
                 Need::All => {
+                    let context = self.context(&named);
                     let mut partners = self.kept;
                     partners.sort_unstable();
-                    return ExplainProgress::Named { partners, named };
+                    return ExplainProgress::Named { partners, context, named };
                 }
                 Need::Without(member) => {
                     self.kept.retain(|kept| *kept != member);
@@ -155,19 +267,48 @@ impl Explaining<'_> {
         }
     }
 
-    /// Looks for a partner that the named set does not need. Unless some set was seen to mend a part of itself,
-    /// the greens on the way have ruled that out.
-    fn superfluous(&self) -> Need {
-        if !self.facts.knowledge.shows_mending() {
+    /// Returns the set that shows whether a tree with parts of other changes is red for those parts, if that is open.
+    fn unsure_of_context(&self, named: &[usize]) -> Option<Vec<usize>> {
+        let context = self.facts.knowledge.context(named);
+        if context.is_empty() {
+            return None;
+        }
+        let places = if self.kept.is_empty() {
+            let context = context.into_iter().filter(|place| self.suspect.whole.contains(place));
+            closure(&self.needs, context.chain(named.iter().copied()))
+        } else {
+            closure(&self.needs, self.kept.iter().chain(&self.bound).copied())
+        };
+        (self.finding(&places) == SetFinding::Unknown).then_some(places)
+    }
+
+    /// Returns the places that could not be left out of the named set: those whose version of a file its tree has, those
+    /// without which it does not fold, and those that a member is tied to.
+    fn context(&self, named: &[usize]) -> Vec<usize> {
+        let guilty = self.kept.iter().copied().chain([self.suspect.place]);
+        let guilty = closure(self.facts.needs, guilty);
+        let mut context = self.facts.knowledge.context(named);
+        context.extend(named.iter().copied().filter(|place| !guilty.contains(place)));
+        context.retain(|place| !guilty.contains(place));
+        context.sort_unstable();
+        context.dedup();
+        context
+    }
+
+    /// Looks for a partner that the named set does not need. Unless some set was seen to mend a part of itself, or the
+    /// trees had different parts of other changes, the greens on the way have ruled that out.
+    fn superfluous(&self, named: &[usize]) -> Need {
+        let is_torn = !self.facts.knowledge.context(named).is_empty();
+        if !self.facts.knowledge.shows_mending() && !is_torn {
             return Need::All;
         }
         for member in &self.kept {
             let is_left = |kept: &&usize| {
-                let needed = closure(self.facts.needs, [**kept]);
+                let needed = closure(&self.needs, [**kept]);
                 !needed.contains(member)
             };
-            let left = self.kept.iter().filter(is_left).copied();
-            let places = closure(self.facts.needs, left.chain([self.suspect.place]));
+            let left = self.kept.iter().filter(is_left).chain(&self.bound).copied();
+            let places = closure(&self.needs, left.chain([self.suspect.place]));
             match self.finding(&places) {
                 SetFinding::Unknown => return Need::Unknown(places),
                 SetFinding::Bad => return Need::Without(*member),
@@ -188,11 +329,10 @@ impl Explaining<'_> {
         (green, red.unwrap_or(others.len()))
     }
 
-    /// Returns the number of reds of a larger set that are required before the search continues inside it. The
-    /// more partners a red seems to need, the more likely it is a flake.
+    /// Returns the number of reds of a set that are required before the search builds on it. No tree is gated a third
+    /// time for it: a row that is known to be flaky demands more reds of all sets together.
     fn demanded(&self) -> u32 {
-        let partners = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
-        if self.agreement == 1 { 1 } else { TWICE.max(partners) }
+        if self.agreement == 1 { 1 } else { TWICE }
     }
 
     fn once_more(&self, places: Vec<usize>) -> Want {
@@ -201,13 +341,21 @@ impl Explaining<'_> {
     }
 
     fn finding(&self, places: &[usize]) -> SetFinding {
-        self.facts.knowledge.finding(places)
+        self.facts.knowledge.explaining(places)
     }
 
     fn set(&self, others: &[usize]) -> Vec<usize> {
-        let chosen = others.iter().chain(&self.kept).chain([&self.suspect.place]);
-        closure(self.facts.needs, chosen.copied())
+        let chosen = others.iter().chain(&self.kept).chain(&self.bound);
+        closure(&self.needs, chosen.chain([&self.suspect.place]).copied())
     }
+}
+
+/// The result of following the evidence.
+enum Evidence {
+    Partner(usize),
+    /// Whether this set is red is to be found out.
+    Unknown(Vec<usize>),
+    None,
 }
 
 /// The result of looking for an unneeded partner.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::decision::{CulpritEffect, TestAnswer};
+use super::decision::{CulpritEffect, TestAnswer, TestRemarks};
 
 /// The number of runs without a verdict from which that counts as a property of the changes.
 /// Until then the host may be at fault, which is never charged to a change.
@@ -24,7 +24,11 @@ struct Evidence {
     reds: u32,
     undecidable: u32,
     unfit: Option<usize>,
+    /// It does not fold with files of other changes either.
+    never_fits: bool,
     rows: BTreeSet<String>,
+    context: BTreeSet<usize>,
+    witnesses: Vec<usize>,
 }
 
 /// The conclusion about a set.
@@ -65,14 +69,79 @@ impl Knowledge {
         is_flake.then(|| evidence.rows.iter().cloned().collect())
     }
 
+    /// Adds what was seen beside an answer.
+    pub(super) fn remark(&mut self, places: &[usize], remarks: &TestRemarks) {
+        let evidence = self.sets.entry(places.to_vec()).or_default();
+        evidence.context.extend(&remarks.context);
+        for witness in &remarks.witnesses {
+            if !evidence.witnesses.contains(witness) {
+                evidence.witnesses.push(*witness);
+            }
+        }
+    }
+
+    /// Returns the places that could not be left out of the tree of a set.
+    pub(super) fn context(&self, places: &[usize]) -> Vec<usize> {
+        let context = self.sets.get(places).map(|evidence| &evidence.context);
+        context.into_iter().flatten().copied().collect()
+    }
+
+    /// Returns the places that the reds about a suspect point to, most likely first.
+    pub(super) fn witnesses(&self, place: usize, whole: &[usize]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (places, evidence) in &self.sets {
+            let is_about = places.contains(&place) && is_within(places, whole);
+            for witness in evidence.witnesses.iter().filter(|_| is_about) {
+                if *witness != place && !found.contains(witness) {
+                    found.push(*witness);
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns the bad sets within `whole` and without `place` whose tree has parts of other changes, each with those
+    /// changes. What landed was green as a whole, so it is the missing rest that makes such a tree red.
+    pub(super) fn torn(
+        &self,
+        place: usize,
+        whole: &[usize],
+    ) -> impl Iterator<Item = (&[usize], &BTreeSet<usize>)> {
+        let is_torn = move |(places, evidence): &(&Vec<usize>, &Evidence)| {
+            evidence.greens == 0
+                && self.bads_of(evidence) > 0
+                && !evidence.context.is_empty()
+                && !places.contains(&place)
+                && is_within(places, whole)
+        };
+        let torn = self.sets.iter().filter(is_torn);
+        torn.map(|(places, evidence)| (places.as_slice(), &evidence.context))
+    }
+
     pub(super) fn finding(&self, places: &[usize]) -> SetFinding {
         let Some(evidence) = self.sets.get(places) else { return SetFinding::Unknown };
         match evidence.unfit {
+            // Before the unfit: a set that could not land was gated later, with files of other changes.
+            _ if evidence.greens > 0 => SetFinding::Green,
+            _ if self.bads_of(evidence) > 0 => SetFinding::Bad,
             Some(place) => SetFinding::Unfit(place),
-            None if evidence.greens > 0 => SetFinding::Green,
-            None if self.bads_of(evidence) > 0 => SetFinding::Bad,
             None => SetFinding::Unknown,
         }
+    }
+
+    /// Returns the conclusion about a set that only explains. That it could not land as it was says nothing then.
+    pub(super) fn explaining(&self, places: &[usize]) -> SetFinding {
+        let finding = self.finding(places);
+        let never_fits = self.sets.get(places).is_some_and(|evidence| evidence.never_fits);
+        if matches!(finding, SetFinding::Unfit(_)) && !never_fits {
+            return SetFinding::Unknown;
+        }
+        finding
+    }
+
+    /// Records that a set does not fold even to explain.
+    pub(super) fn never_fits(&mut self, places: &[usize]) {
+        self.sets.entry(places.to_vec()).or_default().never_fits = true;
     }
 
     /// Returns the number of gate runs of a set.
@@ -80,6 +149,14 @@ impl Knowledge {
         self.sets
             .get(places)
             .map_or(0, |evidence| evidence.greens + evidence.reds + evidence.undecidable)
+    }
+
+    /// Returns the number of gate runs of the proper subsets of `whole` that contain `place`.
+    pub(super) fn runs_within(&self, place: usize, whole: &[usize]) -> u32 {
+        let is_about = |places: &[usize]| {
+            places.contains(&place) && places.len() < whole.len() && is_within(places, whole)
+        };
+        self.sets.keys().filter(|places| is_about(places)).map(|places| self.runs(places)).sum()
     }
 
     /// Returns the number of runs in which a set was not green.
@@ -105,7 +182,7 @@ impl Knowledge {
     pub(super) fn against(&self, place: usize, whole: &[usize]) -> (u32, BTreeSet<&str>) {
         let (mut count, mut rows) = (0, BTreeSet::new());
         for (places, evidence) in &self.sets {
-            let counts = evidence.greens == 0 && evidence.unfit.is_none();
+            let counts = evidence.greens == 0;
             if counts && places.contains(&place) && is_within(places, whole) {
                 count += self.bads_of(evidence);
                 rows.extend(evidence.rows.iter().map(String::as_str));

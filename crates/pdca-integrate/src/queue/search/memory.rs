@@ -16,6 +16,8 @@ pub struct Culprit {
     pub place: usize,
     /// The places of its partners, sorted.
     pub partners: Vec<usize>,
+    /// The places that could not be left out and are not to blame, sorted.
+    pub context: Vec<usize>,
     pub fault: CulpritEffect,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
@@ -28,6 +30,9 @@ pub struct Known {
     /// The name of the culprit.
     pub held: String,
     pub partners: Vec<String>,
+    /// The names of the changes that could not be left out and are not to blame.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
     pub fault: CulpritEffect,
     /// The rows that fail or come to no verdict.
     pub rows: Vec<String>,
@@ -54,8 +59,11 @@ impl CulpritMemory {
             let known = self.known.get(name).filter(|known| known.gates == gates)?;
             let mut partners = known.partners.iter().map(place).collect::<Option<Vec<usize>>>()?;
             partners.sort_unstable();
+            // Context only informs, so one that is gone is left out.
+            let mut context: Vec<usize> = known.context.iter().filter_map(place).collect();
+            context.sort_unstable();
             let (fault, rows) = (known.fault, known.rows.clone());
-            Some(Culprit { place: at, partners, fault, rows })
+            Some(Culprit { place: at, partners, context, fault, rows })
         };
         names.iter().enumerate().filter_map(recall).collect()
     }
@@ -81,6 +89,7 @@ impl Known {
         Self {
             held: names[culprit.place].clone(),
             partners: culprit.partners.iter().map(|place| names[*place].clone()).collect(),
+            context: culprit.context.iter().map(|place| names[*place].clone()).collect(),
             fault: culprit.fault,
             rows: culprit.rows.clone(),
             tree,
@@ -99,20 +108,33 @@ mod tests {
 
     #[test]
     fn a_pair_is_recalled_wherever_its_members_are_now() {
-        let culprit =
-            Culprit { place: 2, partners: vec![0], fault: CulpritEffect::Red, rows: names("T1") };
+        let culprit = Culprit {
+            place: 2,
+            partners: vec![0],
+            context: vec![1],
+            fault: CulpritEffect::Red,
+            rows: names("T1"),
+        };
         let mut memory = CulpritMemory::default();
         memory.learn(Known::new(&culprit, &names("a b c"), "g", None));
         let found = memory.recall(&names("x a y c"), "g");
-        assert_eq!(found, [Culprit { place: 3, partners: vec![1], ..culprit }]);
+        assert_eq!(
+            found,
+            [Culprit { place: 3, partners: vec![1], context: Vec::new(), ..culprit }]
+        );
         let text = serde_json::to_string(&memory).unwrap();
         assert_eq!(serde_json::from_str::<CulpritMemory>(&text).unwrap(), memory);
     }
 
     #[test]
     fn nothing_is_recalled_once_a_member_or_the_gates_changed() {
-        let culprit =
-            Culprit { place: 1, partners: vec![0], fault: CulpritEffect::Red, rows: Vec::new() };
+        let culprit = Culprit {
+            place: 1,
+            partners: vec![0],
+            context: Vec::new(),
+            fault: CulpritEffect::Red,
+            rows: Vec::new(),
+        };
         let mut memory = CulpritMemory::default();
         memory.learn(Known::new(&culprit, &names("a b"), "g", None));
         for (now, gates) in [("a B", "g"), ("A b", "g"), ("b", "g"), ("a b", "other")] {

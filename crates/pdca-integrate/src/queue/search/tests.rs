@@ -261,7 +261,8 @@ fn a_partner_that_landed_in_an_earlier_batch_is_named() {
 }
 
 fn known(place: usize, partners: &[usize]) -> Culprit {
-    Culprit { place, partners: partners.to_vec(), fault: CulpritEffect::Red, rows: rows("T1") }
+    let (partners, rows) = (partners.to_vec(), rows("T1"));
+    Culprit { place, partners, context: Vec::new(), fault: CulpritEffect::Red, rows }
 }
 
 #[test]
