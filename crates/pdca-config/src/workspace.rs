@@ -1,9 +1,9 @@
 //! Finds and loads the workspace, the directory that holds `pdca.toml`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
+use pdca_state::{Bundle, BundleId, BundleRoot, RootNames, Strangeness};
 
 use crate::environment::Environment;
 use crate::problem::{ConfigError, FilePosition, Problem};
@@ -148,10 +148,23 @@ impl Workspace {
 
     /// Returns the bundle with this id, which must exist.
     pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, ConfigError> {
+        self.require_among(id, &self.bundle_root.names())
+    }
+
+    /// Returns the bundles with these ids, in that order, each once; all of them must exist. Lists the bundle root
+    /// once.
+    pub fn require_bundles(&self, ids: &[BundleId]) -> Result<Vec<Bundle>, ConfigError> {
+        let names = self.bundle_root.names();
+        let mut seen = HashSet::new();
+        let distinct = ids.iter().filter(|id| seen.insert(*id));
+        distinct.map(|id| self.require_among(id, &names)).collect()
+    }
+
+    fn require_among(&self, id: &BundleId, names: &RootNames) -> Result<Bundle, ConfigError> {
         let bundle = self.bundle_root.bundle(id);
         if bundle.exists() {
-            return match self.bundle_root.twin_of(id) {
-                Some(twin) => Err(only_case(&id.dir_name(), &twin, self.bundle_root.path())),
+            return match names.twin_of(id) {
+                Some(twin) => Err(only_case(&id.dir_name(), twin, self.bundle_root.path())),
                 None => Ok(bundle),
             };
         }
@@ -166,9 +179,21 @@ impl Workspace {
 
     /// Returns an error if a new id differs from that of another bundle, completed or not, only in case.
     pub fn require_distinct(&self, id: &BundleId) -> Result<(), ConfigError> {
-        for root in [&self.bundle_root, &self.bundle_root.completed()] {
-            if let Some(twin) = root.twin_of(id) {
-                return Err(only_case(&id.dir_name(), &twin, root.path()));
+        self.require_each_distinct([id])
+    }
+
+    /// Like [`Self::require_distinct`] for several ids; lists the bundle root once.
+    pub fn require_each_distinct<'i>(
+        &self,
+        ids: impl IntoIterator<Item = &'i BundleId>,
+    ) -> Result<(), ConfigError> {
+        let roots = [self.bundle_root.clone(), self.bundle_root.completed()];
+        let listed = roots.map(|root| (root.names(), root));
+        for id in ids {
+            for (names, root) in &listed {
+                if let Some(twin) = names.twin_of(id) {
+                    return Err(only_case(&id.dir_name(), twin, root.path()));
+                }
             }
         }
         Ok(())

@@ -134,6 +134,10 @@ impl<'a> Intake<'a> {
                 self.problems.push(PlanProblem::Unreadable { id, place, why });
                 continue;
             }
+            for (place, what) in &item.misspelled {
+                let (id, place, what) = (item.id.clone(), place.clone(), what.clone());
+                self.problems.push(PlanProblem::Misspelled { id, place, what });
+            }
             let (id, declared) = (item.id.clone(), distinct(&item.depends_on));
             for Declared { id: on, place, awaits } in declared {
                 let awaits = match awaits {

@@ -132,6 +132,8 @@ pub struct Item {
     pub duration: Option<Duration>,
     /// The reason its brief cannot be read. Such a bundle is never started.
     pub unreadable: Option<String>,
+    /// The lines of its brief that are almost a declaration. Such a bundle is never started.
+    pub misspelled: Vec<(SourceLocation, String)>,
     /// True if it is not part of the batch and only blocks rivals, see [`Options::rivals`].
     pub guest: bool,
 }
@@ -149,6 +151,7 @@ impl Item {
             touches: Vec::new(),
             duration: None,
             unreadable: None,
+            misspelled: Vec::new(),
             guest: false,
         }
     }

@@ -96,6 +96,16 @@ pub enum PlanProblem {
         /// The error of reading it, for people.
         why: String,
     },
+    /// A line of the brief is almost a field that the scheduler acts on, and cannot be read as one.
+    #[error("{id}: {what}")]
+    Misspelled {
+        /// The id of the bundle.
+        id: BundleId,
+        /// The location of the line.
+        place: SourceLocation,
+        /// The line and the spelling that counts, for people.
+        what: String,
+    },
     /// A prerequisite is left out of the batch, see
     /// [`Options::leave_alone`](crate::Options::leave_alone).
     #[error("{id} depends on {on}, which is left alone")]
@@ -131,6 +141,7 @@ fn listed(problems: &[PlanProblem]) -> String {
         | PlanProblem::NoSuchRival { place, .. }
         | PlanProblem::PrerequisiteNotComplete { place, .. }
         | PlanProblem::Unreadable { place, .. }
+        | PlanProblem::Misspelled { place, .. }
         | PlanProblem::Behind { place, .. } => format!("{problem} ({place})"),
     };
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -155,6 +166,7 @@ impl PlanProblem {
             | Self::NoSuchRival { id, .. }
             | Self::PrerequisiteNotComplete { id, .. }
             | Self::Unreadable { id, .. }
+            | Self::Misspelled { id, .. }
             | Self::Behind { id, .. }
             | Self::BadGlob { id, .. } => id,
             Self::Cycle { edges, .. } => &edges[0].dependant,
@@ -171,6 +183,7 @@ impl PlanProblem {
             | Self::DependsOnItself { .. }
             | Self::NoSuchRival { .. }
             | Self::Unreadable { .. }
+            | Self::Misspelled { .. }
             | Self::BadGlob { .. }
             | Self::Cycle { .. } => None,
         }
@@ -183,6 +196,7 @@ impl PlanProblem {
             Self::NoSuchRival { .. }
             | Self::PrerequisiteNotComplete { .. }
             | Self::Unreadable { .. }
+            | Self::Misspelled { .. }
             | Self::Behind { .. }
             | Self::BadGlob { .. } => true,
             Self::DuplicateId { .. }
@@ -200,6 +214,7 @@ impl PlanProblem {
             | Self::NoSuchPrerequisite { place, .. }
             | Self::NoSuchRival { place, .. }
             | Self::Unreadable { place, .. }
+            | Self::Misspelled { place, .. }
             | Self::Behind { place, .. }
             | Self::PrerequisiteNotComplete { place, .. }
             | Self::BadGlob { place, .. } => place,

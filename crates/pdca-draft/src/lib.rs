@@ -11,7 +11,7 @@ mod new;
 mod select;
 mod template;
 
-pub use new::{NewBundleRequest, NewReport, new};
+pub use new::{NewBundleRequest, NewReport, new, new_drafts};
 pub use select::{Export, SelectReport, SelectRequest, select};
 pub use template::load as load_template;
 

@@ -11,6 +11,7 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Report, Response};
+use crate::workspace::Workspace;
 use crate::{session, template};
 
 /// A request for a new bundle.
@@ -38,12 +39,7 @@ pub fn new(
     }
     workspace.require_distinct(&id)?;
     let bundle = workspace.bundle_root.bundle(&id);
-    let put_away = workspace.bundle_root.completed().bundle(&id);
-    if put_away.exists() {
-        return Err(Failure::usage(format!("{} is archived", id.dir_name()))
-            .at(FilePosition::file(put_away.dir()))
-            .hint("move it back to the bundle root, or use another id"));
-    }
+    refuse_archived(workspace, &id)?;
     // A link that leads nowhere has the name as well.
     let exists = bundle.dir().symlink_metadata().is_ok();
     if let Ok(glance) = bundle.glance()
@@ -113,6 +109,33 @@ pub fn new(
     advise(&bundle, cx, err)?;
     let report = NewReport::of(cx, &bundle, state);
     Ok(Response::done(NewReport { written: true, carried, ..report }))
+}
+
+/// Creates bundles with the template as their brief, for a planner or a person to fill in. All ids are checked before the
+/// first bundle is written.
+pub fn new_drafts(ids: &[BundleId], cx: &Context<'_>) -> Result<Vec<Bundle>, Failure> {
+    let workspace = cx.workspace()?;
+    workspace.require_each_distinct(ids)?;
+    for id in ids {
+        refuse_archived(workspace, id)?;
+    }
+    let template = template::load(workspace)?;
+    let root = &workspace.bundle_root;
+    let create = |id: &BundleId| -> Result<Bundle, Failure> {
+        root.create(id, &template::fill(&template, id.as_ref(), None))?;
+        Ok(root.bundle(id))
+    };
+    ids.iter().map(create).collect()
+}
+
+fn refuse_archived(workspace: &Workspace, id: &BundleId) -> Result<(), Failure> {
+    let put_away = workspace.bundle_root.completed().bundle(id);
+    if put_away.exists() {
+        return Err(Failure::usage(format!("{} is archived", id.dir_name()))
+            .at(FilePosition::file(put_away.dir()))
+            .hint("move it back to the bundle root, or use another id"));
+    }
+    Ok(())
 }
 
 /// Opens the brief in the editor of the person, at a terminal, and returns its state after that.

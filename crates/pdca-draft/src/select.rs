@@ -163,9 +163,7 @@ impl SelectionRun<'_> {
         let new: Vec<&IssueRecord> =
             choice.chosen.iter().filter(|record| !there.has(&record.id)).copied().collect();
         // Before anything is written: an id that cannot be told from another must not leave half a batch.
-        for record in &new {
-            self.workspace.require_distinct(&record.id)?;
-        }
+        self.workspace.require_each_distinct(new.iter().map(|record| &record.id))?;
         let notes_apply = self.args.notes;
         let mut drafter = Drafter::new(self, notes_apply, &new)?;
         // Before the first draft: the next call finds the batch here and writes what is missing of it.

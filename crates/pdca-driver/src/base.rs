@@ -182,7 +182,7 @@ pub fn would_stand_on(
     config: &WorkspaceConfig,
     bundle: &Bundle,
 ) -> Result<Vec<BundleId>, BaseError> {
-    foundation_now(config, bundle, &mut BTreeMap::new())
+    BranchReadings::default().foundation_now(config, bundle)
 }
 
 /// Like [`would_stand_on`] for several bundles. The results of each branch are read once.
@@ -190,36 +190,50 @@ pub fn would_all_stand_on(
     config: &WorkspaceConfig,
     bundles: &[Bundle],
 ) -> BTreeMap<BundleId, Result<Vec<BundleId>, BaseError>> {
-    let mut landscapes = BTreeMap::new();
-    let one =
-        |bundle: &Bundle| (bundle.id().clone(), foundation_now(config, bundle, &mut landscapes));
-    bundles.iter().map(one).collect()
+    let mut read = BranchReadings::default();
+    bundles
+        .iter()
+        .map(|bundle| (bundle.id().clone(), read.foundation_now(config, bundle)))
+        .collect()
 }
 
-fn foundation_now(
-    config: &WorkspaceConfig,
-    bundle: &Bundle,
-    landscapes: &mut BTreeMap<(String, String), Landscape>,
-) -> Result<Vec<BundleId>, BaseError> {
-    let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-    let Some(spec) = config.target_of(&brief).ok().flatten() else { return Ok(Vec::new()) };
-    let branch = config.branch_of(&brief, &spec);
-    let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok();
-    let found = target.and_then(|target| target.resolve(branch.as_deref()).ok());
-    let Some(found) = found else { return Ok(Vec::new()) };
-    let tip = ObjectId::from_hex(found.commit.as_bytes());
-    let Ok(tip) = tip else { return Ok(Vec::new()) };
-    let landscape = match landscapes.entry((spec.name.clone(), found.branch.clone())) {
-        Slot::Occupied(known) => known.into_mut(),
-        Slot::Vacant(slot) => {
-            let at = TargetTip { spec: &spec, branch: &found.branch, tip };
-            slot.insert(landscape(config, &config.store_to_read(&spec)?, at, None)?)
-        }
-    };
-    landscape
-        .foundation_of(bundle.id(), &brief, config.schedule.speculation())
-        .map_err(|lacks| BaseError::Lacks { lacks })
+/// The branches that bundles ask for, each resolved and read once.
+#[derive(Default)]
+struct BranchReadings {
+    /// The branch and tip by target and requested branch; `None` if it cannot be resolved.
+    tips: BTreeMap<(String, Option<String>), Option<(String, ObjectId)>>,
+    landscapes: BTreeMap<(String, String), Landscape>,
+}
+
+impl BranchReadings {
+    fn foundation_now(
+        &mut self,
+        config: &WorkspaceConfig,
+        bundle: &Bundle,
+    ) -> Result<Vec<BundleId>, BaseError> {
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        let Some(spec) = config.target_of(&brief).ok().flatten() else { return Ok(Vec::new()) };
+        let branch = config.branch_of(&brief, &spec);
+        let tip = self.tips.entry((spec.name.clone(), branch));
+        let tip = tip.or_insert_with_key(|(_, branch)| {
+            let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
+            let found = target.resolve(branch.as_deref()).ok()?;
+            let tip = ObjectId::from_hex(found.commit.as_bytes()).ok()?;
+            Some((found.branch, tip))
+        });
+        let Some((branch, tip)) = tip else { return Ok(Vec::new()) };
+        let landscape = match self.landscapes.entry((spec.name.clone(), branch.clone())) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(slot) => {
+                let at = TargetTip { spec: &spec, branch, tip: *tip };
+                slot.insert(landscape(config, &config.store_to_read(&spec)?, at, None)?)
+            }
+        };
+        landscape
+            .foundation_of(bundle.id(), &brief, config.schedule.speculation())
+            .map_err(|lacks| BaseError::Lacks { lacks })
+    }
 }
 
 /// Folds results onto the tip of the branch.

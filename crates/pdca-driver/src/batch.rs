@@ -339,6 +339,14 @@ impl Reading {
         if config.schedule.durations == Durations::History && self.item.duration.is_none() {
             self.item.duration = declared_duration(brief);
         }
+        for remark in brief.remarks() {
+            let (place, text) = (SourceLocation::new(file, remark.line), remark.to_string());
+            if remark.is_lost {
+                self.item.misspelled.push((place, text));
+            } else {
+                self.remarks.push(DeclarationRemark { place, text });
+            }
+        }
         self.item.depends_on = self.ids(brief, Label::DependsOn, file, ids);
         self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file, ids);
         let target = config.target_of(brief).ok().flatten();

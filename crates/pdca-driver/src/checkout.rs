@@ -138,6 +138,18 @@ impl Driver<'_> {
         clear_at(self, bundle, checkout, job, &checkout.attempt.base)
     }
 
+    /// Keeps what changed in a lane while no driver used it, and tells of it.
+    pub(crate) fn keep_idle_changes(
+        &self,
+        bundle: &Bundle,
+        checkout: &Checkout,
+        goes_on: bool,
+    ) -> Result<(), CheckoutError> {
+        let reset = if checkout.is_common { Reset::Clean } else { self.config.lanes.reset };
+        let observed = Observed { driver: self, bundle, checkout };
+        Ok(checkout.bench.keep_idle_changes(reset, goes_on, &observed)?)
+    }
+
     /// Records the owner of the work in the checkout.
     pub(crate) fn set_owner(
         &self,
@@ -195,7 +207,9 @@ pub(crate) fn claim_checkout(
     let path = bench.lane.path().to_owned();
     cx.tell(bundle, EventKind::Checkout { path, base: attempt.base.clone() });
     let workspace = cx.config.dirs.mark();
-    Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
+    let checkout = Checkout { bench, attempt, is_common: false, lane_env, workspace };
+    cx.keep_idle_changes(bundle, &checkout, !fresh)?;
+    Ok(Some(checkout))
 }
 
 /// Returns the target of a bundle and the attempt under way there, or begins one; `None` where no target is configured.
@@ -351,6 +365,16 @@ fn hydration<'h>(
         .with_supervisor(cx.config.supervisor.clone())
 }
 
+/// Lists the first paths, and the number of the others.
+fn listed(paths: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Forwards the effects and events of a workbench as the driver's own.
 struct Observed<'a> {
     driver: &'a Driver<'a>,
@@ -374,6 +398,15 @@ impl Observer for Observed<'_> {
                 let (why, kept) = (pdca_state::chain(&why), kept.unwrap_or_default());
                 let text = format!("the lane was replaced: {why}{kept}");
                 EventKind::warning(WarningCode::CheckoutReplaced, text)
+            }
+            WorkbenchEvent::FoundInIdle { paths, aside } => {
+                let place = aside.map(|aside| format!("; ignored files are in {aside}"));
+                let text = format!(
+                    "changed in the lane while no driver used it, and kept: {}{}",
+                    listed(&paths),
+                    place.unwrap_or_default()
+                );
+                EventKind::warning(WarningCode::LaneChanged, text)
             }
             WorkbenchEvent::Hydrating { phase, line } => {
                 EventKind::Alive { what: phase.to_string(), line }

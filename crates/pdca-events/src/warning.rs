@@ -51,6 +51,8 @@ pub enum WarningCode {
     ForeignCommits,
     /// A row is red and known to be flaky, or in quarantine.
     FlakyRow,
+    /// Files changed in a lane while no driver used it; they are kept.
+    LaneChanged,
     /// The same merge gives another commit than before.
     MergeDiffers,
     /// An adviser gave no advice.

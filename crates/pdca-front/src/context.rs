@@ -129,14 +129,8 @@ impl<'a> Context<'a> {
 
     /// Returns the bundles with these ids, in that order, each once; all of them must exist.
     pub fn require_bundles(&self, ids: &[IdArg]) -> Result<Vec<Bundle>, Failure> {
-        let mut bundles: Vec<Bundle> = Vec::new();
-        for id in ids {
-            let bundle = self.require_bundle(id)?;
-            if bundles.iter().all(|other| other.id() != bundle.id()) {
-                bundles.push(bundle);
-            }
-        }
-        Ok(bundles)
+        let ids = ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.workspace()?.require_bundles(&ids)?)
     }
 
     /// Shows a path relative to the current directory if it is below.

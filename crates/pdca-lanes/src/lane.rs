@@ -11,7 +11,7 @@ use tracing::{debug, debug_span};
 
 use crate::{
     checkout, claim::ClaimError, failure::LaneError, history, hydrate::HydrationRecord,
-    marker::LaneRecord, owner::OwnerFile, walk::Spare, work_tree::WorkTree,
+    idle::ReleaseStamp, marker::LaneRecord, owner::OwnerFile, walk::Spare, work_tree::WorkTree,
 };
 
 /// A claimed private checkout of one target.
@@ -269,6 +269,13 @@ impl Lane {
             || repo
                 .merge_base(base, commit)
                 .is_ok_and(|common| common.is_some_and(|common| common == commit)))
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // While the lock is held: fields are dropped after this.
+        ReleaseStamp::write(&self.record);
     }
 }
 

@@ -47,6 +47,7 @@ mod feature;
 mod git;
 mod history;
 mod hydrate;
+mod idle;
 mod import;
 mod inherited;
 mod inspect;

@@ -23,6 +23,7 @@ use crate::{
     failure::LaneError,
     history,
     hydrate::HYDRATION,
+    idle::RELEASED,
     inspect::{LaneReport, LaneState},
     lane::{Lane, Saved},
     marker::{LaneRecord, Marker},
@@ -245,7 +246,9 @@ impl Lane {
         let slot = self.record.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it exists, the next call knows that something may be left.
-        for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, LENT, REPOSITORY, MARKER] {
+        for end in [
+            OWNER, RELEASED, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, LENT, REPOSITORY, MARKER,
+        ] {
             let path = self.record.beside(end);
             dir::remove_at(&path).map_err(failed("remove", &path))?;
             tell(RemovalStep::Left);

@@ -171,7 +171,7 @@ impl WorkTree {
     }
 
     /// Compares the working tree with HEAD. Returns the index of HEAD and the differences.
-    fn compare_with_head(&self) -> Result<(gix::index::File, WalkResult), LaneError> {
+    pub(crate) fn compare_with_head(&self) -> Result<(gix::index::File, WalkResult), LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
         let mut index = self.stage.index_of(&repo, tree)?;

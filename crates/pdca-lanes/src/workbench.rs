@@ -6,7 +6,8 @@
 //! 1. *Claim* the slot's lock: two drivers never share a checkout.
 //! 2. *Take names* (ports, database, temporary directory) while the claim lives: test suites in two lanes
 //!    never meet.
-//! 3. *Save* what no commit holds: the work of an attempt that was killed is never deleted.
+//! 3. *Save* what no commit holds: the work of an attempt that was killed is never deleted, nor are files that somebody
+//!    put into an idle lane.
 //! 4. *Mark as clearing*: a driver that dies from here on leaves a checkout that is recognizably nobody's,
 //!    and half a reset is never taken for work.
 //! 5. *Reset*. A checkout that cannot be reset is moved aside and made anew, once: one bundle cannot wedge
@@ -18,14 +19,17 @@
 //!    It is kept in the job's directory, so a driver that takes over compares with the time before the child.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use gix::bstr::{BString, ByteSlice as _};
 use pdca_process::{Cancel, Sign};
 
 use crate::{
     claim::{ClaimError, Lanes},
     failure::LaneError,
     hydrate::{Hydrate, HydrateError, HydratePhase, Hydrated},
+    idle::ReleaseStamp,
     lane::{Lane, Reset, Saved},
     names::{PrivateNames, WorkspaceId},
     owner::OwnerNote,
@@ -48,6 +52,8 @@ pub struct Workbench {
     slot: u32,
     /// Reserves the ports of the names for as long as the claim lives.
     private: Option<Private>,
+    /// True once the changes of the idle time were looked for.
+    is_looked_at: AtomicBool,
 }
 
 /// The state that a job needs its checkout in.
@@ -101,6 +107,14 @@ pub enum WorkbenchEvent {
     Rescued {
         /// The commit.
         commit: String,
+    },
+    /// Files changed in the checkout while no process held it. They are kept before a reset removes them: those in
+    /// `aside` there, the others under the ref that [`WorkbenchEvent::Rescued`] tells of.
+    FoundInIdle {
+        /// The paths in the checkout, sorted.
+        paths: Vec<String>,
+        /// The directory with those that git ignores, if there are any.
+        aside: Option<Utf8PathBuf>,
     },
     /// The checkout could not be used and was made anew.
     Replaced {
@@ -171,7 +185,10 @@ impl Workbench {
         let mut failed = ClaimError::Held { slot: 0, holder: None };
         for slot in slots {
             match lanes.claim(slot, &target) {
-                Ok(lane) => return Ok(Self { target, lane, slot, private: None }),
+                Ok(lane) => {
+                    let is_looked_at = AtomicBool::new(false);
+                    return Ok(Self { target, lane, slot, private: None, is_looked_at });
+                }
                 Err(held @ ClaimError::Held { .. }) => failed = held,
                 // Only a held slot is passed over; passing over any other failure would hide a lane
                 // that needs a person.
@@ -230,6 +247,67 @@ impl Workbench {
             Saved::Aside { path, why } => {
                 observer.event(WorkbenchEvent::Replaced { aside: path, why });
             }
+        }
+        Ok(())
+    }
+
+    /// Keeps what changed in the checkout while no process held it. To be called after a claim, before anything is
+    /// reset; later calls do nothing. `reset` is the extent of the resets to come. With `goes_on`, the caller continues with the work that this
+    /// process left there a moment ago, and there is nothing to look for.
+    pub fn keep_idle_changes(
+        &self,
+        reset: Reset,
+        goes_on: bool,
+        observer: &dyn Observer,
+    ) -> Result<(), WorkbenchError> {
+        if self.is_looked_at.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let stamp = self.lane.take_release_stamp().map_err(WorkbenchError::Record)?;
+        if goes_on && stamp.is_some_and(ReleaseStamp::is_own) {
+            return Ok(());
+        }
+        let Some(owner) = self.owner()? else { return Ok(()) };
+        let Some(stamp) = stamp else { return self.keep_after_kill(&owner, observer) };
+        let found = match self.lane.changed_since(stamp, reset) {
+            // The reset meets the same obstacle, and moves the whole checkout aside.
+            Err(why) if why.is_of_the_lane() => return Ok(()),
+            found => found?,
+        };
+        // Work that is not settled is saved by `prepare`, or its job goes on with it.
+        let has_moved = owner.head.is_some() && self.lane.head()? != owner.head;
+        if owner.is_settled() && (has_moved || !found.visible.is_empty()) {
+            self.save(&format!("{}-idle", owner.job), observer)?;
+        }
+        let is_there = |path: &&BString| {
+            path.to_path().is_ok_and(|path| self.lane.path().as_std_path().join(path).exists())
+        };
+        // Not after `save` moved the whole checkout aside.
+        let ignored: Vec<BString> = found.ignored.iter().filter(is_there).cloned().collect();
+        let aside = if ignored.is_empty() {
+            None
+        } else {
+            Some(self.lane.move_idle_files(&format!("{}-idle", owner.job), &ignored)?)
+        };
+        let all = found.visible.iter().chain(&ignored);
+        let mut paths: Vec<String> = all.map(|path| path.to_str_lossy().into_owned()).collect();
+        paths.sort_unstable();
+        if !paths.is_empty() {
+            observer.event(WorkbenchEvent::FoundInIdle { paths, aside });
+        }
+        Ok(())
+    }
+
+    /// Keeps what differs from the commit of the last job, whose driver was killed after it.
+    fn keep_after_kill(
+        &self,
+        owner: &OwnerNote,
+        observer: &dyn Observer,
+    ) -> Result<(), WorkbenchError> {
+        let Some(head) = &owner.head else { return Ok(()) };
+        let has_moved = self.lane.head()?.as_ref() != Some(head);
+        if has_moved || self.differs_from(head) {
+            self.save(&format!("{}-idle", owner.job), observer)?;
         }
         Ok(())
     }

@@ -219,6 +219,7 @@ impl ProblemRow {
                 ("no_such_rival", vec![id.clone(), with.clone()])
             }
             PlanProblem::Unreadable { id, .. } => ("unreadable", vec![id.clone()]),
+            PlanProblem::Misspelled { id, .. } => ("misspelled", vec![id.clone()]),
             PlanProblem::Behind { id, on, .. } => {
                 ("behind_left_alone", vec![id.clone(), on.clone()])
             }
@@ -231,6 +232,7 @@ impl ProblemRow {
             PlanProblem::NoSuchPrerequisite { near, .. }
             | PlanProblem::NoSuchRival { near, .. } => (Vec::new(), near.clone()),
             PlanProblem::Unreadable { .. }
+            | PlanProblem::Misspelled { .. }
             | PlanProblem::Behind { .. }
             | PlanProblem::DuplicateId { .. }
             | PlanProblem::DependsOnItself { .. }

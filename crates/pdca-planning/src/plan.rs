@@ -184,9 +184,8 @@ fn foundations(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
 ) -> Result<BTreeMap<BundleId, Vec<BundleId>>, Failure> {
-    let workspace = cx.workspace()?;
-    let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));
-    let all = pdca_driver::would_all_stand_on(site, &bundles.collect::<Result<Vec<_>, _>>()?);
+    let ids: Vec<BundleId> = plan.order().into_iter().cloned().collect();
+    let all = pdca_driver::would_all_stand_on(site, &cx.workspace()?.require_bundles(&ids)?);
     // A bundle that waits for a prerequisite is shown with its dependencies, and `why` says more.
     let known = all.into_iter().filter_map(|(id, on)| Some((id, on.ok()?)));
     Ok(known.filter(|(_, on)| !on.is_empty()).collect())

@@ -331,7 +331,10 @@ impl Declared {
             let depends_on = glance.depends_on.among(&there);
             declared.landed = glance.depends_on_landed.among(&there).ids;
             declared.depends_on = depends_on.ids;
-            declared.warnings = depends_on.warnings;
+            let remarks = glance.remarks.iter();
+            declared.warnings =
+                remarks.map(|remark| format!("line {}: {remark}", remark.line)).collect();
+            declared.warnings.extend(depends_on.warnings);
             declared.warnings.extend(conflicts_with.warnings);
         }
         declared

@@ -1,9 +1,10 @@
 //! Parser of `brief.md`, the Plan artifact: bullets with a label.
 //!
 //! A field is a bullet `- **Label:** value` (also `- **Label**: v`, `- Label: v`), at any indent
-//! and anywhere in the document. Labels are case-insensitive, and the first occurrence of a label
-//! wins. The value continues over lines indented deeper than the bullet, and over blank lines
-//! between them; any other line ends it. Code fences have no meaning: briefs are read by line.
+//! and anywhere in the document. Known labels count in further shapes, see `spelling.rs`. Labels are
+//! case-insensitive, and the first occurrence of a label wins. The value continues over lines indented
+//! deeper than the label, and over blank lines between them; any other line ends it. The value of a
+//! field without a bullet also continues to the end of its paragraph, or over the list directly below it.
 //!
 //! Each field can be read in two ways: its *own line* (ids, targets, paths, routing) and its *whole*
 //! value (text for people).
@@ -11,6 +12,7 @@
 mod label;
 mod parts;
 mod size;
+mod spelling;
 mod split;
 mod target;
 mod touches;
@@ -24,12 +26,14 @@ use camino::{Utf8Component, Utf8PathBuf};
 pub use label::Label;
 pub use parts::{Part, PartsError, parts};
 pub use size::{SizeLimit, size_limit};
+pub use spelling::{BriefRemark, Unread};
 pub use split::{SPLIT_FROM, SPLIT_INTO, SplitOff, Splitting, note_split, repoint};
 pub use target::{OntoBranch, RepoTarget};
 pub use widening::{Widening, WideningError};
 
 use crate::id_list::{IdList, parse_id_list};
 use crate::lines::{TextLine, indent, lines, without_bom};
+use spelling::{Mark, Shape};
 
 /// The label of the field in which a person records the result of triage. A brief that has the field is a draft until it
 /// is filled in; one without it is not asked for it.
@@ -56,6 +60,7 @@ struct FieldIndex {
     text: String,
     spans: Vec<Span>,
     by_label: HashMap<String, usize>,
+    remarks: Vec<BriefRemark>,
 }
 
 /// The position of a field, in bytes of the text.
@@ -66,6 +71,8 @@ struct Span {
     body: Range<usize>,
     line: usize,
     indent: usize,
+    /// True if neither a bullet nor emphasis sets the label off.
+    is_bare: bool,
 }
 
 /// The progress that a dependency must have made before its dependents may start.
@@ -91,39 +98,150 @@ pub struct BriefField<'a> {
     body: &'a str,
 }
 
+/// The text around a line, which decides whether a label without a mark is a field.
+#[derive(Debug, Default)]
+struct Surroundings {
+    /// True if the line above is not blank.
+    follows: bool,
+    /// True if the lines above are a paragraph of running text.
+    prose: bool,
+    /// A heading that is a label, until a line below it was seen.
+    heading: Option<BriefRemark>,
+}
+
 impl FieldIndex {
     fn parse(text: &str) -> Self {
         let text = without_bom(text);
         let mut index = Self { text: text.to_owned(), ..Self::default() };
+        let code = spelling::code_lines(text);
         // Stack of fields whose value may continue, each indented deeper than the one before.
         let mut open: Vec<usize> = Vec::new();
-        for line in lines(text) {
+        let mut around = Surroundings::default();
+        for (line, is_code) in lines(text).zip(code) {
             if line.is_blank() {
+                (around.follows, around.prose) = (false, false);
                 continue;
             }
             let indent = line.indent();
+            let known = spelling::known_field(line.text).filter(|_| !is_code);
             // Each field is pushed and popped at most once, so parsing is linear in the number of
             // lines.
             while let Some(&last) = open.last()
                 && index.spans[last].indent >= indent
+                && !(around.follows && known.is_none() && index.continues(last, line, is_code))
             {
                 index.spans[last].body.end = line.start;
                 open.pop();
             }
-            if let Some(added) = index.add(text, line, indent) {
+            let inside = open.last().is_some();
+            let is_text = is_code || inside || around.prose || indent > 3;
+            let shape = match known {
+                Some(shape) if shape.mark == Mark::Bare && is_text => {
+                    index.remark_in_text(shape, line, !is_code && around.prose);
+                    None
+                }
+                Some(shape) => Some((shape.label, shape.value, shape.mark)),
+                None => split_field(line.text)
+                    .filter(|_| !index.is_list_below_label(open.last(), line))
+                    .map(|(label, value)| (label, value, Mark::Set)),
+            };
+            if !is_code {
+                index.look_around(&mut around, line, known, is_text);
+            }
+            if let Some(added) = shape.and_then(|shape| index.add(text, line, shape)) {
                 open.push(added);
             }
         }
+        index.forget_headings_with_fields();
         index
     }
 
-    /// Records the field on a line, unless there is none or its label was seen before.
-    fn add(&mut self, text: &str, line: TextLine<'_>, indent: usize) -> Option<usize> {
-        let (label, own_line) = split_field(line.text)?;
-        let key = label.to_lowercase();
+    /// Notes near misses on a line, and how the next line is to be read.
+    fn look_around(
+        &mut self,
+        around: &mut Surroundings,
+        line: TextLine<'_>,
+        known: Option<Shape<'_>>,
+        is_text: bool,
+    ) {
+        let is_heading = spelling::is_heading(line.text);
+        if let Some(mut heading) = around.heading.take() {
+            let value = spelling::value_below(line.text);
+            heading.is_lost =
+                !is_heading && known.is_none() && spelling::loses(heading.label, value);
+            self.remarks.push(heading);
+        }
+        around.heading = spelling::label_of_heading(line.text).map(|(label, written)| {
+            let (line, written) = (line.number, written.to_owned());
+            BriefRemark { line, written, label, why: Unread::Heading, is_lost: false }
+        });
+        let is_bullet = spelling::is_bullet(line.text);
+        if known.is_none() && (is_bullet || !is_text) {
+            self.remarks.extend(spelling::near_miss(line.text, line.number));
+        }
+        let starts = is_bullet || is_heading || known.is_some();
+        // A paragraph is prose by its first line.
+        around.prose = !starts
+            && if around.follows { around.prose } else { !spelling::is_label_like(line.text) };
+        around.follows = !is_heading;
+    }
+
+    /// Returns true if a line that is not indented deeper still belongs to a field without a bullet.
+    fn continues(&self, field: usize, line: TextLine<'_>, is_code: bool) -> bool {
+        let span = &self.spans[field];
+        if !span.is_bare || span.indent != line.indent() || is_code {
+            return false;
+        }
+        let is_other = spelling::is_heading(line.text) || line.text.trim_start().starts_with('|');
+        if spelling::is_bullet(line.text) {
+            return span.own_line.is_empty();
+        }
+        !is_other && !spelling::is_label_like(line.text)
+    }
+
+    /// Returns true for an item of the list that is the value of a field without a bullet.
+    fn is_list_below_label(&self, open: Option<&usize>, line: TextLine<'_>) -> bool {
+        open.is_some_and(|&open| {
+            let span = &self.spans[open];
+            span.is_bare && span.indent == line.indent() && span.own_line.is_empty()
+        })
+    }
+
+    /// Notes a known label within a paragraph, if the driver would act on what follows it.
+    fn remark_in_text(&mut self, shape: Shape<'_>, line: TextLine<'_>, is_prose: bool) {
+        let Some(label) = Label::of(shape.label).filter(|label| label.is_acted_on()) else {
+            return;
+        };
+        if is_prose && spelling::loses(label, shape.value) {
+            let (line, written) = (line.number, shape.label.to_owned());
+            let why = Unread::InText;
+            self.remarks.push(BriefRemark { line, written, label, why, is_lost: false });
+        }
+    }
+
+    /// A heading such as `## Touches` is no near miss if a field below it has the label.
+    fn forget_headings_with_fields(&mut self) {
+        let fields: Vec<Label> = self
+            .spans
+            .iter()
+            .filter_map(|span| Label::of(&self.text[span.label.clone()]))
+            .collect();
+        self.remarks
+            .retain(|remark| remark.why != Unread::Heading || !fields.contains(&remark.label));
+    }
+
+    /// Records the field on a line, unless its label was seen before.
+    fn add(
+        &mut self,
+        text: &str,
+        line: TextLine<'_>,
+        (label, own_line, mark): (&str, &str, Mark),
+    ) -> Option<usize> {
+        let key = key_of(label);
         // A repeated label is not a field, so its lines stay part of the value above if they are
         // indented.
-        if self.by_label.contains_key(&key) {
+        if let Some(&first) = self.by_label.get(&key) {
+            self.remark_repeated(first, label, own_line, line.number);
             return None;
         }
         let index = self.spans.len();
@@ -133,13 +251,37 @@ impl FieldIndex {
             own_line: place(text, own_line),
             body: line.next..text.len(),
             line: line.number,
-            indent,
+            indent: line.indent(),
+            is_bare: mark == Mark::Bare,
         });
         Some(index)
     }
 
+    /// Notes a second field of a label if it declares something that the first one does not.
+    fn remark_repeated(&mut self, first: usize, label: &str, value: &str, line: usize) {
+        let Some(known) = Label::of(label) else { return };
+        let first = self.view(&self.spans[first]);
+        let adds = match known {
+            Label::DependsOn | Label::ConflictsWith => {
+                let ids = |text: &str| parse_id_list(text).among(&|_| false).ids;
+                let before = ids(first.own_line);
+                ids(value).iter().any(|id| !before.contains(id))
+            }
+            Label::Touches => {
+                let before = touches::globs(&first.whole());
+                touches::globs(value).iter().any(|glob| !before.contains(glob))
+            }
+            _ => false,
+        };
+        if adds && !is_placeholder(value) {
+            let why = Unread::Repeated(first.line);
+            let written = label.to_owned();
+            self.remarks.push(BriefRemark { line, written, label: known, why, is_lost: true });
+        }
+    }
+
     fn written(&self, label: &str) -> Option<BriefField<'_>> {
-        let index = self.by_label.get(&label.trim().to_lowercase())?;
+        let index = self.by_label.get(&key_of(label))?;
         Some(self.view(&self.spans[*index]))
     }
 
@@ -174,6 +316,24 @@ impl Brief {
     /// Iterates over the first field of each label in file order, placeholders included.
     pub fn fields(&self) -> impl Iterator<Item = BriefField<'_>> {
         self.fields.spans.iter().map(|span| self.fields.view(span))
+    }
+
+    /// Returns the lines that look like a field and are not read as one, sorted.
+    pub fn remarks(&self) -> Vec<BriefRemark> {
+        let mut remarks = self.fields.remarks.clone();
+        for label in [Label::DependsOn, Label::ConflictsWith] {
+            let fields = label.spellings().iter().filter_map(|spelling| self.field(spelling));
+            for field in fields.filter(|field| field.own_line.is_empty()) {
+                let is_id = |line: TextLine<'_>| {
+                    !parse_id_list(spelling::value_below(line.text)).ids().is_empty()
+                };
+                let (line, written, why) = (field.line, field.label.to_owned(), Unread::Below);
+                let is_lost = lines(field.body).any(is_id);
+                remarks.push(BriefRemark { line, written, label, why, is_lost });
+            }
+        }
+        remarks.sort_by_key(|remark| remark.line);
+        remarks
     }
 
     fn own_line(&self, label: Label) -> Option<&str> {
@@ -216,7 +376,7 @@ impl Brief {
     /// The text as a draft for the next attempt: the slug is put in `<…>`, which makes it a
     /// placeholder, so that nothing is built before a person has edited it.
     pub(crate) fn as_draft(&self) -> String {
-        let FieldIndex { text, spans, by_label } = &self.fields;
+        let FieldIndex { text, spans, by_label, .. } = &self.fields;
         let span = by_label.get("slug").map(|index| &spans[*index]);
         let Some(span) = span.filter(|_| !self.is_placeholder()) else { return text.clone() };
         let (before, slug) = (&text[..span.own_line.start], &text[span.own_line.clone()]);
@@ -364,7 +524,13 @@ impl BriefField<'_> {
     }
 }
 
-/// Splits a line with the shape of a field into label and value.
+/// Returns the key of a label: spellings of a known label that differ only in case and separators are one.
+fn key_of(label: &str) -> String {
+    let label = label.trim();
+    if Label::of(label).is_some() { label::normal(label) } else { label.to_lowercase() }
+}
+
+/// Splits a dash bullet with the shape of a field, whatever its label, into label and value.
 fn split_field(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim_start().strip_prefix('-')?;
     let rest = without_stars(rest.trim_start());

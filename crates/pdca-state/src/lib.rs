@@ -81,9 +81,9 @@ pub use archive::{
 pub use artifact::{Artifact, Artifacts};
 pub use attempts::Attempts;
 pub use brief::{
-    Awaits, Brief, BriefField, Label, OntoBranch, Part, PartsError, RepoTarget, SPLIT_FROM,
-    SPLIT_INTO, SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Widening, WideningError,
-    note_split, parts, repoint, size_limit,
+    Awaits, Brief, BriefField, BriefRemark, Label, OntoBranch, Part, PartsError, RepoTarget,
+    SPLIT_FROM, SPLIT_INTO, SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Unread, Widening,
+    WideningError, note_split, parts, repoint, size_limit,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
@@ -108,7 +108,7 @@ pub use patch::{
 };
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
-pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};
+pub use root::{BundleRoot, Listing, RootError, RootNames, Strangeness, Stranger};
 pub use signoff::{
     Accepted, Override, SignoffAction, SignoffDecision, SignoffError, SignoffOutcome,
     UnknownOutcome, overrule, record, require_accepted,

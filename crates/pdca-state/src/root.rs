@@ -1,6 +1,6 @@
 //! The bundle root: a directory with one subdirectory per bundle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -110,12 +110,22 @@ impl BundleRoot {
         }
     }
 
-    /// Finds an entry whose name differs from that of the bundle `id` only in case.
+    /// Finds an entry whose name differs from that of the bundle `id` only in case. Lists the directory: ask
+    /// [`Self::names`] about several bundles.
     pub fn twin_of(&self, id: &BundleId) -> Option<String> {
-        let own = id.dir_name();
-        let entries = self.path.as_std_path().read_dir().ok()?.flatten();
-        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.find(|name| *name != own && name.eq_ignore_ascii_case(&own))
+        self.names().twin_of(id).map(str::to_owned)
+    }
+
+    /// Lists the names in the directory once, to ask about many bundles; empty if it cannot be listed.
+    pub fn names(&self) -> RootNames {
+        let mut names = RootNames::default();
+        let Ok(entries) = self.path.as_std_path().read_dir() else { return names };
+        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+            if BundleId::claims_dir_name(name.to_ascii_lowercase().as_bytes()) {
+                names.by_lower_case.entry(name.to_ascii_lowercase()).or_default().push(name);
+            }
+        }
+        names
     }
 
     /// Lists the active bundles and the entries that only look like one.
@@ -151,6 +161,21 @@ impl BundleRoot {
         listing.set_apart_twins();
         listing.strangers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listing)
+    }
+}
+
+/// The names of bundles in a root, from one listing.
+#[derive(Debug, Default)]
+pub struct RootNames {
+    by_lower_case: HashMap<String, Vec<String>>,
+}
+
+impl RootNames {
+    /// Finds a name that differs from that of the bundle `id` only in case.
+    pub fn twin_of(&self, id: &BundleId) -> Option<&str> {
+        let own = id.dir_name();
+        let alike = self.by_lower_case.get(&own.to_ascii_lowercase())?;
+        alike.iter().find(|name| **name != own).map(String::as_str)
     }
 }
 

@@ -107,6 +107,13 @@ impl Bundle {
         let advisories = reader.advisories();
         let close_disposition =
             reader.lossy(Artifact::CloseDisposition).map(|text| text.trim().to_owned());
+        for remark in brief.iter().filter(|brief| !brief.is_placeholder()).flat_map(Brief::remarks)
+        {
+            if remark.is_lost {
+                let what = format!("line {}: {remark}; nothing is built before", remark.line);
+                reader.problem(Artifact::Brief.file_name(), what);
+            }
+        }
         let problems = reader.problems;
         Ok(Snapshot {
             id: self.id().clone(),

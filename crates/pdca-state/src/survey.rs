@@ -9,7 +9,7 @@ use std::num::NonZero;
 use camino::Utf8PathBuf;
 
 use crate::artifact::{Artifact, Artifacts};
-use crate::brief::Brief;
+use crate::brief::{Brief, BriefRemark};
 use crate::bundle::Bundle;
 use crate::contents::{self, Contents, LoadError};
 use crate::gates::{GateReport, Overall};
@@ -50,6 +50,8 @@ pub struct Glance {
     pub conflicts_with: IdList,
     /// The globs in `Touches`.
     pub touches: Vec<String>,
+    /// The lines of the brief that look like a field and are not read as one.
+    pub remarks: Vec<BriefRemark>,
     /// The outcome that Plan expects.
     pub disposition_hint: Option<String>,
     /// True if there is a close disposition in place of a patch.
@@ -171,6 +173,7 @@ impl Glance {
             depends_on_landed: brief.map(Brief::depends_on_landed).unwrap_or_default(),
             conflicts_with: brief.map(Brief::conflicts_with).unwrap_or_default(),
             touches: brief.map(Brief::touches).unwrap_or_default(),
+            remarks: brief.map(Brief::remarks).unwrap_or_default(),
             disposition_hint: brief.and_then(Brief::disposition_hint).map(str::to_owned),
             closes: false,
             open_items: 0,

@@ -122,8 +122,7 @@ impl When {
 
     /// Returns the label of the field, if it is a known one.
     pub fn known_label(&self) -> Option<Label> {
-        let label = self.field.to_lowercase();
-        Label::ALL.iter().find(|known| known.spellings().contains(&label.as_str())).copied()
+        Label::of(&self.field)
     }
 
     /// Returns true if a part is missing, so that the condition would hold for every brief or for none.
@@ -155,7 +154,8 @@ impl WhenText {
 
 /// Returns the length of the longest known label that `text` starts with.
 fn known_label(text: &str) -> Option<usize> {
-    let lower = text.to_ascii_lowercase();
+    // Each is one byte, so lengths stay the same.
+    let lower = text.to_ascii_lowercase().replace(['_', '-'], " ");
     let spellings = Label::ALL.iter().flat_map(|label| label.spellings());
     let ends = |label: &str| {
         let rest = lower.strip_prefix(label)?;

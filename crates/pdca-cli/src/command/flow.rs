@@ -8,13 +8,14 @@ pub(super) mod output;
 mod person;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Write;
 
 use pdca_events::FlowTask;
 use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 use pdca_front::flow_record::FlowRecord;
 use pdca_leaves::Role;
-use pdca_state::BundleId;
+use pdca_state::{Artifact, BundleId};
 
 use self::host::Tracks;
 use self::output::{FlowDocument, FlowDryRun};
@@ -29,7 +30,8 @@ use crate::session::Interrupts;
 
 /// Carry issues through the whole cycle, with you only where a person is due
 ///
-/// Drafts go to a planning session with [leaves.planner], planned bundles to the lanes, finished ones to your sign-off as
+/// An id without a bundle begins with Plan: it gets a draft, from the export if one is named. With ids only those are
+/// drafted, built and delivered. Drafts go to a planning session with [leaves.planner], planned bundles to the lanes, finished ones to your sign-off as
 /// soon as they wait, accepted ones are integrated or published as `after_accept` in [flow] says, and the lanes go on
 /// building meanwhile. No new bundle is started while more wait for you than `max_unsigned` in [flow], or than you decide in
 /// an hour. With `--act` a look back follows at the end.
@@ -45,6 +47,8 @@ use crate::session::Interrupts;
 Examples:
   pdca flow                                       # everything that is not finished
   pdca flow 12 15 20 --lanes 3
+  pdca flow 7                                     # from nothing: a draft, the planning session, and on
+  pdca flow 7 --from-csv export.csv               # drafts 7 alone
   pdca flow --from-csv export.csv --limit 12 --act
   pdca flow --dry-run                             # what would come next
 
@@ -70,9 +74,12 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let events = args.drive.events(cx);
     let is_real = !cx.globals.dry_run;
     let record = is_real.then(|| FlowRecord::begin(cx, events.as_deref())).transpose()?;
-    let tracks = Tracks::new(cx, scope, args, record);
-    if args.select.has_source()
-        && let Err(failure) = tracks.step(FlowTask::Draft, &[], || select_drafts(args, cx, err))
+    let tracks = Tracks::new(cx, scope.clone(), args, record);
+    let unknown = without_bundle(args, cx)?;
+    if (args.select.has_source() && (args.ids.is_empty() || !unknown.is_empty())
+        || !unknown.is_empty() && is_real)
+        && let Err(failure) =
+            tracks.step(FlowTask::Draft, &unknown, || make_drafts(args, &unknown, cx, err))
     {
         // The next flow has a budget of its own: this one has not begun any work.
         tracks.end()?;
@@ -104,7 +111,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if !matches!(report.end, FlowEnd::Interrupted) {
         tracks.end()?;
     }
-    let document = FlowDocument::of(cx, &report, planned)?;
+    let document = FlowDocument::of(cx, &report, planned, scope.as_ref())?;
     tracks.tell(&document.notice(NoticeKind::RunEnded, cx));
     tracks.notifier.finish();
     person.flush();
@@ -135,17 +142,31 @@ fn conclude(report: FlowReport<Failure>) -> (Exit, Option<Failure>) {
     (exit, first)
 }
 
-/// Returns the bundles that were named.
+/// Returns the bundles that were named, whether they exist or not.
 fn scope(args: &Args, cx: &Context<'_>) -> Result<Option<BTreeSet<BundleId>>, Failure> {
     if args.ids.is_empty() {
         return Ok(None);
     }
-    // An export may bring those that do not exist yet.
-    if args.select.has_source() {
-        return args.ids.iter().map(IdArg::parse).collect::<Result<_, _>>().map(Some);
+    if let Some(option) = args.select.choice().filter(|_| args.select.has_source()) {
+        return Err(Failure::usage(format!("ids and `{option}` both choose records"))
+            .hint(format!("leave out `{option}`: only the ids are drafted")));
     }
-    let bundles = cx.require_bundles(&args.ids)?;
-    Ok(Some(bundles.iter().map(|bundle| bundle.id().clone()).collect()))
+    // A twin of a bundle, and an archived bundle, are refused before anything is written.
+    cx.workspace()?.require_all_distinct()?;
+    args.ids.iter().map(IdArg::parse).collect::<Result<_, _>>().map(Some)
+}
+
+/// Returns the ids that were named and have no bundle, each once, in that order.
+fn without_bundle(args: &Args, cx: &Context<'_>) -> Result<Vec<BundleId>, Failure> {
+    let root = &cx.workspace()?.bundle_root;
+    let mut unknown: Vec<BundleId> = Vec::new();
+    for id in &args.ids {
+        let id = id.parse()?;
+        if !root.bundle(&id).exists() && !unknown.contains(&id) {
+            unknown.push(id);
+        }
+    }
+    Ok(unknown)
 }
 
 /// Returns whether a planner is configured that can be called here.
@@ -157,9 +178,31 @@ fn can_plan(cx: &Context<'_>) -> Result<bool, Failure> {
     Ok(is_there && (cx.may_ask() || leaf.is_some_and(|leaf| !leaf.interactive)))
 }
 
+/// Makes the drafts of a flow: of the named ids without a bundle, or of a whole export.
+fn make_drafts(
+    args: &Args,
+    unknown: &[BundleId],
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    if args.select.has_source() {
+        let ids = unknown.iter().map(|id| IdArg::from(OsString::from(id.as_ref()))).collect();
+        return select_drafts(&args.select.of_only(ids), cx, err);
+    }
+    for bundle in pdca_draft::new_drafts(unknown, cx)? {
+        let brief = bundle.path(Artifact::Brief);
+        cx.note(err, &format!("{} had no bundle: wrote {}", bundle.id(), cx.show(&brief)))?;
+    }
+    Ok(())
+}
+
 /// Turns an export into drafts; one whose drafts exist is no error.
-fn select_drafts(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
-    let response = select::run(&args.select, cx, err)?;
+fn select_drafts(
+    args: &select::Args,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    let response = select::run(args, cx, err)?;
     if cx.globals.format() == Format::Text && !cx.globals.quiet {
         render(&response, cx, err)?;
     }

@@ -35,6 +35,7 @@ Examples:
   pdca gates 36 --record      # all rows again at sign-off, with a new report and summary
   pdca gates --working-tree   # the rows about the repository, on the tree as it stands (for CI)
   pdca gates --working-tree --target app
+  pdca gates --tree ../merge  # the same rows on that tree
   pdca gates --working-tree --junit gates.xml
   pdca gates 36 --json
 
@@ -44,13 +45,16 @@ pub(crate) struct Args {
     /// The id of the bundle
     #[arg(
         value_name = "ID",
-        required_unless_present = "working_tree",
-        conflicts_with = "working_tree"
+        required_unless_present_any = ["working_tree", "tree"],
+        conflicts_with_all = ["working_tree", "tree"]
     )]
     id: Option<IdArg>,
     /// Run the rows with `scope = "repo"` over the present working tree
     #[arg(long)]
     working_tree: bool,
+    /// Run those rows over the tree that this directory is in: a worktree, a clone or a merge, wherever it is
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "target")]
+    tree: Option<Utf8PathBuf>,
     /// The target whose tree is gated, if there are several and you are in none of them
     #[arg(long, value_name = "NAME", requires = "working_tree")]
     target: Option<String>,
@@ -58,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     junit: Option<Utf8PathBuf>,
     /// Record the result also at sign-off: the report and the summary are made anew
-    #[arg(long, conflicts_with_all = ["working_tree", "row"])]
+    #[arg(long, conflicts_with_all = ["working_tree", "tree", "row"])]
     record: bool,
     /// Run only this row and show its output if it is red; write no report
     #[arg(long, value_name = "ROW")]
@@ -84,7 +88,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         let bundle = cx.require_bundle(id)?;
         (over_bundle(&bundle, args.row.as_deref(), args.record, cx, err)?, None)
     } else {
-        let tree = working_tree(args.target.as_deref(), cx)?;
+        let tree = match &args.tree {
+            Some(dir) => named_tree(dir, cx)?,
+            None => working_tree(args.target.as_deref(), cx)?,
+        };
         (over_tree(&tree, args.row.as_deref(), cx, err)?, Some(tree))
     };
     if let Some(file) = &args.junit {
@@ -176,6 +183,30 @@ fn over_bundle(
     let report = report.map_err(|error| session::explain(bundle, error))?;
     pdca_gates::forget(&jobs)?;
     Ok(report)
+}
+
+/// Returns the top of the tree that a directory is in; the directory itself where there is no repository.
+fn named_tree(dir: &Utf8Path, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
+    // As typed, not below `-C`: a shell completes paths from its own directory.
+    let dir = cx.env.cwd.join(dir);
+    let refuse =
+        |what: &str, hint: &str| Err(Failure::usage(what).at(FilePosition::file(&*dir)).hint(hint));
+    let Ok(dir) = dir.canonicalize_utf8() else {
+        return refuse("there is no such directory", "name the directory of a checkout");
+    };
+    if !dir.is_dir() {
+        return refuse("it is not a directory", "name the directory of a checkout");
+    }
+    match Toplevel::around(&dir) {
+        Some(top) => match top.root() {
+            Some(root) => Ok(root.to_owned()),
+            None => refuse(
+                "it is in a bare repository, which has no working tree",
+                "`git worktree add DIR BRANCH` makes one",
+            ),
+        },
+        None => Ok(dir),
+    }
 }
 
 /// Chooses the tree: the checkout of a target around the working directory, else

@@ -20,7 +20,7 @@ use crate::report::Response;
 /// dropped: a brief with a triage scaffold, and the thread as `notes.json`. The batch is listed in
 /// `process/batches/<date>.md`. A draft is not built before a person has filled in its triage verdict and its slug. Existing
 /// bundles are left alone; a selection that was interrupted is finished by repeating it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   pdca select --from-csv export.csv --dry-run               # profile and buckets, nothing written
@@ -84,6 +84,18 @@ impl Args {
     /// Returns true if an export is named.
     pub(super) fn has_source(&self) -> bool {
         self.from_csv.is_some() || self.from_gh.is_some()
+    }
+
+    /// Returns the option that chooses records, if one was typed.
+    pub(super) fn choice(&self) -> Option<&'static str> {
+        let only = (!self.only.is_empty()).then_some("--only");
+        let bucket = (!self.bucket.is_empty()).then_some("--bucket");
+        only.or(bucket).or(self.limit.is_some().then_some("--limit"))
+    }
+
+    /// Takes exactly these records.
+    pub(super) fn of_only(&self, ids: Vec<IdArg>) -> Self {
+        Self { only: ids, ..self.clone() }
     }
 }
 

@@ -343,6 +343,7 @@ impl<'g> CombinationTree<'g> {
         checkout: &'g Checkout,
         at: &CombinationCheckout<'_>,
     ) -> Result<Self, BeatError> {
+        driver.keep_idle_changes(told, checkout, false)?;
         // The directory differs for each question, so a confirming run does not find the checkout
         // "as left" by the first and starts from a reset (decision 021).
         let digest = sha256_hex(at.dir.as_str().as_bytes());

@@ -45,6 +45,7 @@ pub fn explained(problem: &PlanProblem, cx: &Context<'_>) -> failure::Problem {
         | PlanProblem::NoSuchRival { .. }
         | PlanProblem::PrerequisiteNotComplete { .. }
         | PlanProblem::Unreadable { .. }
+        | PlanProblem::Misspelled { .. }
         | PlanProblem::Behind { .. }
         | PlanProblem::BadGlob { .. } => told,
     };
@@ -78,6 +79,7 @@ fn headline(problem: &PlanProblem) -> String {
         | PlanProblem::NoSuchPrerequisite { .. }
         | PlanProblem::NoSuchRival { .. }
         | PlanProblem::Unreadable { .. }
+        | PlanProblem::Misspelled { .. }
         | PlanProblem::Behind { .. }
         | PlanProblem::PrerequisiteNotComplete { .. } => problem.to_string(),
     }
@@ -102,6 +104,10 @@ fn remedy(problem: &PlanProblem) -> String {
         PlanProblem::Unreadable { id, .. } => {
             format!("save its files as UTF-8 text; `pdca status {id}` shows what cannot be read")
         }
+        PlanProblem::Misspelled { id, place, .. } => format!(
+            "edit line {} of the brief, then `pdca plan {id}`; text that is no field needs other words before the colon",
+            place.line
+        ),
         PlanProblem::Behind { on, .. } => format!("`pdca why {on}` says what keeps that one"),
         PlanProblem::PrerequisiteNotComplete { on, standing, .. } => match standing {
             ItemState::Ended => {

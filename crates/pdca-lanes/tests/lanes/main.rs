@@ -14,6 +14,7 @@ mod copy;
 mod hostile;
 mod hydrate;
 mod hydrate_commands;
+mod idle;
 mod import;
 mod inspect;
 mod interrupted;

@@ -25,6 +25,7 @@ impl Observer for Log {
         let name = match event {
             WorkbenchEvent::Rescued { .. } => "(rescued)",
             WorkbenchEvent::Replaced { .. } => "(replaced)",
+            WorkbenchEvent::FoundInIdle { .. } => "(found)",
             WorkbenchEvent::Hydrating { .. } => "(hydrating)",
             WorkbenchEvent::Hydrated { .. } => "(hydrated)",
         };

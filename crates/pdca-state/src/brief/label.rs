@@ -51,6 +51,66 @@ pub enum Label {
     DispositionHint,
 }
 
+/// The labels with their spelling in the template and the accepted ones, in [`normal`] form.
+pub(super) const TABLE: &[(Label, &str, &[&str])] = &[
+    (Label::Slug, "Slug", &["slug"]),
+    (Label::Defect, "Defect", &["defect", "goal", "defect (goal)", "defect / goal"]),
+    (Label::SuccessCriterion, "Success criterion", &["success criterion", "success criteria"]),
+    (Label::Falsifiability, "Falsifiability", &["falsifiability"]),
+    (Label::Invariant, "Invariant to restore", &["invariant to restore", "invariant"]),
+    (
+        Label::RepoTarget,
+        "Repo + branch target",
+        &["repo + branch target", "repo + branch", "branch target", "target"],
+    ),
+    (Label::OntoBranch, "Onto branch", &["onto branch"]),
+    (
+        Label::DependsOn,
+        "Depends on",
+        &[
+            "depends on",
+            "depends",
+            "depends upon",
+            "depends on (merged)",
+            "depends on merged",
+            "stacks on",
+        ],
+    ),
+    (Label::ConflictsWith, "Conflicts with", &["conflicts with", "conflicts"]),
+    (Label::Touches, "Touches", &["touches"]),
+    (Label::OrderingNote, "Ordering note", &["ordering note"]),
+    (Label::Surfaces, "Surfaces", &["surfaces"]),
+    (Label::Difficulty, "Difficulty", &["difficulty"]),
+    (Label::DoModel, "Do model", &["do model", "builder model"]),
+    (Label::DoEffort, "Do effort", &["do effort", "builder effort"]),
+    (Label::Scope, "Scope", &["scope"]),
+    (Label::ReproInstruction, "Repro instruction", &["repro instruction", "repro instructions"]),
+    (
+        Label::ExternalDependencies,
+        "External dependencies",
+        &["external dependencies", "external deps"],
+    ),
+    (Label::TestFile, "Test file", &["test file", "test path", "test requirement"]),
+    (Label::CitationsExpected, "Citations expected", &["citations expected"]),
+    (Label::PriorArt, "Prior-art check", &["prior art check", "prior art check (triage cycles)"]),
+    (Label::DispositionHint, "Disposition hint", &["disposition hint", "disposition"]),
+];
+
+/// Returns a label in lower case, with one space for each run of spaces, underscores and hyphens.
+pub(super) fn normal(label: &str) -> String {
+    let mut normal = String::with_capacity(label.len());
+    for word in label.split(|c: char| c.is_whitespace() || matches!(c, '_' | '-')) {
+        if word.is_empty() {
+            continue;
+        }
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.extend(word.chars().flat_map(char::to_lowercase));
+    }
+    normal
+}
+
 impl Label {
     /// Every known label, in the order of the template.
     pub const ALL: &[Label] = &[
@@ -80,74 +140,46 @@ impl Label {
 
     /// The spelling of the template.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Label::Slug => "Slug",
-            Label::Defect => "Defect",
-            Label::SuccessCriterion => "Success criterion",
-            Label::Falsifiability => "Falsifiability",
-            Label::Invariant => "Invariant to restore",
-            Label::RepoTarget => "Repo + branch target",
-            Label::OntoBranch => "Onto branch",
-            Label::DependsOn => "Depends on",
-            Label::ConflictsWith => "Conflicts with",
-            Label::Touches => "Touches",
-            Label::OrderingNote => "Ordering note",
-            Label::Surfaces => "Surfaces",
-            Label::Difficulty => "Difficulty",
-            Label::DoModel => "Do model",
-            Label::DoEffort => "Do effort",
-            Label::Scope => "Scope",
-            Label::ReproInstruction => "Repro instruction",
-            Label::ExternalDependencies => "External dependencies",
-            Label::TestFile => "Test file",
-            Label::CitationsExpected => "Citations expected",
-            Label::PriorArt => "Prior-art check",
-            Label::DispositionHint => "Disposition hint",
-        }
+        self.row().1
     }
 
-    /// The accepted spellings in lower case; the first one with a value wins.
+    /// The accepted spellings as [`normal`] forms; the first one with a value wins.
     pub fn spellings(self) -> &'static [&'static str] {
-        match self {
-            Label::Slug => &["slug"],
-            Label::Defect => &["defect", "goal", "defect (goal)", "defect / goal"],
-            Label::SuccessCriterion => &["success criterion"],
-            Label::Falsifiability => &["falsifiability"],
-            Label::Invariant => &["invariant to restore", "invariant"],
-            Label::RepoTarget => {
-                &["repo + branch target", "repo + branch", "branch target", "target"]
-            }
-            Label::OntoBranch => &["onto branch", "onto_branch"],
-            Label::DependsOn => &[
-                "depends on",
-                "depends_on",
-                "depends on (merged)",
-                "depends_on_merged",
-                "stacks on",
-                "stacks_on",
-            ],
-            Label::ConflictsWith => &["conflicts with", "conflicts_with"],
-            Label::Touches => &["touches"],
-            Label::OrderingNote => &["ordering note"],
-            Label::Surfaces => &["surfaces"],
-            Label::Difficulty => &["difficulty"],
-            Label::DoModel => &["do model", "do_model", "builder model"],
-            Label::DoEffort => &["do effort", "do_effort", "builder effort"],
-            Label::Scope => &["scope"],
-            Label::ReproInstruction => &["repro instruction"],
-            Label::ExternalDependencies => &["external dependencies", "external deps"],
-            Label::TestFile => &["test file", "test path", "test requirement"],
-            Label::CitationsExpected => &["citations expected"],
-            Label::PriorArt => &["prior-art check", "prior-art check (triage cycles)"],
-            Label::DispositionHint => &["disposition hint", "disposition"],
-        }
+        self.row().2
+    }
+
+    fn row(self) -> &'static (Label, &'static str, &'static [&'static str]) {
+        TABLE.iter().find(|row| row.0 == self).expect("every label has a row")
+    }
+
+    /// Returns the label with this spelling: letters of any case, words separated by spaces, underscores or hyphens.
+    pub fn of(written: &str) -> Option<Self> {
+        let normal = normal(written);
+        TABLE.iter().find(|row| row.2.contains(&normal.as_str())).map(|row| row.0)
+    }
+
+    /// Returns true for labels that the driver acts on. The other fields are text for people and models, who read it
+    /// under any label.
+    pub fn is_acted_on(self) -> bool {
+        matches!(
+            self,
+            Label::RepoTarget
+                | Label::OntoBranch
+                | Label::DependsOn
+                | Label::ConflictsWith
+                | Label::Touches
+                | Label::DoModel
+                | Label::DoEffort
+                | Label::DispositionHint
+                | Label::ExternalDependencies
+        )
     }
 
     /// The progress that a spelling of [`Label::DependsOn`] waits for: `Depends on (merged)` waits
     /// for the landing, the others for the acceptance.
     pub fn awaits(spelling: &str) -> Awaits {
-        match spelling {
-            "depends on (merged)" | "depends_on_merged" => Awaits::Landed,
+        match normal(spelling).as_str() {
+            "depends on (merged)" | "depends on merged" => Awaits::Landed,
             _ => Awaits::Accepted,
         }
     }

@@ -21,7 +21,8 @@ pub(super) fn globs(value: &str) -> Vec<String> {
         };
         for word in words {
             let is_quoted = word.starts_with('`');
-            let glob = word.trim_matches('`').trim_end_matches([';', ':']);
+            let glob =
+                word.trim_end_matches([';', ':']).trim_matches('`').trim_end_matches([';', ':']);
             let is_glob = is_quoted || words.len() == 1 || is_path_like(glob);
             if is_glob && !glob.is_empty() && !is_nothing(glob) {
                 globs.push(glob.to_owned());

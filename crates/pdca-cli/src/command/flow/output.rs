@@ -1,5 +1,6 @@
 //! What a flow says at its end.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use pdca_driver::PlannedBrief;
@@ -34,8 +35,10 @@ pub(in crate::command) struct FlowDocument {
     stuck: Vec<BundleId>,
     /// The accepted bundles.
     accepted: Vec<BundleId>,
-    /// The bundles that landed, or are staged to be merged.
+    /// The bundles that landed in their branch.
     landed: Vec<BundleId>,
+    /// The bundles that are staged and not merged yet.
+    staged: Vec<BundleId>,
     /// A look back was asked for and is due.
     act_due: bool,
     pace: UnsignedWork,
@@ -48,16 +51,20 @@ impl FlowDocument {
         cx: &Context<'_>,
         report: &FlowReport<Failure>,
         planned: Vec<PlannedBrief>,
+        scope: Option<&BTreeSet<BundleId>>,
     ) -> Result<Self, Failure> {
         let snapshot = session::snapshot_at_work(cx)?;
         let settings = cx.workspace()?.config.flow;
-        let (mut accepted, mut landed) = (Vec::new(), Vec::new());
-        for entry in &snapshot.entries {
+        let (mut accepted, mut landed, mut staged) = (Vec::new(), Vec::new(), Vec::new());
+        let is_in_scope = |id: &BundleId| scope.is_none_or(|scope| scope.contains(id));
+        for entry in snapshot.entries.iter().filter(|entry| is_in_scope(&entry.id)) {
             if entry.state() == Some(State::Complete) {
                 accepted.push(entry.id.clone());
                 let mark = snapshot.landing.mark(&entry.id).map(|mark| mark.word);
-                if matches!(mark, Some("landed" | "staged")) {
-                    landed.push(entry.id.clone());
+                match mark {
+                    Some("landed") => landed.push(entry.id.clone()),
+                    Some("staged") => staged.push(entry.id.clone()),
+                    Some(_) | None => {}
                 }
             }
         }
@@ -82,6 +89,7 @@ impl FlowDocument {
             stuck,
             accepted,
             landed,
+            staged,
             act_due,
             pace: snapshot.pace(&settings),
             next: next.map(|next| cx.typed(&next)),
@@ -142,6 +150,7 @@ impl Report for FlowDocument {
             ("sign-off", &self.unsigned),
             ("brief", &self.drafts),
             ("look", &self.stuck),
+            ("staged, not merged yet", &self.staged),
             ("landed", &self.landed),
         ] {
             if !ids.is_empty() {

@@ -203,6 +203,7 @@ fn is_news(problem: &PlanProblem) -> bool {
         | PlanProblem::Cycle { .. }
         | PlanProblem::NoSuchPrerequisite { .. }
         | PlanProblem::PrerequisiteNotComplete { .. }
+        | PlanProblem::Misspelled { .. }
         | PlanProblem::Behind { .. } => false,
     }
 }
@@ -215,6 +216,7 @@ fn concerns(problem: &PlanProblem, bundle: &BundleId) -> bool {
         | PlanProblem::NoSuchRival { id, .. }
         | PlanProblem::PrerequisiteNotComplete { id, .. }
         | PlanProblem::Unreadable { id, .. }
+        | PlanProblem::Misspelled { id, .. }
         | PlanProblem::Behind { id, .. }
         | PlanProblem::BadGlob { id, .. } => id == bundle,
         PlanProblem::Cycle { edges, .. } => edges.iter().any(|edge| edge.dependant == *bundle),
