@@ -11,7 +11,7 @@ use crate::workspace::FILE;
 use crate::{Environment, Workspace};
 
 /// Keys whose values are openings and names, not programs.
-const NO_PROGRAMS: [&str; 5] = ["may_write", "writable", "cache", "junit", "targets"];
+const NO_PROGRAMS: [&str; 6] = ["may_write", "writable", "cache", "caches", "junit", "targets"];
 /// Keys whose values are files that leaves are told to follow.
 const PROMPTS: [&str; 1] = ["prompt_file"];
 /// Endings of scripts that an interpreter is handed, which need not be executable.

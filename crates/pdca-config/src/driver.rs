@@ -50,6 +50,7 @@ pub fn driver_config(
         gate_sandbox: config.gates.sandbox,
         gates_may_write: config.gates.may_write.clone(),
         gates_env_pass: config.gates.env_pass.clone(),
+        gates_caches: config.gates.caches.clone(),
         leaves: config.leaves.clone(),
         force_stubs: force_stubs(environment)?,
         has_terminal: machine.has_terminal,

@@ -197,6 +197,16 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
         }
         ConfigFault::NotInside => Problem::new(problem.to_string())
             .hint("write a relative path without `..`, such as `target/junit.xml`"),
+        ConfigFault::NotAVariable { .. } => {
+            Problem::new(problem.to_string()).hint("use letters, digits and `_`, such as `LC_ALL`")
+        }
+        ConfigFault::SetByPdca { .. } => Problem::new(problem.to_string()).hint(
+            "remove it; a row sets it for its own command, as in `cmd = \"PATH=… make test\"`",
+        ),
+        ConfigFault::NotChanging { .. } => Problem::new(problem.to_string())
+            .hint(format!("`needs = []`, or some of {}", pdca_gates::CHANGING.join(", "))),
+        ConfigFault::NotNeeded { name } => Problem::new(problem.to_string())
+            .hint(format!("write `needs = [\"{name}\"]`, or remove `needs`")),
         ConfigFault::ControlCharacter => {
             Problem::new(problem.to_string()).hint("remove the control character")
         }

@@ -2,8 +2,8 @@
 
 use pdca_events::WarningCode;
 use pdca_gates::{
-    Checks, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning, close_report,
-    run_checks,
+    Checks, GateContext, GateEvent, GatesError, GatesOutcome, PrimaryView, Purpose, Tree, Warning,
+    close_report, run_checks,
 };
 use pdca_journal::{EffectSide, GateVerdict, Point};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
@@ -108,14 +108,11 @@ pub fn judge(
     let children = cx.config.locks().children();
     scene.hold = Some(&children);
     scene.max_memory = cx.config.limits.leaf_memory;
-    scene.search_path = cx.config.search_path.as_deref();
-    scene.trees = cx.config.gates().trees();
-    scene.facts = cx.config.gates().facts();
-    scene.env_pass.clone_from(&cx.config.gates_env_pass);
+    cx.config.outfit(&mut scene);
     scene.supervisor = cx.config.supervisor.clone();
     let (outcome, patch) = match &checkout {
         None => {
-            scene.sandbox = Some(cx.config.gates_sandbox([]));
+            scene.sandbox = Some(cx.config.rows_sandbox([]));
             scene.opened = cx.config.row_openings();
             (run_rows(cx, &cx.config.rows, bundle, &scene, None)?, patch)
         }
@@ -125,12 +122,13 @@ pub fn judge(
             scene.base = Some(&checkout.attempt.base);
             scene.brief_base = Some(&checkout.attempt.branch);
             scene.target = Some(&checkout.attempt.target);
-            scene.sandbox = Some(gate_sandbox(cx, checkout));
+            scene.sandbox = Some(row_sandbox(cx, checkout));
+            scene.primary = primary_view(cx, checkout);
             scene.opened = cx.config.row_openings();
             scene.caches.clone_from(&cx.config.lanes.cache);
             // A verdict that is shared may land, so it must not come from a checkout that an earlier driver left.
             let is_clean = !patched.is_as_left();
-            let shared = shared(cx, checkout, patched.tree()).filter(|_| keep && is_clean);
+            let shared = shared(cx, patched.tree()).filter(|_| keep && is_clean);
             let green = shared.as_ref().and_then(Shared::green_tree);
             scene.known_green = green.as_deref();
             let outcome = run_watched(cx, bundle, checkout, &scene, &mut patched)?;
@@ -169,11 +167,24 @@ pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[Stri
     }
 }
 
-/// Returns the sandbox of gates: they run the builder's code, so they must not write the files that decide about it.
+/// Returns the sandbox of hydration: it runs the builder's code, so they must not write the files that decide about it.
 pub(crate) fn gate_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
     let own =
         [checkout.lane.path()].into_iter().chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
     cx.config.gates_sandbox(own.map(ToOwned::to_owned))
+}
+
+/// Returns the sandbox of the rows of gates in a checkout.
+pub(crate) fn row_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
+    let own =
+        [checkout.lane.path()].into_iter().chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
+    cx.config.rows_sandbox(own.map(ToOwned::to_owned))
+}
+
+/// Returns what rows in a checkout see of the user's checkouts.
+pub(crate) fn primary_view(cx: &Driver<'_>, checkout: &Checkout) -> PrimaryView {
+    let target = cx.config.targets.iter().find(|one| one.name == checkout.attempt.target);
+    cx.config.primary_view(target.map(|target| (target, checkout.lane.path())))
 }
 
 /// Emits the event of a gate, and announces its start and end as effects.

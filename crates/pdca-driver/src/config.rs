@@ -44,8 +44,10 @@ pub struct WorkspaceConfig {
     pub gate_sandbox: SandboxMode,
     /// Paths that gates may write in addition, as configured.
     pub gates_may_write: Vec<String>,
-    /// Names of credentials in the environment that gates receive.
+    /// Names of variables of the environment that gates receive.
     pub gates_env_pass: Vec<String>,
+    /// Caches that gates may read and leaves may not write, as configured.
+    pub gates_caches: Vec<String>,
     pub leaves: Leaves,
     /// Replaces every leaf by a stub.
     pub force_stubs: bool,
@@ -169,6 +171,7 @@ impl WorkspaceConfig {
             gate_sandbox: SandboxMode::default(),
             gates_may_write: Vec::new(),
             gates_env_pass: Vec::new(),
+            gates_caches: Vec::new(),
             leaves: Leaves::default(),
             force_stubs: false,
             has_terminal: true,
@@ -213,6 +216,7 @@ impl WorkspaceConfig {
             gate_sandbox: self.gate_sandbox,
             gates_may_write: self.gates_may_write.clone(),
             gates_env_pass: self.gates_env_pass.clone(),
+            gates_caches: self.gates_caches.clone(),
             leaves: self.leaves.clone(),
             force_stubs: self.force_stubs,
             close_words: self.close_words.clone(),
@@ -233,6 +237,7 @@ impl WorkspaceConfig {
             gate_sandbox,
             gates_may_write,
             gates_env_pass,
+            gates_caches,
             leaves,
             force_stubs,
             close_words,
@@ -249,6 +254,7 @@ impl WorkspaceConfig {
             gate_sandbox,
             gates_may_write,
             gates_env_pass,
+            gates_caches,
             leaves,
             force_stubs,
             lanes,
@@ -282,16 +288,15 @@ impl WorkspaceConfig {
             trees.push(target.path.clone());
             trees
         };
-        let own = self.configuration.iter().cloned();
+        let own = self.configuration.iter().cloned().chain(self.caches());
         self.targets.iter().flat_map(trees).chain([root.clone()]).chain(own).collect()
     }
 
-    /// Returns the sandbox of gates and hydration. They may write `own`, which is the checkout and the temporary
+    /// Returns the sandbox of hydration, and what that of gates is made of. They may write `own`, which is the checkout and the temporary
     /// directory, caches in the home directory, and configured paths; nothing else of the workspace or of a target.
     /// Closed trees stay closed inside opened ones.
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
-        let more = self.gates_may_write.iter();
-        let write = pdca_leaves::home_caches().into_iter().chain(self.openings(more));
+        let write = pdca_leaves::home_caches().into_iter().chain(self.rows_may_write());
         // None of these is opened by an opening above it, such as a cache.
         let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
         let apart = home.into_iter().chain([self.dirs.root.clone()]).chain(self.target_checkouts());
@@ -300,6 +305,11 @@ impl WorkspaceConfig {
             .write(write)
             .own(own)
             .apart(apart)
+    }
+
+    /// Returns the paths that all rows may write in addition to their places.
+    pub(crate) fn rows_may_write(&self) -> Vec<Utf8PathBuf> {
+        self.openings(self.gates_may_write.iter()).collect()
     }
 
     /// Returns the paths that single rows may write in addition, by the id of the row.
@@ -406,7 +416,7 @@ fn opened(dirs: &WorkspaceDirs, path: &str) -> Utf8PathBuf {
 }
 
 /// Resolves links and `..`, also of a path that does not exist yet.
-fn real(path: &Utf8Path) -> Utf8PathBuf {
+pub(crate) fn real(path: &Utf8Path) -> Utf8PathBuf {
     let there = path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
     let Some((known, found)) = there else { return path.to_owned() };
     found.join(path.strip_prefix(known).unwrap_or(path))

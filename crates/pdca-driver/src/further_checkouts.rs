@@ -6,7 +6,7 @@ use pdca_gates::{RowCheckout, TreeFault};
 use pdca_lanes::{OwnerNote, Target, Workbench};
 use pdca_state::{Bundle, chain};
 
-use crate::check::gate_sandbox;
+use crate::check::row_sandbox;
 use crate::checkout::{Checkout, CheckoutError, clear_on, take_names};
 use crate::integrate::FIRST_SLOT;
 use crate::lane_owner::COMBINED;
@@ -63,7 +63,7 @@ impl<'d> FurtherCheckouts<'d> {
             path: one.lane.path().to_owned(),
             tree: one.lane.tree()?,
             lane: one.lane_env.as_ref().map(|lane_env| lane_env.names.clone()),
-            sandbox: Some(gate_sandbox(self.driver, one)),
+            sandbox: Some(row_sandbox(self.driver, one)),
         })
     }
 

@@ -59,6 +59,7 @@ mod run;
 
 mod checkout;
 mod gate_lines;
+mod gate_places;
 mod guard;
 mod leaf;
 mod products;

@@ -20,6 +20,9 @@ pub struct Terms {
     pub gates_may_write: Vec<String>,
     /// The names of environment variables that gates inherit from the executor; the values are not part of the job.
     pub gates_env_pass: Vec<String>,
+    /// Caches that gates may read and leaves may not write.
+    #[serde(default)]
+    pub gates_caches: Vec<String>,
     pub leaves: Leaves,
     /// Replaces every leaf by its stub.
     pub force_stubs: bool,
@@ -118,6 +121,7 @@ mod tests {
             leaves: toml::from_str(leaves).unwrap(),
             cache: vec![Pattern::parse("target/**", Case::Sensitive).unwrap()],
             gates_env_pass: vec!["TOKEN".to_owned()],
+            gates_caches: vec!["~/.cache/models".to_owned()],
             limits: RunLimits { max_leaf_calls: Some(9), ..RunLimits::default() },
             ..Terms::default()
         }

@@ -47,7 +47,7 @@ impl GateRun<'_, '_> {
         let Some((first, others)) = checks.split_first() else { return Ok(Vec::new()) };
         let change = self.change();
         let contexts: Vec<GateContext<'_>> =
-            further.iter().map(|checkout| checkout.context(self.context)).collect();
+            further.iter().enumerate().map(|(k, one)| one.context(self.context, k)).collect();
         let jobs: Vec<CheckJob> = others
             .iter()
             .zip(&contexts)
@@ -55,7 +55,9 @@ impl GateRun<'_, '_> {
             .collect();
         let mut begun = vec![self.begin(&[*first], attempt)];
         begun.extend(
-            jobs.iter().zip(further).map(|(job, checkout)| begin_in(checkout, job, &change.tree)),
+            jobs.iter()
+                .zip(further.iter().zip(&contexts))
+                .map(|(job, (checkout, context))| begin_in(checkout, context, job, &change.tree)),
         );
         let own = std::iter::once(((first.0, first.1), self.context));
         let others = others.iter().zip(&jobs).zip(&contexts);
@@ -66,6 +68,10 @@ impl GateRun<'_, '_> {
         let ran = self.run_all(&pairs, &contexts);
         let voids: Vec<Option<CheckFinding>> =
             ready.iter().map(|(k, _)| self.void_in(*k)).collect();
+        for home in contexts.iter().skip(1).filter_map(|context| context.home.as_ref()) {
+            // One that stays behind is made anew before the next row.
+            drop(home.remove());
+        }
         let mut judged = self.conclude_all(&pairs, ran, &voids)?.into_iter();
         let all = begun.into_iter().map(|begun| match begun {
             Ok(()) => judged.next().expect("every check that could begin was run"),
@@ -85,18 +91,26 @@ impl GateRun<'_, '_> {
 
 impl RowCheckout {
     /// Returns the context of a check that runs here.
-    fn context<'c>(&'c self, of: &GateContext<'c>) -> GateContext<'c> {
-        GateContext {
-            worktree: Some(&self.path),
-            lane: self.lane.as_ref(),
-            sandbox: self.sandbox.clone(),
-            ..of.clone()
+    fn context<'c>(&'c self, of: &GateContext<'c>, k: usize) -> GateContext<'c> {
+        let mut context = of.clone();
+        context.worktree = Some(&self.path);
+        context.lane = self.lane.as_ref();
+        context.sandbox.clone_from(&self.sandbox);
+        context.home = of.home.as_ref().map(|home| home.beside(k));
+        if let Some((_, lane)) = &mut context.primary.replaced {
+            lane.clone_from(&self.path);
         }
+        context
     }
 }
 
 /// Removes what is left of an earlier run of the job, and verifies that the checkout is the tree under check.
-fn begin_in(checkout: &RowCheckout, job: &CheckJob, expected: &str) -> Result<(), CheckFinding> {
+fn begin_in(
+    checkout: &RowCheckout,
+    context: &GateContext<'_>,
+    job: &CheckJob,
+    expected: &str,
+) -> Result<(), CheckFinding> {
     let failed =
         |error: std::io::Error| CheckFinding::unverifiable(&format!("not run: {}", chain(&error)));
     if checkout.tree != expected {
@@ -107,6 +121,9 @@ fn begin_in(checkout: &RowCheckout, job: &CheckJob, expected: &str) -> Result<()
     }
     if let Some(tmp) = checkout.lane.as_ref().and_then(|lane| lane.tmp.as_deref()) {
         leftovers::empty(tmp).map_err(failed)?;
+    }
+    if let Some(home) = &context.home {
+        home.make().map_err(failed)?;
     }
     job.forget().map_err(failed)
 }

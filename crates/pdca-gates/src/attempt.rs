@@ -181,7 +181,7 @@ impl GateRun<'_, '_> {
         let mut judged = Vec::with_capacity(ran.len());
         for (((check, job), ran), void) in checks.iter().zip(ran).zip(voids) {
             let trouble = self.trouble(check, job, &ran);
-            let denied = denied(job, self.context.workspace, &ran);
+            let denied = denied(job, check, self.context, &ran);
             let one = conclude(check, job, ran, trouble.as_ref(), void.as_ref());
             let one = one.unwrap_or_else(|in_doubt| in_doubt);
             let is_red = one.finding.result != GateResult::Pass;
@@ -210,6 +210,9 @@ impl GateRun<'_, '_> {
         if self.tree.is_some() {
             let names: Vec<&str> = checks.iter().map(|(_, job)| job.name()).collect();
             Custody::of(self.context).hand_to(&names).map_err(failed)?;
+        }
+        if let Some(home) = self.context.home.as_ref().filter(|_| !self.has_products) {
+            home.make().map_err(failed)?;
         }
         self.prepare(attempt)?;
         self.note_state(checks.iter().map(|(check, _)| *check));
@@ -520,9 +523,13 @@ fn judge(
 }
 
 /// Returns the path that a check could not write for its sandbox, and the line that would open it.
-fn denied(job: &CheckJob, workspace: &Utf8Path, ran: &Ran) -> Option<String> {
+fn denied(job: &CheckJob, check: &Check, context: &GateContext<'_>, ran: &Ran) -> Option<String> {
     let (cwd, sandbox) = job.confinement()?;
-    denied::proposal(&ran.log, cwd, workspace, sandbox)
+    let primary = || {
+        let view = Some(&context.primary).filter(|_| !check.reads_primary)?;
+        denied::primary(&ran.log, cwd, view)
+    };
+    primary().or_else(|| denied::proposal(&ran.log, cwd, context.workspace, sandbox))
 }
 
 fn tell_sign(tell: &mut dyn FnMut(GateEvent), check: &Check, sign: Sign) {

@@ -1,6 +1,6 @@
 //! Validated checks, which can be run.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use camino::Utf8PathBuf;
 use pdca_process::SandboxMode;
@@ -82,6 +82,9 @@ impl From<Check> for CheckConfig {
             may_write: check.may_write,
             shares: check.shares,
             sandbox: check.sandbox,
+            env: check.env,
+            needs: check.needs,
+            reads_primary: check.reads_primary,
         }
     }
 }
@@ -169,6 +172,12 @@ pub struct Check {
     pub shares: bool,
     /// Its own sandbox, if it has one.
     pub sandbox: Option<SandboxMode>,
+    /// Variables that it gets, with their values.
+    pub env: BTreeMap<String, String>,
+    /// The variables of [`CHANGING`](crate::CHANGING) that it gets; all of them if unset.
+    pub needs: Option<Vec<String>>,
+    /// It can read the target's own checkout.
+    pub reads_primary: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,6 +214,17 @@ impl Check {
         }
     }
 
+    /// Returns true if the check gets this variable of [`CHANGING`](crate::CHANGING).
+    pub(crate) fn gets(&self, name: &str) -> bool {
+        self.needs.as_ref().is_none_or(|needs| needs.iter().any(|needed| needed == name))
+    }
+
+    /// Returns true if the check gets no variable that differs between a bundle and a combination with the same tree, so
+    /// that a verdict about one is a verdict about the other.
+    pub fn is_same_anywhere(&self) -> bool {
+        self.needs.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Adds everything that decides what the check reports about a given tree.
     pub(crate) fn add_to(&self, digest: &mut Digest) {
         // All fields are named, so that a new one does not compile until it is decided whether it
@@ -234,6 +254,9 @@ impl Check {
             may_write,
             shares,
             sandbox,
+            env,
+            needs,
+            reads_primary,
         } = self;
         digest.text("id", id);
         digest.text("tier", tier.as_str());
@@ -266,6 +289,16 @@ impl Check {
         }
         if let Some(mode) = sandbox {
             digest.text("row sandbox", mode.as_str());
+        }
+        for (name, value) in env {
+            digest.text("env", name);
+            digest.text("value", value);
+        }
+        if let Some(needs) = needs {
+            digest.text("needs", &needs.join("\n"));
+        }
+        if *reads_primary {
+            digest.text("reads_primary", "true");
         }
     }
 }

@@ -3,7 +3,10 @@
 //! The types here hold unvalidated values. [`GatesConfig::checks`] turns them into [`Checks`], the only type that can
 //! be run, or returns every problem at once: an invalid check is never run, skipped or dropped from the report.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use camino::{Utf8Component, Utf8Path};
 use pdca_process::SandboxMode;
@@ -12,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     check::{Check, Checks, Command, DRIFT_ROW},
+    context::CHANGING,
     problem::{ConfigFault, ConfigProblem},
     when::{When, WhenText},
 };
@@ -47,9 +51,15 @@ pub struct GatesConfig {
     /// Additional paths that confined checks may write: relative to the workspace, absolute, or below `~`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_write: Vec<String>,
-    /// Names of variables with credentials that checks get nevertheless.
+    /// Names of variables of the driver that checks get; they get no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_pass: Vec<String>,
+    /// Variables that checks get, with their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Directories below the home directory that checks can read and leaves cannot write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<String>,
 }
 
 /// One `[[gates.checks]]`.
@@ -114,6 +124,14 @@ pub struct CheckConfig {
     /// The sandbox of this check, if it is not that of [`GatesConfig::sandbox`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxMode>,
+    /// Variables of this check, in addition to [`GatesConfig::env`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The variables of [`CHANGING`] that the check reads; all of them if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Vec<String>>,
+    /// The check can read the target's own checkout.
+    pub reads_primary: bool,
 }
 
 /// The treatment of a failure of a check that may be flaky.
@@ -203,6 +221,9 @@ impl GatesConfig {
         if self.runner.as_deref().is_some_and(says_nothing) {
             problems.push(head("runner", ConfigFault::Empty));
         }
+        if let Some(fault) = self.env.keys().find_map(|name| bad_variable(name)) {
+            problems.push(head("env", fault));
+        }
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut checks = Vec::with_capacity(self.checks.len());
         for (index, config) in self.checks.iter().enumerate() {
@@ -252,6 +273,8 @@ impl GatesConfig {
         if config.may_write.iter().any(|path| path.trim().is_empty()) {
             faults.push(("may_write", ConfigFault::Empty));
         }
+        faults.extend(config.env.keys().find_map(|name| bad_variable(name)).map(|it| ("env", it)));
+        faults.extend(bad_needs(config).map(|fault| ("needs", fault)));
         Some(Check {
             id: config.id.clone(),
             tier: tier.ok()?,
@@ -277,6 +300,9 @@ impl GatesConfig {
             may_write: config.may_write.clone(),
             shares: config.shares,
             sandbox: config.sandbox,
+            env: self.env.clone().into_iter().chain(config.env.clone()).collect(),
+            needs: config.needs.clone(),
+            reads_primary: config.reads_primary,
         })
     }
 
@@ -305,6 +331,42 @@ impl GatesConfig {
             (Some(_), None, Some(_)) => Err(("subcmd", ConfigFault::SeveralCommands)),
         }
     }
+}
+
+/// Variables that every check gets from pdca.
+const FIXED: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
+
+fn bad_variable(name: &str) -> Option<ConfigFault> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    if name.is_empty()
+        || name.starts_with(|it: char| it.is_ascii_digit())
+        || !name.chars().all(plain)
+    {
+        Some(ConfigFault::NotAVariable { name: name.to_owned() })
+    } else if FIXED.contains(&name) || name.starts_with("PDCA_") {
+        Some(ConfigFault::SetByPdca { name: name.to_owned() })
+    } else {
+        None
+    }
+}
+
+/// Checks that `needs` names variables that pdca sets, and all that the command names.
+fn bad_needs(config: &CheckConfig) -> Option<ConfigFault> {
+    let needs = config.needs.as_ref()?;
+    if let Some(name) = needs.iter().find(|name| !CHANGING.contains(&name.as_str())) {
+        return Some(ConfigFault::NotChanging { name: name.clone() });
+    }
+    let texts = [&config.cmd, &config.subcmd, &config.fix].into_iter().flatten();
+    let texts: Vec<&String> = texts.chain(config.argv.iter().flatten()).collect();
+    let is_named = |name: &str| texts.iter().any(|text| names_variable(text, name));
+    let missing =
+        CHANGING.iter().find(|name| is_named(name) && !needs.iter().any(|it| it == *name));
+    missing.map(|name| ConfigFault::NotNeeded { name: (*name).to_owned() })
+}
+
+fn names_variable(text: &str, name: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+    text.match_indices(name).any(|(at, _)| ends(&text[at + name.len()..]))
 }
 
 /// Checks the path of a file that a check writes into its working directory.
@@ -385,6 +447,26 @@ mod tests {
     fn problems(text: &str) -> Vec<String> {
         let problems = checks(text).validate();
         problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn variables_that_pdca_sets_and_needs_that_do_not_exist_are_refused() {
+        let row = |keys: &str| {
+            let text = format!("[[checks]]\nid = 'a'\ntier = 'T1'\n{keys}");
+            problems(&text).join("; ")
+        };
+        assert_eq!(row("cmd = 'true'\nneeds = []\nenv = { LANG = 'de_DE.UTF-8' }"), "");
+        assert_eq!(row("cmd = 'x $PDCA_BASE_DIR'\nneeds = []"), "");
+        assert_eq!(row("cmd = 'x $PDCA_BASE'\nneeds = ['PDCA_BASE']"), "");
+        for (keys, word) in [
+            ("cmd = 'x $PDCA_BASE'\nneeds = []", "PDCA_BASE"),
+            ("cmd = 'x'\nneeds = ['PDCA_ISSUES']", "PDCA_ISSUES"),
+            ("cmd = 'x'\nenv = { HOME = '/h' }", "HOME"),
+            ("cmd = 'x'\nenv = { 'A B' = '1' }", "A B"),
+        ] {
+            assert!(row(keys).contains(word), "{keys}: {}", row(keys));
+        }
+        assert!(problems("env = { PDCA_ISSUE = '7' }")[0].contains("PDCA_ISSUE"));
     }
 
     #[test]

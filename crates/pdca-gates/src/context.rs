@@ -10,8 +10,24 @@ use pdca_state::{Brief, Bundle, GateResult};
 use crate::{
     check::Check,
     config::{CheckScope, Cwd},
+    home::GateHome,
     verdict::CheckFinding,
 };
+
+/// Variables whose values differ between a bundle and a combination with the same tree, or from one lane to another. A
+/// verdict of a check that gets one of them counts only where it was given.
+pub const CHANGING: [&str; 10] = [
+    "PDCA_ISSUE",
+    "PDCA_BUNDLE",
+    "PDCA_BASE",
+    "PDCA_BRIEF_BASE",
+    "PDCA_RUN",
+    "PDCA_LANE",
+    "PDCA_PORT_BASE",
+    "PDCA_TEST_DB_NAME",
+    "COMPOSE_PROJECT_NAME",
+    "PDCA_TMP",
+];
 
 /// The purpose of a run, which decides which checks take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +84,12 @@ pub struct GateContext<'a> {
     pub logs: Option<&'a Utf8Path>,
     /// Allows that the fix of a failed check becomes part of the bundle's patch. Only for [`Purpose::Bundle`].
     pub may_fix: bool,
-    /// Names of variables with credentials that checks get nevertheless.
+    /// Names of variables of the driver that checks get.
     pub env_pass: Vec<String>,
+    /// The home directory of the checks; without it they have the driver's.
+    pub home: Option<GateHome>,
+    /// What checks see of the target's own checkout, unless they say `reads_primary`.
+    pub primary: PrimaryView,
     /// The sandbox of every check and every fix.
     pub sandbox: Option<Sandbox>,
     /// Further paths that one check may write, by its id.
@@ -95,6 +115,34 @@ pub struct GateContext<'a> {
     pub output: OutputCap,
     /// The program that supervises the checks.
     pub supervisor: Supervisor,
+}
+
+/// What a sandboxed check sees of the checkouts of targets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrimaryView {
+    /// Checkouts that cannot be read.
+    pub hidden: Vec<Utf8PathBuf>,
+    /// Trees and files in them that can: objects that the lane borrows, the record, named programs.
+    pub shown: Vec<Utf8PathBuf>,
+    /// A hidden checkout, and the lane that is found in its place where the sandbox can do that.
+    pub replaced: Option<(Utf8PathBuf, Utf8PathBuf)>,
+}
+
+impl PrimaryView {
+    fn applied_to(&self, sandbox: Sandbox) -> Sandbox {
+        let sandbox = sandbox.no_read(self.hidden.clone()).read(self.shown.clone());
+        match self.replaced.clone() {
+            Some((tree, with)) => sandbox.replace(tree, with),
+            None => sandbox,
+        }
+    }
+
+    /// Returns the hidden checkout that contains a path.
+    pub(crate) fn checkout_of(&self, path: &Utf8Path) -> Option<&Utf8Path> {
+        let is_shown = self.shown.iter().any(|tree| path.starts_with(tree));
+        let around = self.hidden.iter().find(|tree| path.starts_with(tree));
+        around.filter(|_| !is_shown).map(Utf8PathBuf::as_path)
+    }
 }
 
 /// Names that are private to one lane.
@@ -130,6 +178,8 @@ impl<'a> GateContext<'a> {
             logs: None,
             may_fix: false,
             env_pass: Vec::new(),
+            home: None,
+            primary: PrimaryView::default(),
             sandbox: None,
             opened: BTreeMap::new(),
             caches: Vec::new(),
@@ -166,7 +216,14 @@ impl<'a> GateContext<'a> {
     /// Returns the sandbox of a check, with the paths that it alone may write.
     pub(crate) fn sandbox_of(&self, check: &Check) -> Option<Sandbox> {
         let more = self.opened.get(&check.id).into_iter().flatten().cloned();
-        let mut sandbox = self.sandbox.clone()?.write(more);
+        let home = self.home.iter().map(|home| home.dir().to_owned());
+        let mut sandbox = self.sandbox.clone()?.write(more).own(home);
+        if !check.reads_primary {
+            // What is opened in a checkout by name is open, though the checkout is hidden.
+            let is_inside = |path: &Utf8PathBuf| self.primary.checkout_of(path).is_some();
+            let opened: Vec<_> = sandbox.write.iter().filter(|it| is_inside(it)).cloned().collect();
+            sandbox = self.primary.applied_to(sandbox).own(opened);
+        }
         sandbox.mode = check.sandbox.unwrap_or(sandbox.mode);
         Some(sandbox)
     }
@@ -196,16 +253,18 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// Returns the environment of every check: the documented variables that have a value here, and no other `PDCA_*`.
-    /// This is the only place that names them. Credentials are withheld unless the run is about the user's own working
-    /// tree: elsewhere a check runs code that a builder wrote.
-    pub fn env(&self) -> Env {
-        let mut set: BTreeMap<&str, String> = BTreeMap::new();
+    /// Returns the environment of a check: the documented variables that have a value here, what the configuration names,
+    /// and nothing else of the driver's environment. This is the only place that names them.
+    pub fn env_of(&self, check: &Check) -> Env {
+        let mut set: BTreeMap<&str, String> = BTreeMap::from(
+            [("LANG", "C.UTF-8"), ("TZ", "UTC")].map(|(name, value)| (name, value.to_owned())),
+        );
         let mut say = |name, value: Option<String>| {
-            if let Some(value) = value {
+            if let Some(value) = value.filter(|_| !CHANGING.contains(&name) || check.gets(name)) {
                 set.insert(name, value);
             }
         };
+        say("HOME", self.home.as_ref().map(|home| home.dir().to_string()));
         say("PDCA_WORKSPACE", Some(self.workspace.to_string()));
         say("PDCA_WORKTREE", self.worktree.map(ToString::to_string));
         say("PDCA_RUN", self.run.map(ToOwned::to_owned));
@@ -220,12 +279,19 @@ impl<'a> GateContext<'a> {
             say("COMPOSE_PROJECT_NAME", lane.compose_project.clone());
             say("PDCA_TMP", lane.tmp.as_ref().map(ToString::to_string));
         }
-        let withhold = match self.purpose {
-            Purpose::Bundle | Purpose::Combined => true,
-            Purpose::WorkingTree => false,
+        let mut env = Env::nothing().pass(&self.env_pass);
+        env = match self.search_path {
+            Some(path) => env.with("PATH", path),
+            None => env.pass(["PATH"]),
         };
-        let env = Env::default().withhold_credentials(withhold).pass(&self.env_pass);
-        set.into_iter().fold(env, |env, (name, value)| env.with(name, value))
+        if self.home.is_none() {
+            env = env.pass(["HOME"]);
+        }
+        let own = set.iter().map(|(name, value)| (*name, value.as_str()));
+        let named = check.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        // What `env_pass` names replaces the fixed values, and what `env` sets replaces both.
+        let own = own.filter(|(name, _)| !self.env_pass.iter().any(|passed| passed == name));
+        own.chain(named).fold(env, |env, (name, value)| env.with(name, value))
     }
 
     /// Returns the variables that identify the subject of a check, and so decide what it reports. The others only name
@@ -329,7 +395,7 @@ mod tests {
     fn lesson_14_only_documented_variables_with_a_value_are_set() {
         let here = Utf8Path::new("/w");
         let mut context = GateContext::new(Purpose::WorkingTree, here, here);
-        assert_eq!(names(&context.env()), ["PDCA_WORKSPACE"]);
+        assert_eq!(names(&context.env_of(&check(""))), ["LANG", "PDCA_WORKSPACE", "TZ"]);
 
         let bundle = Bundle::at("/w/results/issue_36").unwrap();
         let lane = LaneNames {
@@ -344,11 +410,12 @@ mod tests {
         (context.base, context.brief_base) = (Some("abc"), Some("main"));
         (context.target, context.run) = (Some("own/repo"), Some("01H"));
         context.lane = Some(&lane);
-        let env = context.env();
+        let env = context.env_of(&check(""));
         assert_eq!(
             names(&env),
             [
                 "COMPOSE_PROJECT_NAME",
+                "LANG",
                 "PDCA_BASE",
                 "PDCA_BRIEF_BASE",
                 "PDCA_BUNDLE",
@@ -361,7 +428,17 @@ mod tests {
                 "PDCA_TMP",
                 "PDCA_WORKSPACE",
                 "PDCA_WORKTREE",
+                "TZ",
             ]
+        );
+        assert!(env.nothing, "nothing else is inherited");
+        let without = names(&context.env_of(&check("needs = []")));
+        let left = ["LANG", "PDCA_TARGET", "PDCA_WORKSPACE", "PDCA_WORKTREE", "TZ"];
+        assert_eq!(without, left);
+        let one = context.env_of(&check("needs = ['PDCA_BASE']\nenv = { LANG = 'C', X = '1' }"));
+        assert_eq!(one.set[OsStr::new("LANG")], "C");
+        assert!(
+            one.set.contains_key(OsStr::new("PDCA_BASE")) && one.set.contains_key(OsStr::new("X"))
         );
         let value = |name: &str| env.set[OsStr::new(name)].to_string_lossy().into_owned();
         assert_eq!(value("PDCA_ISSUE"), "36");

@@ -5,6 +5,8 @@
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_process::Sandbox;
 
+use crate::context::PrimaryView;
+
 /// The words with which programs report that a path is closed, in lower case.
 const WORDS: [&str; 6] = [
     "read-only file system",
@@ -43,6 +45,26 @@ pub(crate) fn proposal(
         let line = format!("may_write = [{:?}]", opening(&path, workspace).as_str());
         format!("it may not write {path}: `{line}` in this row, or in [gates] for all, allows it")
     })
+}
+
+/// Words with which programs report that they did not get a file, beyond [`WORDS`], in lower case.
+const ABSENT: [&str; 6] =
+    ["no such file", "not found", "cannot find", "can't find", "does not exist", "enoent"];
+
+/// Returns a sentence about the first path of a target's own checkout that the output says is missing or closed.
+pub(crate) fn primary(log: &[u8], cwd: &Utf8Path, view: &PrimaryView) -> Option<String> {
+    let log = &log[log.len().saturating_sub(LONGEST_LOG)..];
+    let text = String::from_utf8_lossy(log);
+    let lines = text.lines().filter(|line| {
+        let line = line.to_lowercase();
+        WORDS.iter().chain(&ABSENT).any(|word| line.contains(word))
+    });
+    let mut paths = lines.flat_map(paths_of).map(|path| tidy(&cwd.join(path)));
+    let path = paths.find(|path| !path.starts_with(cwd) && view.checkout_of(path).is_some())?;
+    Some(format!(
+        "{path} is in the target's own checkout, which gates do not see: name the path in the row's own checkout, or write \
+         `reads_primary = true` in this row"
+    ))
 }
 
 /// Returns the words of a line that look like paths.

@@ -16,8 +16,8 @@ use pdca_process::Tool;
 
 use crate::{
     check::{Check, Checks, Command},
-    config::Cwd,
     digest::Digest,
+    followed::Followed,
 };
 
 /// A larger program is identified by its size and time, not by its content.
@@ -38,11 +38,8 @@ pub struct GateHost {
     pub facts: BTreeMap<&'static str, Vec<u8>>,
 }
 
-/// Variables that identify a bundle or its base. A check that reads one of them may report something else about a
-/// bundle than about a combination with the same tree.
-const OF_A_BUNDLE: [&str; 3] = ["PDCA_ISSUE", "PDCA_BUNDLE", "PDCA_BASE"];
-/// A larger script is not searched for these variables.
-const LARGEST_SCRIPT: u64 = 1 << 20;
+/// A larger script is not followed.
+pub(crate) const LARGEST_SCRIPT: u64 = 1 << 20;
 
 impl GateHost {
     /// Adds everything but the checks and their programs.
@@ -71,29 +68,23 @@ impl Checks {
 }
 
 impl Check {
-    /// Returns true if the command, or a script that it names in the workspace or in `tree`, mentions a variable that
-    /// identifies the bundle.
-    pub fn asks_for_bundle(&self, workspace: &Utf8Path, tree: &Utf8Path) -> bool {
-        let names_one = |text: &[u8]| {
-            let finds = |name: &str| text.windows(name.len()).any(|part| part == name.as_bytes());
-            OF_A_BUNDLE.iter().any(|name| finds(name))
-        };
-        let reads_one = |file: &Utf8Path| {
-            pdca_state::files::read_bounded(file, LARGEST_SCRIPT)
-                .is_ok_and(|text| text.is_some_and(|text| names_one(&text)))
-        };
-        words_of(&self.command).into_iter().filter(|word| !word.is_empty()).any(|word| {
-            names_one(word.as_bytes())
-                || [workspace, tree].iter().any(|dir| reads_one(&dir.join(word)))
-        })
+    /// Returns true if everything outside of the tree that the check runs is in its fingerprint.
+    pub fn is_followed(&self, around: &GateHost) -> bool {
+        Followed::of(&self.command, self.cwd, around).is_complete
+    }
+
+    /// Returns the files outside of the tree that the check runs, as far as they can be followed.
+    pub fn programs(&self, around: &GateHost) -> Vec<Utf8PathBuf> {
+        let commands = [Some(&self.command), self.fix.as_ref()].into_iter().flatten();
+        let files = commands.flat_map(|command| Followed::of(command, self.cwd, around).files);
+        files.map(|(_, file)| file).collect()
     }
 
     /// Adds the content of programs outside of the tree, and the output of the `identity` commands.
     pub(crate) fn add_programs(&self, around: &GateHost, digest: &mut Digest) {
         for command in [Some(&self.command), self.fix.as_ref()].into_iter().flatten() {
-            for (word, file) in files_of(command, self.cwd, around) {
-                // The word, not the path where it was found: the same checks elsewhere must have the same fingerprint.
-                digest.text("program", word);
+            for (word, file) in Followed::of(command, self.cwd, around).files {
+                digest.text("program", &word);
                 digest.text("content", &content_of(&file));
             }
         }
@@ -104,36 +95,58 @@ impl Check {
     }
 }
 
-/// Returns the files that the words of a command name: by a path in the workspace, or as a program on the search path.
-/// Files in the tree are left out.
-fn files_of<'c>(command: &'c Command, cwd: Cwd, around: &GateHost) -> Vec<(&'c str, Utf8PathBuf)> {
-    let words = words_of(command);
-    let mut files: Vec<(&str, Utf8PathBuf)> = Vec::new();
-    for word in words.into_iter().filter(|word| !word.is_empty()) {
-        let file = if word.contains('/') {
-            Some(around.workspace.join(word)).filter(|path| path.is_file())
-        } else {
-            on_path(word, around.search_path.as_deref())
-        };
-        let in_a_tree = |file: &Utf8PathBuf| {
-            // The tree is part of every key by its id; the content that lies here now may be that of
-            // another branch.
-            cwd != Cwd::Workspace && around.trees.iter().any(|tree| file.starts_with(tree))
-        };
-        let is_new = |file: &Utf8PathBuf| files.iter().all(|(_, known)| known != file);
-        if let Some(file) = file.filter(|file| is_new(file) && !in_a_tree(file)) {
-            files.push((word, file));
+/// Splits a command into words, as far as that is possible without a shell, with the home directory and the workspace
+/// in the place of their names.
+pub(crate) fn shell_words(command: &Command, home: &Utf8Path, workspace: &Utf8Path) -> Vec<String> {
+    match command {
+        Command::Argv(words) => {
+            let inner = words.iter().flat_map(|word| words_with(word, home, workspace));
+            words.iter().cloned().chain(inner).collect()
         }
+        Command::Shell(text) => words_with(text, home, workspace),
     }
-    files
 }
 
-/// Splits a command into words, as far as that is possible without a shell.
-fn words_of(command: &Command) -> Vec<&str> {
-    match command {
-        Command::Argv(words) => words.iter().map(String::as_str).collect(),
-        Command::Shell(text) => words_in(text),
+/// Splits shell text into words. Quotes are removed, `~`, `$HOME` and `$PDCA_WORKSPACE` are replaced, other variables stay.
+pub(crate) fn words_with(text: &str, home: &Utf8Path, workspace: &Utf8Path) -> Vec<String> {
+    const ENDS: &str = ";|&()<>`=:,";
+    let mut words = vec![String::new()];
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        let is_start = words.last().is_some_and(String::is_empty);
+        let mut say = |part: &str| {
+            if let Some(word) = words.last_mut() {
+                word.push_str(part);
+            }
+        };
+        match letter {
+            '"' | '\'' => {}
+            '~' if is_start && rest.peek().is_none_or(|next| *next == '/') => say(home.as_str()),
+            '$' => {
+                let is_braced = rest.next_if_eq(&'{').is_some();
+                let mut name = String::new();
+                while let Some(part) = rest.next_if(|it| it.is_ascii_alphanumeric() || *it == '_') {
+                    name.push(part);
+                }
+                if is_braced {
+                    // Of `${NAME:-default}` the default is a word of its own.
+                    rest.next_if_eq(&'}');
+                }
+                match name.as_str() {
+                    "HOME" => say(home.as_str()),
+                    "PDCA_WORKSPACE" => say(workspace.as_str()),
+                    // Not a variable but `$(`: the command in it is a word of its own.
+                    "" => {}
+                    name => say(&format!("${name}")),
+                }
+            }
+            end if end.is_whitespace() || ENDS.contains(end) => words.push(String::new()),
+            plain => say(plain.encode_utf8(&mut [0; 4])),
+        }
     }
+    let mut seen = std::collections::BTreeSet::new();
+    words.retain(|word| !word.is_empty() && seen.insert(word.clone()));
+    words
 }
 
 /// Splits shell text into words, as far as that is possible without a shell. A variable is a word without its `$`.
@@ -141,9 +154,16 @@ pub fn words_in(text: &str) -> Vec<&str> {
     text.split(|letter: char| letter.is_whitespace() || ";|&()<>\"'`=$".contains(letter)).collect()
 }
 
-fn on_path(name: &str, path: Option<&OsStr>) -> Option<Utf8PathBuf> {
+/// Returns the program of this name that a shell would start.
+pub(crate) fn on_path(name: &str, path: Option<&OsStr>) -> Option<Utf8PathBuf> {
+    if name.contains('/') {
+        return None;
+    }
     let dirs = std::env::split_paths(path?);
-    let found = dirs.map(|dir| dir.join(name)).find(|file| file.is_file())?;
+    let runs = |file: &std::path::PathBuf| {
+        std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+    };
+    let found = dirs.map(|dir| dir.join(name)).find(runs)?;
     Utf8PathBuf::from_path_buf(found).ok()
 }
 
@@ -209,6 +229,8 @@ mod tests {
         fs_err::create_dir_all(dir.join("bin")).unwrap();
         fs_err::write(dir.join("gate.sh"), "exit 0").unwrap();
         fs_err::write(dir.join("bin/tool"), "1").unwrap();
+        let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(dir.join("bin/tool"), runs).unwrap();
         fs_err::write(dir.join("version"), "1").unwrap();
         let text = "cmd = 'sh ./gate.sh && tool'\nidentity = ['/bin/cat version']";
         let here = around(dir);
@@ -237,18 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_reads_which_bundle_it_is_about_is_known_by_its_command_or_its_script() {
-        let home = tempfile::tempdir().unwrap();
-        let dir = Utf8Path::from_path(home.path()).unwrap();
-        let tree = dir.join("tree");
-        fs_err::create_dir_all(&tree).unwrap();
-        fs_err::write(dir.join("own.sh"), "git diff \"$PDCA_BASE\"").unwrap();
-        fs_err::write(tree.join("check.sh"), "test -n \"${PDCA_ISSUE}\"").unwrap();
-        fs_err::write(tree.join("plain.sh"), "test -n \"$PDCA_TARGET\"").unwrap();
-        let asks = |text: &str| check(text).asks_for_bundle(dir, &tree);
-        assert!(asks("cmd = 'git diff ${PDCA_BASE}..HEAD'"));
-        assert!(asks("cmd = 'sh ./own.sh'"));
-        assert!(asks("argv = ['sh', 'check.sh']"));
-        assert!(!asks("cmd = 'sh plain.sh && cargo test'"));
+    fn words_are_those_that_a_shell_would_see() {
+        let (home, workspace) = (Utf8Path::new("/h"), Utf8Path::new("/w"));
+        let words = |text: &str| words_with(text, home, workspace).join(" ");
+        assert_eq!(words("~/bin/x \"$HOME\"/bin/y ${HOME}/z a~b"), "/h/bin/x /h/bin/y /h/z a~b");
+        assert_eq!(
+            words("A=~/x:$PATH env B=1 'p q' && $(which t) >o"),
+            "A /h/x $PATH env B 1 p q which t o"
+        );
+        assert_eq!(words("\"$PDCA_WORKSPACE/x\" $TOOLS/y"), "/w/x $TOOLS/y");
     }
 }

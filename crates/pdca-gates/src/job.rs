@@ -44,6 +44,9 @@ pub(crate) const FIXED: &str = "fixed-";
 /// The file that lists the jobs that the checkout was last prepared for.
 pub(crate) const CUSTODY: &str = "checkout-of";
 
+/// The directory for temporary files of a run, in its job directory. The sandbox opens the same one.
+const TMP: &str = "tmp";
+
 /// The longest list of failing tests, in bytes.
 const LONGEST_REPORT: u64 = 1 << 16;
 
@@ -114,7 +117,11 @@ impl CheckJob {
         context: &GateContext<'_>,
     ) -> Self {
         let mut spec = Spec::new(command.argv(), cwd, dir);
-        spec.env = context.env();
+        spec.env = context.env_of(check);
+        if let Ok(tmp) = std::path::absolute(spec.job.join(TMP)) {
+            spec.env = spec.env.with("TMPDIR", tmp);
+        }
+        spec.fixed_limits = true;
         spec.timeout = Some(check.timeout);
         spec.output = context.output;
         spec.markers = MARKERS.iter().map(ToString::to_string).collect();
@@ -165,6 +172,9 @@ impl CheckJob {
             log_error: None,
         };
         let _span = debug_span!("gate", job = self.name()).entered();
+        if let Err(error) = fs_err::create_dir_all(self.spec.job.join(TMP)) {
+            return failed(chain(&error));
+        }
         pdca_process::run(&self.spec, cancel, watch)
             .map_or_else(|error| failed(chain(&error)), |verdict| self.read(verdict))
     }

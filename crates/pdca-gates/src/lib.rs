@@ -34,7 +34,7 @@
 //! - A verdict counts for one tree: the checkout is verified to be that tree before the check starts, and a check that
 //!   leaves tracked files changed has no verdict.
 //! - A fault of the host is never charged to the patch, and never counted in its favour either.
-//! - Checks get the documented variables and no others.
+//! - Checks get the documented variables and no others, a home directory of their own, and fixed limits.
 //! - A check with a settled verdict is not run again for the same tree, unless a check that has to run reads the files
 //!   that it shares.
 //! - A check leaves nothing for the next one, unless it says `shares`.
@@ -51,6 +51,8 @@ mod event;
 mod failing;
 mod fingerprint;
 mod fix;
+mod followed;
+mod home;
 mod host_fault;
 mod job;
 mod junit_report;
@@ -65,11 +67,14 @@ mod when;
 
 pub use check::{Check, Checks, Command, DRIFT_ROW, UnusableChecks, quoted};
 pub use config::{CheckConfig, CheckScope, Cwd, Flaky, GatesConfig};
-pub use context::{Change, GateContext, LaneNames, Purpose, RowCheckout, Tree, TreeFault};
+pub use context::{
+    CHANGING, Change, GateContext, LaneNames, PrimaryView, Purpose, RowCheckout, Tree, TreeFault,
+};
 pub use event::{Again, GateEvent};
 pub use failing::{Digested, Failing, MOST_NAMES, digest_output, read_junit};
 pub use fingerprint::{GateHost, words_in};
 pub use fix::Fix;
+pub use home::{GateHome, TOOLS};
 pub use host_fault::HostFault;
 pub use job::forget;
 pub use junit_report::{junit_report, junit_suite};

@@ -61,6 +61,18 @@ pub enum ConfigFault {
     /// The path leads out of the working directory of the check.
     #[error("is not a path inside the directory that the row runs in")]
     NotInside,
+    /// The name cannot be that of a variable.
+    #[error("`{name}` is not the name of a variable")]
+    NotAVariable { name: String },
+    /// pdca sets the variable itself.
+    #[error("`{name}` is set by pdca")]
+    SetByPdca { name: String },
+    /// The variable is not one of those that differ from one run to the next.
+    #[error("`{name}` is not a variable that a row can need")]
+    NotChanging { name: String },
+    /// The command names a variable that `needs` does not.
+    #[error("the command names `{name}`, and `needs` does not")]
+    NotNeeded { name: String },
     /// Neither a command line nor a table cell can hold the character.
     #[error("holds a control character")]
     ControlCharacter,
@@ -80,6 +92,10 @@ impl ConfigProblem {
             | ConfigFault::NoRunner
             | ConfigFault::TimeoutOutOfRange { .. }
             | ConfigFault::NotInside
+            | ConfigFault::NotAVariable { .. }
+            | ConfigFault::SetByPdca { .. }
+            | ConfigFault::NotChanging { .. }
+            | ConfigFault::NotNeeded { .. }
             | ConfigFault::ControlCharacter => None,
         }
     }

@@ -129,6 +129,10 @@ pub fn run_checks(
         };
         GateReport::assemble(context.name(), checks, run.provenance())
     };
+    if let Some(home) = &context.home {
+        // What stays behind is removed before the next row, and takes space until then.
+        drop(home.remove());
+    }
     Ok(GatesOutcome { report, fixes: run.fixes.into_fixes(), warnings })
 }
 
@@ -312,6 +316,7 @@ fn unrun_row(check: &Check, finding: &CheckFinding) -> GateRow {
         failing_more: finding.failing.more,
         // A check that does not apply to this change does not gate it.
         gating: check.gating && finding.result != GateResult::None,
+        reads_primary: check.reads_primary,
         ..GateRow::none(check.tier)
     }
 }

@@ -102,7 +102,10 @@ pub use products::{FoundProducts, Products, ProductsError};
 pub use provision::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use remove::{RemovalStep, RemoveError, Removed, RescuedWork};
 pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepReason, free_space};
-pub use target::{Base, ResolveBaseError, Target, TargetError, repository_trees};
+pub use target::{
+    Base, RepositoryPlaces, ResolveBaseError, Target, TargetError, repository_places,
+    repository_trees,
+};
 pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};
 pub use work_tree::WorkTree;

@@ -296,6 +296,45 @@ pub fn repository_trees(path: &Utf8Path, except: &Utf8Path) -> Vec<Utf8PathBuf> 
     trees
 }
 
+/// The places of a repository, by their real paths.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct RepositoryPlaces {
+    /// Its checkouts: the given one, the main one, and linked worktrees.
+    pub checkouts: Vec<Utf8PathBuf>,
+    /// The directories that lanes borrow objects from.
+    pub objects: Vec<Utf8PathBuf>,
+    /// Its git directories.
+    pub git_dirs: Vec<Utf8PathBuf>,
+}
+
+/// Returns the places of the repository at `path`, without checkouts below `except`.
+pub fn repository_places(path: &Utf8Path, except: &Utf8Path) -> RepositoryPlaces {
+    let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let Ok(repo) = open_repository(path) else {
+        return RepositoryPlaces { checkouts: vec![real(path)], ..RepositoryPlaces::default() };
+    };
+    let repo = repo.to_thread_local();
+    let main = repo.main_repo().ok();
+    let utf8 = |path: &std::path::Path| Utf8PathBuf::from_path_buf(path.to_owned()).ok();
+    let workdirs = main.iter().chain([&repo]).filter_map(|repo| repo.workdir());
+    let common = utf8(repo.common_dir()).unwrap_or_default();
+    let mut checkouts: Vec<Utf8PathBuf> = workdirs
+        .filter_map(utf8)
+        .chain(registered_worktrees(&common))
+        .map(|it| real(&it))
+        .collect();
+    let except = real(except);
+    checkouts.retain(|path| !path.starts_with(&except));
+    checkouts.sort_unstable();
+    checkouts.dedup();
+    let git_dirs = [utf8(repo.git_dir()), Some(common.clone())].into_iter().flatten();
+    RepositoryPlaces {
+        checkouts,
+        objects: alternates::resolve(&common.join("objects")).unwrap_or_default(),
+        git_dirs: git_dirs.map(|path| real(&path)).collect(),
+    }
+}
+
 /// Returns the paths of the linked worktrees of a repository. Reads the registration files themselves, because a
 /// worktree that cannot be opened now is the user's as well.
 fn registered_worktrees(common: &Utf8Path) -> Vec<Utf8PathBuf> {

@@ -6,13 +6,14 @@
 //!
 //! The directories for temporary files and `/run` are private as well, unless they contain a path that the child needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::access::{self, Access, Rule, Rules};
+use crate::replaced;
 use crate::rights::{OVERRIDE, SET_CAPABILITIES, has_capability};
 use crate::sandbox::{home, needs_override, rules};
 use crate::spec::{Network, Sandbox, Spec};
@@ -55,10 +56,13 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
     if needs_override(spec, &rules) {
         args.extend(["--cap-add".into(), OVERRIDE.0.into()]);
     }
+    let replaced = replaced::resolved(sandbox);
+    let mounts = mounts(spec, rules, own);
+    let places: BTreeSet<PathBuf> = mounts.keys().cloned().collect();
     // Made read-only last: mount points inside them must be created first.
     let mut hidden: Vec<OsString> = Vec::new();
     // The map is ordered, so a path comes before those below it and the inner mounts end up on top.
-    for (path, mount) in mounts(spec, rules, own) {
+    for (path, mount) in mounts {
         let is_root = path == Path::new("/");
         let is_dir = path.is_dir();
         let path = path.into_os_string();
@@ -68,6 +72,15 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
                 args.extend(["--ro-bind".into(), path.clone(), path]);
             }
             Mount::Host(Access::Writable) => args.extend(["--bind".into(), path.clone(), path]),
+            Mount::Host(Access::Hidden) if is_dir && replaced.contains_key(Path::new(&path)) => {
+                let with = &replaced[Path::new(&path)];
+                let laid = replaced::lay(Path::new(&path), with, &places);
+                if !laid.is_whole {
+                    args.extend(["--tmpfs".into(), path.clone()]);
+                    hidden.extend(["--remount-ro".into(), path]);
+                }
+                args.extend(laid.args);
+            }
             Mount::Host(Access::Hidden) if is_dir => {
                 args.extend(["--tmpfs".into(), path.clone()]);
                 hidden.extend(["--remount-ro".into(), path]);
@@ -92,6 +105,10 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
 }
 
 fn mounts(spec: &Spec, mut rules: Rules, own: &Path) -> BTreeMap<PathBuf, Mount> {
+    // It becomes the child inside of the namespaces.
+    if rules.access(own) == Access::Hidden {
+        rules.add(own, Rule::Shown);
+    }
     let private = private(&rules, spec, own);
     let is_private = |path: &Path| private.iter().any(|tree| path.starts_with(tree));
     let sockets = sockets().into_iter().filter_map(|path| path.canonicalize().ok());

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bwrap;
 use crate::ending::SandboxKind;
+use crate::fixed_limits::FixedLimits;
 use crate::launch::{self, LaunchRefusal, Launched, Streams};
 use crate::programs::find_program;
 use crate::protocol::{Order, byte, read_frame, send_opening, write_frame};
@@ -160,6 +161,9 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
     let mut answers = streams.pop().map(std::fs::File::from).ok_or(io::ErrorKind::InvalidData)?;
     let order: Order = serde_json::from_slice(&read_frame(&mut socket)?)?;
     let spec = order.accept()?;
+    if spec.fixed_limits {
+        FixedLimits::apply();
+    }
     let answer = match prepared(&spec, streams) {
         Err(answer) => answer,
         Ok((mut command, held)) => {

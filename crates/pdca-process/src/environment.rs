@@ -117,7 +117,8 @@ pub(crate) fn cleanse(command: &mut Command, env: &Env) {
         let is_passed = env.pass.contains(&name);
         let is_secret = env.withhold_credentials && is_secret(&name, &value, env.model_keys);
         let is_odd = env.usual_only && !is_usual(&name);
-        if is_withheld(&name) || ((is_secret || is_odd) && !is_passed) {
+        let is_unasked = env.nothing && name != TOKENS;
+        if is_withheld(&name) || ((is_secret || is_odd || is_unasked) && !is_passed) {
             command.env_remove(name);
         }
     }

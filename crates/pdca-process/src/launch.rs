@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use crate::confine;
 use crate::ending::{Obstacle, SandboxKind};
 use crate::environment;
+use crate::fixed_limits::FixedLimits;
 use crate::sandbox::temporary;
 use crate::spec::{SandboxMode, Spec};
 
@@ -67,6 +68,10 @@ impl Streams {
 pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, LaunchRefusal> {
     let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
     if !confined {
+        if spec.fixed_limits {
+            // This process supervises nothing else, and its own files are made already.
+            FixedLimits::apply();
+        }
         let mut command = match found(spec) {
             Some(file) => command_of(spec, streams, &file),
             None => command(spec, streams),

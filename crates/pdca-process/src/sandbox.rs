@@ -44,6 +44,11 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::vars_os().find_map(|(found, value)| (found == OsStr::new(name)).then_some(value))
 }
 
+/// Returns a variable of this process that a child is to get by its name.
+pub fn inherited(name: &str) -> Option<OsString> {
+    variable(name)
+}
+
 /// Returns the user's home directory, if `HOME` is an absolute path.
 pub fn home() -> Option<PathBuf> {
     variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())

@@ -46,6 +46,9 @@ pub struct Spec {
     pub keep_printed: bool,
     /// The trees that the kernel keeps the child from reading and writing.
     pub sandbox: Option<Sandbox>,
+    /// Gives the child a fixed mask for new files and fixed limits, whatever the driver has: [`FixedLimits`].
+    #[serde(default)]
+    pub fixed_limits: bool,
     /// The most processes the child's tree may have at a time; `None` means [`Spec::MAX_PROCESSES`].
     pub max_processes: Option<u32>,
     /// The most bytes of memory the child's tree may use; `None` means no cap. Memory that is shared with files is
@@ -89,6 +92,7 @@ impl Spec {
             markers: Vec::new(),
             keep_printed: false,
             sandbox: None,
+            fixed_limits: false,
             max_processes: None,
             max_memory: None,
             interactive: false,
@@ -124,8 +128,11 @@ pub struct Env {
     /// and the keys of model providers.
     #[serde(default)]
     pub usual_only: bool,
-    /// Variables that [`withhold_credentials`](Self::withhold_credentials) and [`usual_only`](Self::usual_only) do not
-    /// withhold.
+    /// Passes nothing of the driver's environment.
+    #[serde(default)]
+    pub nothing: bool,
+    /// Variables that [`withhold_credentials`](Self::withhold_credentials), [`usual_only`](Self::usual_only) and
+    /// [`nothing`](Self::nothing) do not withhold.
     #[serde(with = "os_set", default)]
     pub pass: BTreeSet<OsString>,
 }
@@ -164,6 +171,11 @@ impl Env {
     pub fn usual_only(mut self, usual_only: bool) -> Self {
         self.usual_only = usual_only;
         self
+    }
+
+    /// Creates an environment without any variable of the driver.
+    pub fn nothing() -> Self {
+        Self { nothing: true, ..Self::default() }
     }
 
     /// Adds variables that are passed in any case.
@@ -279,6 +291,9 @@ pub struct Sandbox {
     /// Trees that a declared opening above them does not include.
     #[serde(default)]
     pub apart: Vec<Utf8PathBuf>,
+    /// Hidden trees in whose place the child finds another one, behind `bwrap`.
+    #[serde(default)]
+    pub replaced: Vec<Replaced>,
     /// Access to the network; only `bwrap` can remove it.
     #[serde(default)]
     pub network: Network,
@@ -335,12 +350,31 @@ impl Sandbox {
         self
     }
 
+    /// Hides a tree and, where paths can be given another meaning, shows `with` in its place. Trees in it that are
+    /// listed as readable or as the child's own stay as they are.
+    #[must_use]
+    pub fn replace(mut self, tree: Utf8PathBuf, with: Utf8PathBuf) -> Self {
+        self.no_read.push(tree.clone());
+        self.replaced.push(Replaced { tree, with });
+        self
+    }
+
     /// Sets the access to the network.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
+}
+
+/// A tree in whose place a child finds another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Replaced {
+    /// The tree that is out of reach.
+    pub tree: Utf8PathBuf,
+    /// The tree that is found in its place; the child has the same access to it as under its own path.
+    pub with: Utf8PathBuf,
 }
 
 /// The access of a child to the network.

@@ -79,6 +79,9 @@ pub struct GateRow {
     /// The check passed after its own fix command changed the tree.
     #[serde(skip_serializing_if = "is_false")]
     pub fixed: bool,
+    /// The check could read the target's own checkout.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reads_primary: bool,
     /// A remark for people, such as the reason a failed row does not block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -320,6 +323,7 @@ impl GateRow {
             duration_ms: None,
             flaky: false,
             fixed: false,
+            reads_primary: false,
             note: None,
         }
     }
@@ -456,6 +460,8 @@ struct RawRow {
     #[serde(default)]
     fixed: Option<bool>,
     #[serde(default)]
+    reads_primary: Option<bool>,
+    #[serde(default)]
     note: Option<String>,
     // Other tools may use these keys for values of another type. They are only evidence, so a value
     // of the wrong type is dropped and does not make the report malformed.
@@ -494,6 +500,7 @@ impl From<RawRow> for GateRow {
             reproduce: raw.reproduce.as_str().map(ToOwned::to_owned),
             flaky: raw.flaky.unwrap_or(false),
             fixed: raw.fixed.unwrap_or(false),
+            reads_primary: raw.reads_primary.unwrap_or(false),
             note: raw.note,
         }
     }

@@ -307,7 +307,7 @@ fn over_tree(
     let job = site.dirs.private().join(format!("working-tree-{}", std::process::id()));
     let mut scene = GateContext::new(Purpose::WorkingTree, &site.dirs.root, &job);
     scene.worktree = Some(tree);
-    scene.search_path = site.search_path.as_deref();
+    site.outfit(&mut scene);
     let logs = Evidence::of(&site.queue()).by_hand("working-tree");
     // CI keeps the output of rows itself.
     scene.logs = row.is_some().then_some(&logs);

@@ -18,7 +18,7 @@ use pdca_process::Cancel;
 use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 
 use crate::allowed_refs::breaches;
-use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
+use crate::check::{follow_gate, primary_view, row_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::far::{FarClass, FleetHost, HostGate, PoolSlot};
@@ -160,8 +160,16 @@ impl GateIdentity<'_> {
 
     /// Returns sandbox, hydration, reset and caches in canonical form.
     pub(crate) fn facts(self) -> BTreeMap<&'static str, Vec<u8>> {
-        let WorkspaceConfig { lanes, gate_sandbox, gates_may_write, gates_env_pass, .. } =
+        let WorkspaceConfig { lanes, gate_sandbox, gates_may_write, gates_caches, .. } =
             self.config;
+        // The values are part of the key, and no file says them.
+        let passed = self.config.gates_env_pass.iter().map(|name| {
+            let value = pdca_process::inherited(name);
+            let digest =
+                value.map(|value| sha256_hex(value.as_encoded_bytes())).unwrap_or_default();
+            format!("{name} {digest}")
+        });
+        let passed: Vec<String> = passed.collect();
         let hydrate = serde_json::to_vec(&lanes.hydrate);
         // Canonical bytes and no `Debug` output, which may change with a compiler or a crate
         // (decision 021).
@@ -170,7 +178,9 @@ impl GateIdentity<'_> {
         BTreeMap::from([
             ("sandbox", gate_sandbox.as_str().as_bytes().to_vec()),
             ("may_write", gates_may_write.join("\n").into_bytes()),
-            ("env_pass", gates_env_pass.join("\n").into_bytes()),
+            ("env_pass", passed.join("\n").into_bytes()),
+            ("caches", gates_caches.join("\n").into_bytes()),
+            ("limits", pdca_process::FixedLimits::not_granted().join("\n").into_bytes()),
             ("hydrate", hydrate.unwrap_or_default()),
             ("reset", reset.unwrap_or_default()),
         ])
@@ -273,15 +283,13 @@ pub(crate) fn common_scene<'s>(
     scene.target = Some(&at.target.name);
     scene.run = Some(&cx.config.run);
     scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
-    scene.sandbox = Some(gate_sandbox(cx, checkout));
+    scene.sandbox = Some(row_sandbox(cx, checkout));
     scene.opened = cx.config.row_openings();
     scene.caches.clone_from(&cx.config.lanes.cache);
     scene.hold = Some(children);
     scene.max_memory = cx.config.limits.leaf_memory;
-    scene.search_path = cx.config.search_path.as_deref();
-    scene.trees = cx.config.gates().trees();
-    scene.facts = cx.config.gates().facts();
-    scene.env_pass.clone_from(&cx.config.gates_env_pass);
+    cx.config.outfit(&mut scene);
+    scene.primary = primary_view(cx, checkout);
     scene.supervisor = cx.config.supervisor.clone();
     scene
 }

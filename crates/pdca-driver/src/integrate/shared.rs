@@ -6,17 +6,15 @@
 //! 2. *Integration, then Check.* Rows that were green over the tree under Check are not run again.
 //!
 //! A verdict is not shared if it would answer another question or answer it less well: if a lane keeps ignored files
-//! (`reset = "tracked"`), if the checkout was left by an earlier driver, or if a gating row reads
-//! which bundle it is about. A row that was not run at Check, or came to no verdict, has none to share.
+//! (`reset = "tracked"`), if the checkout was left by an earlier driver, if a gating row may read which bundle it is
+//! about, which it may unless it says `needs = []`, or if a program of it cannot be followed. A row that was not run at Check, or came to no verdict, has none to share.
 
-use pdca_gates::CheckScope;
 use pdca_integrate::{
     Light, Lookup, ObjectId, Verdict, VerdictCache, VerdictKey, VerdictOrigin, VerdictTrust,
 };
 use pdca_lanes::Reset;
 use pdca_state::{GateReport, GateResult};
 
-use crate::checkout::Checkout;
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -45,16 +43,13 @@ impl Shared {
 /// the same in an integration.
 ///
 /// Called before the rows run, so that the key is about the gates as they were then.
-pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option<Shared> {
+pub(crate) fn shared(cx: &Driver<'_>, tree: &str) -> Option<Shared> {
     let (config, settings) = (cx.config, &cx.config.integrate);
-    let mut gates = config.rows.as_slice().iter();
-    let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == CheckScope::Repo;
-    let asks = |row: &pdca_gates::Check| {
-        gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
-    };
+    let around = config.gates().surroundings();
+    let is_shared = |row: &pdca_gates::Check| row.is_same_anywhere() && row.is_followed(&around);
     if config.rows.combined().next().is_none()
         || config.lanes.reset == Reset::Tracked
-        || gates.any(asks)
+        || !config.rows.combined().all(is_shared)
     {
         return None;
     }
