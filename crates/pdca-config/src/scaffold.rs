@@ -213,7 +213,7 @@ fn targets_text(repository: Option<&Utf8Path>) -> String {
 fn gates_text(rows: &[ProposedCheck]) -> String {
     let row = |row: &ProposedCheck| {
         format!(
-            "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\n",
+            "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\nneeds = []\n",
             quoted(row.id),
             quoted(row.tier),
             quoted(row.label),

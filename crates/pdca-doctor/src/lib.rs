@@ -5,6 +5,7 @@
 //! - A check that cannot be made is a row that says so, and hides no other.
 //! - No program of a leaf is called unless a probe is asked for.
 
+mod leads;
 mod probe;
 mod runs;
 mod stale;
@@ -446,7 +447,7 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
             ),
         }
     });
-    rows.chain(walls_of_gates(site)).collect()
+    rows.chain(walls_of_gates(site)).chain(leads::rows(site)).collect()
 }
 
 /// Tells which rows are not confined, and which openings are not there.

@@ -108,9 +108,11 @@ pub(crate) fn shell_words(command: &Command, home: &Utf8Path, workspace: &Utf8Pa
 }
 
 /// Splits shell text into words. Quotes are removed, `~`, `$HOME` and `$PDCA_WORKSPACE` are replaced, other variables stay.
+/// A file that output goes to is left out: it changes with every run.
 pub(crate) fn words_with(text: &str, home: &Utf8Path, workspace: &Utf8Path) -> Vec<String> {
     const ENDS: &str = ";|&()<>`=:,";
     let mut words = vec![String::new()];
+    let mut written = std::collections::BTreeSet::new();
     let mut rest = text.chars().peekable();
     while let Some(letter) = rest.next() {
         let is_start = words.last().is_some_and(String::is_empty);
@@ -140,13 +142,23 @@ pub(crate) fn words_with(text: &str, home: &Utf8Path, workspace: &Utf8Path) -> V
                     name => say(&format!("${name}")),
                 }
             }
-            end if end.is_whitespace() || ENDS.contains(end) => words.push(String::new()),
+            end if end.is_whitespace() || ENDS.contains(end) => {
+                let is_open = is_start && written.contains(&(words.len() - 1)) && end != '\n';
+                if !is_open {
+                    words.push(String::new());
+                }
+                if end == '>' {
+                    written.insert(words.len() - 1);
+                }
+            }
             plain => say(plain.encode_utf8(&mut [0; 4])),
         }
     }
     let mut seen = std::collections::BTreeSet::new();
-    words.retain(|word| !word.is_empty() && seen.insert(word.clone()));
-    words
+    let read = words.into_iter().enumerate().filter(|(at, _)| !written.contains(at));
+    read.map(|(_, word)| word)
+        .filter(|word| !word.is_empty() && seen.insert(word.clone()))
+        .collect()
 }
 
 /// Splits shell text into words, as far as that is possible without a shell. A variable is a word without its `$`.
@@ -265,8 +277,9 @@ mod tests {
         assert_eq!(words("~/bin/x \"$HOME\"/bin/y ${HOME}/z a~b"), "/h/bin/x /h/bin/y /h/z a~b");
         assert_eq!(
             words("A=~/x:$PATH env B=1 'p q' && $(which t) >o"),
-            "A /h/x $PATH env B 1 p q which t o"
+            "A /h/x $PATH env B 1 p q which t"
         );
         assert_eq!(words("\"$PDCA_WORKSPACE/x\" $TOOLS/y"), "/w/x $TOOLS/y");
+        assert_eq!(words("a >> \"$HOME/log\" 2>&1; b >c d < e"), "a 2 b d e");
     }
 }

@@ -206,12 +206,16 @@ name = {name}
 # Rows run what the builder wrote: where the kernel can, it keeps them from writing the bundles, the
 # lanes and your own checkout. "require" insists, "off" does not ask.
 #sandbox = "auto"
-# What confined gates may write beyond the checkout, temporary files and caches: paths relative to the workspace,
+# What confined gates may write beyond the checkout, temporary files and their own home: paths relative to the workspace,
 # absolute, or below `~`, that exist. `refs/heads/verify-*` are refs of the target that a row without a sandbox makes.
 #may_write = []
-# Gates run what a builder wrote, so they do not get your credentials (tokens, agent sockets, cloud keys)
-# from the environment; those named here they get.
+# Gates inherit nothing of your environment but PATH. Of your variables they get those named here (proxies, CC,
+# JAVA_HOME …), and of `env` the values that are written there.
 #env_pass = []
+#env = { LC_ALL = "C.UTF-8" }
+# Gates have a home directory of their own, with your tools and without caches, which builders write. Those named
+# here they can read, and builders cannot write them.
+#caches = ["~/.cargo/registry"]
 # What the red of a row means that may be flaky: "confirm" asks again; "quarantine" does not let a row
 # block that is known to be flaky, and says so; "fail" believes it at once.
 #flaky = "confirm"
@@ -236,6 +240,9 @@ name = {name}
 #shares = false                             # later rows see the files it leaves in the checkout: build products
 #may_write = []                             # as in [gates], for this row alone
 #sandbox = "auto"                           # as in [gates], for this row
+#env = { LC_ALL = "C.UTF-8" }               # as in [gates], for this row
+#needs = []                                 # of PDCA_ISSUE, PDCA_BUNDLE, PDCA_BASE …; with none, Check's verdict counts at landing
+#reads_primary = false                      # it may read the target's own checkout, and its verdict says so
 #parallel = false                           # as in [gates], for this row; such rows run at once if they say shares
 #cwd = "workspace"                          # as in [gates], for this row
 
