@@ -86,3 +86,26 @@ fn a_bare_target_has_no_tree_and_the_way_to_one_is_shown() {
     let refused = scene.pdca(&["gates", "--working-tree"]).expect(2);
     assert!(refused.err.contains("bare") && refused.err.contains("git clone"), "{}", refused.err);
 }
+
+// holds: S000-40
+#[test]
+fn a_tree_that_is_named_is_gated_wherever_it_is() {
+    let scene = Scene::new(GATE);
+    let linked = scene.workspace.around().join("merge");
+    scene.repo.git(&["worktree", "add", "--quiet", "--detach", linked.as_str()]);
+    fs_err::create_dir_all(linked.join("deep")).expect("a directory can be made");
+    fs_err::write(linked.join("red"), "").expect("a file can be written");
+    let named = |dir: &Utf8Path| scene.pdca(&["--json", "gates", "--tree", dir.as_str()]);
+    for dir in [linked.clone(), linked.join("deep")] {
+        let told = named(&dir).expect(100).json();
+        assert_eq!(told["tree"], real(&linked).as_str(), "{dir}");
+    }
+    named(scene.repo.path()).expect(0);
+    // A tree without a repository is gated as it is.
+    let plain = scene.workspace.around().join("plain");
+    fs_err::create_dir_all(&plain).expect("a directory can be made");
+    fs_err::write(plain.join("greeting.txt"), "").expect("a file can be written");
+    named(&plain).expect(0);
+    named(&plain.join("none")).expect(2);
+    scene.pdca(&["gates", "1", "--tree", plain.as_str()]).expect(2);
+}

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Status(args) => measure_status(args, root)?,
         What::Bundle(args) => bundle::measure(args, root)?,
         What::Journal(args) => journal::measure(args, root)?,
-        What::Plan(args) => plan::measure(args)?,
+        What::Plan(args) => plan::measure(args, root)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),
         What::Integrate(args) => return integrate::run(args),

@@ -121,9 +121,23 @@ impl Plan {
             JoinRule::Cycle => {
                 (format!("{}, and their groups wait for each other", self.dependency(a, b)), None)
             }
+            JoinRule::Surface => (self.common_surface(a, b), None),
             JoinRule::Previous => ("they shared a group before".to_owned(), None),
         };
-        Join { bundles, rule: candidate.rule, evidence, witness }
+        let merged_wps = vec![bundles.0.clone(), bundles.1.clone()];
+        let reason = format!("{}: {evidence}", candidate.rule.as_str());
+        Join { bundles, rule: candidate.rule, evidence, witness, merged_wps, reason }
+    }
+
+    fn common_surface(&self, a: usize, b: usize) -> String {
+        let of_b = &self.items[b].surfaces;
+        let common: Vec<&str> = self.items[a]
+            .surfaces
+            .iter()
+            .filter(|one| of_b.contains(one))
+            .map(|one| &**one)
+            .collect();
+        format!("both show on {}", common.join(", "))
     }
 
     fn dependency(&self, a: usize, b: usize) -> String {

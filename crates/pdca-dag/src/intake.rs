@@ -331,6 +331,7 @@ fn digest(items: &[Item], options: Options) -> String {
         untouched,
         fold_case,
         join_dependencies,
+        join_surfaces,
         dependants: _,
         rivals: _,
         leave_alone: _,
@@ -356,6 +357,11 @@ fn digest(items: &[Item], options: Options) -> String {
                 add("landed");
                 add(landed.id.as_str());
             }
+        }
+        // Only where they count, so that other `lanes.json` stay current.
+        for surface in item.surfaces.iter().filter(|_| join_surfaces) {
+            add("surface");
+            add(surface);
         }
         let mut globs: Vec<(&str, bool)> =
             item.touches.iter().map(|touch| (touch.glob.as_str(), touch.is_file)).collect();

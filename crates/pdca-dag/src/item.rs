@@ -127,6 +127,8 @@ pub struct Item {
     pub conflicts_with: Vec<Declared>,
     /// The paths that it will change. If empty, [`Options::untouched`] decides.
     pub touches: Vec<Touch>,
+    /// The parts of the product that it shows on, see [`Options::join_surfaces`].
+    pub surfaces: Vec<String>,
     /// The expected duration. A bundle without one counts as the median of the others, or as one unit
     /// if none is known.
     pub duration: Option<Duration>,
@@ -149,6 +151,7 @@ impl Item {
             depends_on: Vec::new(),
             conflicts_with: Vec::new(),
             touches: Vec::new(),
+            surfaces: Vec::new(),
             duration: None,
             unreadable: None,
             misspelled: Vec::new(),
@@ -212,6 +215,8 @@ pub struct Options {
     pub fold_case: bool,
     /// Put a dependant into the group of its prerequisite.
     pub join_dependencies: bool,
+    /// Put bundles with a common surface into one group.
+    pub join_surfaces: bool,
     /// The progress that a prerequisite must have before its dependants may start.
     pub dependants: Awaits,
     /// The progress that the result of a bundle must have before its rivals may start.
@@ -228,6 +233,7 @@ impl Default for Options {
             untouched: Untouched::default(),
             fold_case: false,
             join_dependencies: false,
+            join_surfaces: false,
             dependants: Awaits::Accepted,
             rivals: Awaits::Built,
             leave_alone: false,

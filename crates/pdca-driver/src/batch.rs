@@ -18,7 +18,7 @@ use crate::failures::{BeatFailure, BeatFailures};
 use crate::landed::landed_of;
 use crate::refold::stale_results;
 use crate::run::Pause;
-use crate::schedule::Durations;
+use crate::schedule::{Durations, SurfacesPolicy};
 
 /// The bundles that are scheduled together, and the state of the others.
 #[derive(Debug)]
@@ -109,6 +109,8 @@ impl Batch {
                 untouched: config.schedule.untouched,
                 dependants: config.schedule.dependants.into(),
                 rivals,
+                join_dependencies: config.schedule.join_dependencies,
+                join_surfaces: config.schedule.surfaces == SurfacesPolicy::Join,
                 // A bundle that was asked for by name is rejected with a reason rather than left out.
                 leave_alone: unasked,
                 ..Options::default()
@@ -238,7 +240,7 @@ impl Batch {
     /// Returns the digests of the declarations, with dependants in groups of their own and joined. Reasons
     /// that keep single bundles from starting do not change them.
     pub fn digests(&self) -> Vec<String> {
-        let options = Options { leave_alone: true, ..self.options };
+        let options = Options { leave_alone: true, join_dependencies: false, ..self.options };
         let joined = Options { join_dependencies: true, ..options };
         let plans = [options, joined].map(|options| self.plan_with(options));
         plans.into_iter().filter_map(|plan| Some(plan.ok()?.digest().to_owned())).collect()
@@ -349,6 +351,7 @@ impl Reading {
         }
         self.item.depends_on = self.ids(brief, Label::DependsOn, file, ids);
         self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file, ids);
+        self.item.surfaces = brief.surfaces();
         let target = config.target_of(brief).ok().flatten();
         let apart = target.as_ref().filter(|_| config.targets.len() > 1);
         self.apart = apart.map(|target| target.name.clone());

@@ -400,11 +400,9 @@ impl Observer for Observed<'_> {
                 EventKind::warning(WarningCode::CheckoutReplaced, text)
             }
             WorkbenchEvent::FoundInIdle { paths, aside } => {
-                let place = aside.map(|aside| format!("; ignored files are in {aside}"));
                 let text = format!(
-                    "changed in the lane while no driver used it, and kept: {}{}",
-                    listed(&paths),
-                    place.unwrap_or_default()
+                    "files changed in the lane while no driver used it; they are kept in {aside}: {}",
+                    listed(&paths)
                 );
                 EventKind::warning(WarningCode::LaneChanged, text)
             }

@@ -125,7 +125,10 @@ pub use run::{
     run_statuses_in_lanes, to_prune, unfinished_work, was_cut_short,
 };
 pub use run_bundle::{BeatError, Driver};
-pub use schedule::{Dependants, DriftPolicy, Durations, RivalsPolicy, Schedule};
+pub use schedule::{
+    BlockedPolicy, Dependants, DriftPolicy, Durations, LanesJson, RivalsPolicy, Schedule,
+    SurfacesPolicy,
+};
 pub use size::CheckSettings;
 pub use split::{
     Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,

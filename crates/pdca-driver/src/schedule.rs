@@ -18,6 +18,47 @@ pub struct Schedule {
     pub dependants: Dependants,
     /// The state that a result must reach before bundles that conflict or overlap with it may start.
     pub rivals: RivalsPolicy,
+    /// Puts a dependant into the group of its prerequisite, so that one lane builds both.
+    pub join_dependencies: bool,
+    /// The effect of equal words in `Surfaces` on the groups.
+    pub surfaces: SurfacesPolicy,
+    /// Whether drivers start anything without `lanes.json`.
+    pub lanes_json: LanesJson,
+    /// The bundles that wait while one is blocked.
+    pub blocked: BlockedPolicy,
+}
+
+/// The effect of equal words in `Surfaces` on the groups of `lanes.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SurfacesPolicy {
+    /// None.
+    #[default]
+    Ignore,
+    /// Bundles with a common surface are in one group.
+    Join,
+}
+
+/// Whether drivers start anything without `lanes.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LanesJson {
+    /// They follow it if it is there.
+    #[default]
+    Optional,
+    /// They refuse to start without it.
+    Required,
+}
+
+/// The bundles that wait while one is blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlockedPolicy {
+    /// The blocked one.
+    #[default]
+    Bundle,
+    /// All: no run starts before the block is lifted.
+    All,
 }
 
 /// The condition under which a dependant may start. `Depends on (merged)` always waits for the landing.

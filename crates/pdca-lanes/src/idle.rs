@@ -6,7 +6,7 @@
 //! 2. *Claim*: the next holder takes the stamp away and compares it with the change time of each file. Both times are the
 //!    kernel's and of one file system, and no program can set them. So what a gate left before the release is told from
 //!    what somebody wrote after it.
-//! 3. *Keep*: files that git does not ignore, and commits, go under a rescue ref. Ignored files that the next reset would
+//! 3. *Keep*: files that git does not ignore, and commits, go under a rescue ref. All files that the next reset would
 //!    remove are moved beside the checkout.
 //!
 //! Without a stamp, everything that differs from the commit of the last job is kept. Ignored files are not: nothing
@@ -111,6 +111,14 @@ impl Lane {
             }
         }
         Ok(changes)
+    }
+
+    /// Finds the files that differ from the commit that is checked out.
+    pub(crate) fn differences(&self) -> Result<IdleChanges, LaneError> {
+        let (index, seen) = self.compare_with_head()?;
+        let different =
+            seen.different.iter().map(|at| index.entries()[*at].path(&index).to_owned());
+        Ok(IdleChanges { visible: different.chain(seen.untracked).collect(), ignored: Vec::new() })
     }
 
     /// Moves files beside the checkout. Returns the directory that has them.

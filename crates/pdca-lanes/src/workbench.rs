@@ -29,7 +29,7 @@ use crate::{
     claim::{ClaimError, Lanes},
     failure::LaneError,
     hydrate::{Hydrate, HydrateError, HydratePhase, Hydrated},
-    idle::ReleaseStamp,
+    idle::{IdleChanges, ReleaseStamp},
     lane::{Lane, Reset, Saved},
     names::{PrivateNames, WorkspaceId},
     owner::OwnerNote,
@@ -108,13 +108,12 @@ pub enum WorkbenchEvent {
         /// The commit.
         commit: String,
     },
-    /// Files changed in the checkout while no process held it. They are kept before a reset removes them: those in
-    /// `aside` there, the others under the ref that [`WorkbenchEvent::Rescued`] tells of.
+    /// Files changed in the checkout while no process held it. They were moved before a reset removes them.
     FoundInIdle {
         /// The paths in the checkout, sorted.
         paths: Vec<String>,
-        /// The directory with those that git ignores, if there are any.
-        aside: Option<Utf8PathBuf>,
+        /// The directory that has them now.
+        aside: Utf8PathBuf,
     },
     /// The checkout could not be used and was made anew.
     Replaced {
@@ -274,28 +273,13 @@ impl Workbench {
             Err(why) if why.is_of_the_lane() => return Ok(()),
             found => found?,
         };
-        // Work that is not settled is saved by `prepare`, or its job goes on with it.
-        let has_moved = owner.head.is_some() && self.lane.head()? != owner.head;
-        if owner.is_settled() && (has_moved || !found.visible.is_empty()) {
-            self.save(&format!("{}-idle", owner.job), observer)?;
+        if owner.is_settled() {
+            let has_moved = owner.head.is_some() && self.lane.head()? != owner.head;
+            return self.keep_found(&owner, found, has_moved, observer);
         }
-        let is_there = |path: &&BString| {
-            path.to_path().is_ok_and(|path| self.lane.path().as_std_path().join(path).exists())
-        };
-        // Not after `save` moved the whole checkout aside.
-        let ignored: Vec<BString> = found.ignored.iter().filter(is_there).cloned().collect();
-        let aside = if ignored.is_empty() {
-            None
-        } else {
-            Some(self.lane.move_idle_files(&format!("{}-idle", owner.job), &ignored)?)
-        };
-        let all = found.visible.iter().chain(&ignored);
-        let mut paths: Vec<String> = all.map(|path| path.to_str_lossy().into_owned()).collect();
-        paths.sort_unstable();
-        if !paths.is_empty() {
-            observer.event(WorkbenchEvent::FoundInIdle { paths, aside });
-        }
-        Ok(())
+        // The rest is saved by `prepare`, or its job goes on with it.
+        let found = IdleChanges { visible: Vec::new(), ..found };
+        self.keep_found(&owner, found, false, observer)
     }
 
     /// Keeps what differs from the commit of the last job, whose driver was killed after it.
@@ -306,9 +290,41 @@ impl Workbench {
     ) -> Result<(), WorkbenchError> {
         let Some(head) = &owner.head else { return Ok(()) };
         let has_moved = self.lane.head()?.as_ref() != Some(head);
-        if has_moved || self.differs_from(head) {
-            self.save(&format!("{}-idle", owner.job), observer)?;
+        let found = match self.lane.differences() {
+            Err(why) if why.is_of_the_lane() => return Ok(()),
+            found => found?,
+        };
+        self.keep_found(owner, found, has_moved, observer)
+    }
+
+    /// Keeps files, and the commit of HEAD if it moved. Files that git does not ignore are kept twice: in a commit, which
+    /// says what they were changed from, and beside the checkout, where they are found without git.
+    fn keep_found(
+        &self,
+        owner: &OwnerNote,
+        found: IdleChanges,
+        has_moved: bool,
+        observer: &dyn Observer,
+    ) -> Result<(), WorkbenchError> {
+        let name = format!("{}-idle", owner.job);
+        if has_moved || !found.visible.is_empty() {
+            self.save(&name, observer)?;
         }
+        let is_there = |path: &BString| {
+            let at = path.to_path().map(|path| self.lane.path().as_std_path().join(path));
+            at.is_ok_and(|at| fs_err::symlink_metadata(at).is_ok())
+        };
+        // None of them is there if `save` moved the whole checkout aside.
+        let mut moved: Vec<BString> = found.visible.into_iter().chain(found.ignored).collect();
+        moved.retain(is_there);
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let aside = self.lane.move_idle_files(&name, &moved)?;
+        let mut paths: Vec<String> =
+            moved.iter().map(|path| path.to_str_lossy().into_owned()).collect();
+        paths.sort_unstable();
+        observer.event(WorkbenchEvent::FoundInIdle { paths, aside });
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use pdca_dag::{ItemState, LanesFile, LanesFileError};
-use pdca_driver::{Batch, WorkspaceConfig};
+use pdca_driver::{Batch, LanesJson, WorkspaceConfig};
 use pdca_state::{BundleId, files};
 
 use crate::context::Context;
@@ -80,7 +80,12 @@ impl Kept {
         cx: &Context<'_>,
         site: &WorkspaceConfig,
     ) -> Result<Vec<Vec<BundleId>>, Failure> {
-        let Some(kept) = Self::load(cx)? else { return Ok(Vec::new()) };
+        let Some(kept) = Self::load(cx)? else {
+            return match site.schedule.lanes_json {
+                LanesJson::Optional => Ok(Vec::new()),
+                LanesJson::Required => Err(absent(cx)?),
+            };
+        };
         match kept.currency(site)? {
             Currency::Absent | Currency::Current => {
                 Ok(kept.file.groups.into_iter().map(|group| group.bundles).collect())
@@ -111,6 +116,13 @@ impl Kept {
     fn bundles(&self) -> impl Iterator<Item = &BundleId> {
         self.file.groups.iter().flat_map(|group| &group.bundles)
     }
+}
+
+/// Returns the error about a missing file, where `[schedule] lanes_json` asks for one.
+fn absent(cx: &Context<'_>) -> Result<Failure, Failure> {
+    Ok(Failure::usage(format!("there is no {FILE}, and `[schedule] lanes_json` requires one"))
+        .at(FilePosition::file(path(cx)?))
+        .hint("`pdca plan --write` writes it"))
 }
 
 /// Returns the error about a stale file.

@@ -428,6 +428,21 @@ impl Brief {
         self.known(Label::Touches).map(|field| touches::globs(&field.whole())).unwrap_or_default()
     }
 
+    /// The parts of the product that the work shows on, in lower case and without duplicates.
+    pub fn surfaces(&self) -> Vec<String> {
+        let value = self.known(Label::Surfaces).map(|field| field.whole()).unwrap_or_default();
+        let mut surfaces: Vec<String> = Vec::new();
+        for line in lines(&value) {
+            for word in spelling::value_below(line.text).split([',', ';']) {
+                let word = word.trim().trim_matches('`').trim_end_matches('.').to_lowercase();
+                if !word.is_empty() && !target::is_nothing(&word) && !surfaces.contains(&word) {
+                    surfaces.push(word);
+                }
+            }
+        }
+        surfaces
+    }
+
     /// The target of the work, `owner/repo @ branch`; tolerates backticks and trailing prose.
     pub fn repo_target(&self) -> Option<RepoTarget> {
         target::repo_target(self.own_line(Label::RepoTarget)?)

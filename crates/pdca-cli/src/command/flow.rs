@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::FlowTask;
 use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 use pdca_front::flow_record::FlowRecord;
@@ -24,7 +25,7 @@ use super::run::DriveArgs;
 use super::select;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Response, render};
 use crate::session::Interrupts;
 
@@ -49,6 +50,7 @@ Examples:
   pdca flow 12 15 20 --lanes 3
   pdca flow 7                                     # from nothing: a draft, the planning session, and on
   pdca flow 7 --from-csv export.csv               # drafts 7 alone
+  pdca flow 7 --doc design.md --doc mail.txt      # the planner reads these
   pdca flow --from-csv export.csv --limit 12 --act
   pdca flow --dry-run                             # what would come next
 
@@ -62,6 +64,10 @@ pub(crate) struct Args {
     #[arg(long)]
     act: bool,
 
+    /// Hand this document to the planner, beside the drafts; can be repeated
+    #[arg(long = "doc", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    docs: Vec<Utf8PathBuf>,
+
     #[command(flatten)]
     drive: DriveArgs,
 
@@ -71,6 +77,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let scope = scope(args, cx)?;
+    let documents = documents(&args.docs, cx)?;
     let events = args.drive.events(cx);
     let is_real = !cx.globals.dry_run;
     let record = is_real.then(|| FlowRecord::begin(cx, events.as_deref())).transpose()?;
@@ -99,7 +106,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         return Ok(Response::done(FlowDryRun::of(facts, moves, config.flow)));
     }
     let signals = Interrupts::listen(&tracks.cancel)?;
-    let mut person = AtTerminal { cx, err, tracks: &tracks, planned: Vec::new(), is_warned: false };
+    let planned = Vec::new();
+    let mut person = AtTerminal { cx, err, tracks: &tracks, documents, planned, is_warned: false };
     // Its error is reported at the end, and keeps nothing that is planned from being built.
     let finished = person.finish_planning();
     let mut report = pdca_flow::run(&tracks, &mut person, standing);
@@ -154,6 +162,34 @@ fn scope(args: &Args, cx: &Context<'_>) -> Result<Option<BTreeSet<BundleId>>, Fa
     // A twin of a bundle, and an archived bundle, are refused before anything is written.
     cx.workspace()?.require_all_distinct()?;
     args.ids.iter().map(IdArg::parse).collect::<Result<_, _>>().map(Some)
+}
+
+/// Reads the documents for the planner, before anything is written or paid for. Their names in the session are those of the
+/// files, so no two may be the same.
+fn documents(
+    paths: &[Utf8PathBuf],
+    cx: &Context<'_>,
+) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, Failure> {
+    const LARGEST: u64 = 16 << 20;
+    let mut documents: Vec<(Utf8PathBuf, Vec<u8>)> = Vec::new();
+    for path in paths {
+        let path = cx.env.cwd.join(path);
+        let refuse = |what: &str, hint: &str| {
+            Err(Failure::usage(what).at(FilePosition::file(&*path)).hint(hint))
+        };
+        let Some(name) = path.file_name() else {
+            return refuse("it is not a file", "name a file");
+        };
+        let name = Utf8Path::new("documents").join(name);
+        let Some(bytes) = pdca_state::files::read_bounded(&path, LARGEST)? else {
+            return refuse("there is no such file", "`--doc` takes the path of a document");
+        };
+        if documents.iter().any(|(other, _)| *other == name) {
+            return refuse("another document has the same name", "rename one of the two");
+        }
+        documents.push((name, bytes));
+    }
+    Ok(documents)
 }
 
 /// Returns the ids that were named and have no bundle, each once, in that order.

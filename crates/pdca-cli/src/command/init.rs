@@ -20,7 +20,8 @@ use crate::workspace::FILE;
 /// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
 /// Detects cargo, npm, pytest, go and make in the target, and proposes gate rows and caches. Detects claude, codex, gemini,
-/// opencode and aider on PATH, and makes them builder and reviewer, of two families where there are two. The target is
+/// opencode and aider on PATH, and makes them builder and reviewer, of two families where there are two; the builder's agent
+/// also plans, helps at sign-off, publishes and looks back. The target is
 /// the git repository around the directory, or `--target`. Shows the configuration and asks before it writes; `--yes`
 /// does not ask. An existing file is never overwritten.
 #[derive(Debug, clap::Args)]
@@ -499,9 +500,18 @@ mod tests {
     fn agents_on_path_build_and_review_and_the_configuration_is_shown_before_it_is_written() {
         let (desk, dir) = with_programs(&["claude", "codex"], &[]);
         let shown = init(&desk, &["--dry-run"]).out;
-        let tables =
-            "  [leaves.builder]\n  agent = \"claude\"\n  [leaves.reviewer]\n  agent = \"codex\"\n";
-        assert!(shown.contains(tables), "{shown}");
+        let table = |role: &str, agent: &str| format!("  [leaves.{role}]\n  agent = \"{agent}\"\n");
+        let tables: String = [
+            ("planner", "claude"),
+            ("builder", "claude"),
+            ("reviewer", "codex"),
+            ("signoff", "claude"),
+            ("publisher", "claude"),
+            ("act", "claude"),
+        ]
+        .map(|(role, agent)| table(role, agent))
+        .concat();
+        assert!(shown.contains(&tables), "{shown}");
         assert_eq!(init(&desk, &["--yes"]).exit, Exit::Done);
         let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
         assert!(text.contains("\n[leaves.builder]\nagent = \"claude\"\n"), "{text}");

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use pdca_dag::{Frontier, Plan, Why};
 use pdca_driver::integrate::GatedBase;
 use pdca_driver::pool::{Batched, Stop};
-use pdca_driver::{Batch, BeatError, Halt, LaneCount, WorkspaceConfig};
+use pdca_driver::{Batch, BeatError, BlockedPolicy, Halt, LaneCount, WorkspaceConfig};
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
@@ -157,6 +157,7 @@ pub(super) fn drive_unasked(
 
 /// Plans a batch. Reports all problems at once, including those of `lanes.json`.
 fn planned(mut batch: Batch, site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Loaded, Failure> {
+    refuse_while_blocked(site)?;
     batch.postpone(&session::pauses(site));
     match (batch.plan(), Kept::require_groups(cx, site)) {
         (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
@@ -168,6 +169,20 @@ fn planned(mut batch: Batch, site: &WorkspaceConfig, cx: &Context<'_>) -> Result
             Err(failure)
         }
     }
+}
+
+/// Refuses to start anything while a bundle is blocked, where `[schedule] blocked` asks for that.
+fn refuse_while_blocked(site: &WorkspaceConfig) -> Result<(), Failure> {
+    if site.schedule.blocked == BlockedPolicy::Bundle {
+        return Ok(());
+    }
+    let Some((id, (_, evidence))) = pdca_snapshot::blocked_bundles(site).into_iter().next() else {
+        return Ok(());
+    };
+    let what = format!("{} is blocked, and `[schedule] blocked` keeps all others", id.dir_name());
+    Err(Failure::new(Exit::RecoveryBlocked, what)
+        .detail(printable(&evidence))
+        .hint(format!("`pdca why {id}` tells more; `pdca unblock {id}` lifts the block")))
 }
 
 /// Tells what is odd about the briefs, what failed before, and what is left alone.

@@ -83,13 +83,30 @@ impl AgentPair {
         notes
     }
 
-    /// Renders the tables of the leaves.
+    /// Returns the agent of a role beside building and reviewing: the builder's, or the reviewer's where that one only
+    /// edits files.
+    fn helper(self, role: Role) -> Option<&'static str> {
+        let can_fill =
+            |name: &&str| Preset::named(name).is_some_and(|preset| preset.can_fill(role));
+        self.names().find(can_fill)
+    }
+
+    /// Renders the tables of the leaves: with an agent, of every role of the cycle.
     pub fn config_text(self) -> String {
         let table = |role: Role, agent: Option<&str>| match agent {
             Some(agent) => format!("[leaves.{role}]\nagent = \"{agent}\"\n\n"),
             None => String::new(),
         };
-        let tables = table(Role::Builder, self.builder) + &table(Role::Reviewer, self.reviewer);
+        let tables: String = [
+            (Role::Planner, self.helper(Role::Planner)),
+            (Role::Builder, self.builder),
+            (Role::Reviewer, self.reviewer),
+            (Role::Signoff, self.helper(Role::Signoff)),
+            (Role::Publisher, self.helper(Role::Publisher)),
+            (Role::Act, self.helper(Role::Act)),
+        ]
+        .map(|(role, agent)| table(role, agent))
+        .concat();
         if tables.is_empty() {
             return "\n".to_owned();
         }
@@ -129,6 +146,33 @@ mod tests {
         );
         assert_eq!(chosen(&all, Some("none"), Some("none")), (None, None));
         assert_eq!(chosen(&[], Some("claude"), Some("codex")), (Some("claude"), Some("codex")));
+    }
+
+    // holds: S002-03
+    #[test]
+    fn an_agent_fills_every_role_of_the_cycle_that_it_can() {
+        let agents = |builder, reviewer| {
+            let text = AgentPair { builder, reviewer }.config_text();
+            let table: toml::Table = text.parse().unwrap();
+            let leaves = table.get("leaves").and_then(toml::Value::as_table).cloned();
+            let leaves = leaves.unwrap_or_default();
+            leaves
+                .iter()
+                .map(|(role, leaf)| format!("{role}={}", leaf["agent"]))
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace('"', "")
+        };
+        assert_eq!(
+            agents(Some("claude"), Some("codex")),
+            "act=claude builder=claude planner=claude publisher=claude reviewer=codex signoff=claude"
+        );
+        assert_eq!(
+            agents(Some("aider"), Some("codex")),
+            "act=codex builder=aider planner=codex publisher=codex reviewer=codex signoff=codex"
+        );
+        assert_eq!(agents(Some("aider"), None), "builder=aider");
+        assert_eq!(agents(None, None), "");
     }
 
     #[test]

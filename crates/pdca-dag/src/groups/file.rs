@@ -69,6 +69,12 @@ pub struct Join {
     pub evidence: String,
     /// A path that both can write, for [`JoinRule::Overlap`].
     pub witness: Option<String>,
+    /// The bundles again, as a list under the name that the process has for it.
+    #[serde(default)]
+    pub merged_wps: Vec<BundleId>,
+    /// The rule and the evidence in one sentence.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// A reason to put two bundles into one group.
@@ -83,10 +89,27 @@ pub enum JoinRule {
     /// One depends on the other, and
     /// [`Options::join_dependencies`](crate::Options::join_dependencies) is set.
     Dependency,
+    /// Both have a word of `Surfaces` in common, and
+    /// [`Options::join_surfaces`](crate::Options::join_surfaces) is set.
+    Surface,
     /// The groups of the two would wait for each other.
     Cycle,
     /// The two shared a group in the previous file.
     Previous,
+}
+
+impl JoinRule {
+    /// The rule in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "declared conflict",
+            Self::Overlap => "overlapping paths",
+            Self::Dependency => "dependency",
+            Self::Surface => "common surface",
+            Self::Cycle => "cycle between groups",
+            Self::Previous => "same group as before",
+        }
+    }
 }
 
 /// The name of a group: `a` to `z`, then `aa` and so on; sorted in this order.

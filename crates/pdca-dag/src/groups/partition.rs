@@ -49,6 +49,10 @@ impl<'p> Partition<'p> {
             let joined: Vec<JoinCandidate> = joined.collect();
             partition.candidates.extend(joined);
         }
+        if plan.options.join_surfaces {
+            let joined = partition.surfaces();
+            partition.candidates.extend(joined);
+        }
         for at in 0..partition.candidates.len() {
             partition.join(partition.candidates[at].bundles);
         }
@@ -76,6 +80,22 @@ impl<'p> Partition<'p> {
         let links =
             self.plan.graph.links().filter(|(a, b, _)| self.is_live(*a) && self.is_live(*b));
         links.map(|(a, b, _)| (a.min(b), a.max(b)))
+    }
+
+    /// Joins each live bundle with the first one of every surface that it has.
+    fn surfaces(&self) -> Vec<JoinCandidate> {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let mut joined = Vec::new();
+        for bundle in (0..self.plan.items.len()).filter(|bundle| self.is_live(*bundle)) {
+            for surface in &self.plan.items[bundle].surfaces {
+                let other = *first.entry(surface).or_insert(bundle);
+                if other != bundle {
+                    let bundles = (other, bundle);
+                    joined.push(JoinCandidate { rule: JoinRule::Surface, bundles });
+                }
+            }
+        }
+        joined
     }
 
     /// Joins the bundles that shared a group in the previous file.

@@ -17,7 +17,7 @@ fn show(file: &LanesFile) -> String {
         text.push('\n');
     }
     for (sign, joins) in [("=", &file.collapse_report), ("!=", &file.apart)] {
-        for Join { bundles: (a, b), rule, evidence, witness } in joins {
+        for Join { bundles: (a, b), rule, evidence, witness, .. } in joins {
             let witness = witness.as_deref().map(|path| format!(" in {path}")).unwrap_or_default();
             writeln!(text, "{a} {sign} {b}: {rule:?}: {evidence}{witness}").unwrap();
         }
@@ -274,4 +274,28 @@ fn a_bundle_that_is_left_alone_keeps_its_group() {
     assert_eq!(shown, "b: 3 2; c: 4", "2 and 4 are left alone");
     let (_, shown) = groups("1+\n2: 1 @ x\n3 @ x\n4: 1", Some(&second));
     assert_eq!(shown, "b: 2 3; c: 4", "they come back where they were");
+}
+
+#[test]
+fn a_common_surface_joins_only_where_that_is_asked_for() {
+    let mut items = crate::testing::items("1 @ a\n2 @ b\n3 @ c");
+    for (item, surfaces) in items.iter_mut().zip([&["menu", "api"][..], &["menu"], &["data"]]) {
+        item.surfaces = surfaces.iter().map(|one| (*one).to_owned()).collect();
+    }
+    let plan = |join_surfaces| {
+        let options = Options { join_surfaces, ..Options::default() };
+        Plan::new(items.clone(), &Outside::default(), options).unwrap()
+    };
+    assert_eq!(plan(false).groups(None).groups.len(), 3);
+    let file = plan(true).groups(None);
+    assert_snapshot!(show(&file), @r"
+    a: 1 2
+    b: 3
+    1 = 2: Surface: both show on menu
+    ");
+    assert_ne!(plan(true).digest(), plan(false).digest());
+    let join = &file.collapse_report[0];
+    assert_eq!(join.merged_wps, [id("1"), id("2")]);
+    assert_eq!(join.reason, "common surface: both show on menu");
+    assert_eq!(LanesFile::parse(file.to_json().as_bytes()).unwrap(), file);
 }

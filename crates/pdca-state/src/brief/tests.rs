@@ -275,6 +275,14 @@ fn touches_accepts_lists_of_every_kind() {
     }
 }
 
+#[test]
+fn surfaces_are_words_between_commas_or_lines() {
+    let surfaces = |value: &str| Brief::parse(&format!("- **Surfaces:** {value}\n")).surfaces();
+    assert_eq!(surfaces("Main menu, `api`; API."), ["main menu", "api"]);
+    assert_eq!(surfaces("\n  - data\n  - menu"), ["data", "menu"]);
+    assert_eq!(surfaces("none"), [""; 0]);
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_brief(text in "(- |\\*\\*|:|\n|\r|  |`|<|>|#|,|@|/|\\PC|\\x00)*") {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use camino::Utf8PathBuf;
 use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
 use pdca_events::FlowTask;
 use pdca_flow::{Person, Visit};
@@ -23,6 +24,8 @@ pub(super) struct AtTerminal<'p, 'c, 'a> {
     pub(super) cx: &'p Context<'c>,
     pub(super) err: &'p mut dyn Write,
     pub(super) tracks: &'p Tracks<'a>,
+    /// The documents for the planner, by their path in a session.
+    pub(super) documents: Vec<(Utf8PathBuf, Vec<u8>)>,
     /// What became of briefs.
     pub(super) planned: Vec<PlannedBrief>,
     /// A notification that failed was told.
@@ -155,8 +158,10 @@ impl AtTerminal<'_, '_, '_> {
         self.cx.note(self.err, &format!("planning session: {}", names.join(", ")))?;
         let template =
             ("templates/brief.md.tpl".into(), pdca_draft::load_template(workspace)?.into_bytes());
+        let mut files = vec![template];
+        files.extend(self.documents.iter().cloned());
         let session = session::work(self.cx, &site, None, self.err, |driver| {
-            plan_session(driver, &bundles, vec![template])
+            plan_session(driver, &bundles, files)
         })?;
         let session = session.map_err(|error| unplanned(&error))?;
         // From here on the lanes may start what is planned.
