@@ -51,6 +51,7 @@ pub fn driver_config(
         gates_may_write: config.gates.may_write.clone(),
         gates_env_pass: config.gates.env_pass.clone(),
         leaves: config.leaves.clone(),
+        instructions: None,
         force_stubs: force_stubs(environment)?,
         has_terminal: machine.has_terminal,
         pace: None,

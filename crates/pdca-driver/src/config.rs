@@ -47,6 +47,8 @@ pub struct WorkspaceConfig {
     /// Names of credentials in the environment that gates receive.
     pub gates_env_pass: Vec<String>,
     pub leaves: Leaves,
+    /// The instructions of roles that the driver of a job sent; `None` where they are read here.
+    pub instructions: Option<BTreeMap<String, pdca_leaves::Instructions>>,
     /// Replaces every leaf by a stub.
     pub force_stubs: bool,
     /// A person can be talked with at the terminal; without one an interactive leaf is refused.
@@ -170,6 +172,7 @@ impl WorkspaceConfig {
             gates_may_write: Vec::new(),
             gates_env_pass: Vec::new(),
             leaves: Leaves::default(),
+            instructions: None,
             force_stubs: false,
             has_terminal: true,
             pace: None,

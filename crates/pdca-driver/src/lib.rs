@@ -59,6 +59,7 @@ mod run;
 mod checkout;
 mod gate_lines;
 mod guard;
+mod instructions;
 mod leaf;
 mod products;
 mod run_bundle;
@@ -66,6 +67,7 @@ mod run_bundle;
 mod assemble;
 mod build;
 mod check;
+mod citations;
 mod drift;
 mod interactive;
 mod local_executor;
@@ -98,6 +100,7 @@ pub use dependencies::{
 };
 pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
+pub use instructions::{FoundInstructions, find_instructions};
 pub use interactive::{plan, propose, review_cycles};
 pub use job::Jobs;
 pub use landed::{landed_among, landed_of};
@@ -124,7 +127,7 @@ pub use run::{
 };
 pub use run_bundle::{BeatError, Driver};
 pub use schedule::{Dependants, DriftPolicy, Durations, RivalsPolicy, Schedule};
-pub use size::CheckSettings;
+pub use size::{CheckSettings, CitationCheck};
 pub use split::{
     Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
 };
