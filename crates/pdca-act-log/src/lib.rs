@@ -8,12 +8,14 @@
 //! - An interrupted record is finished before another is begun, so no entry is lost or written twice.
 //! - What a leaf wrote is recorded only after a person agreed.
 
+mod cadence;
 mod diff;
 mod index;
 mod log;
 mod resolve;
 mod review;
 
+pub use cadence::{ActCadence, cadence};
 pub use diff::{BaselineDiff, diff};
 pub use index::{ActIndex, index};
 pub use log::{EntryReport, entry};
@@ -74,6 +76,7 @@ fn sources(workspace: &Workspace) -> Vec<ProcessPart> {
     for file in prompts(workspace).into_iter().chain(instructions) {
         sources.push(ProcessPart::File { path: workspace.root.join(&file), name: file });
     }
+    sources.extend(rules(workspace));
     sources
         .extend(INSTRUCTION_DIRS.into_iter().map(|dir| directory(dir, &workspace.root.join(dir))));
     if let Some(file) = &workspace.file {
@@ -84,6 +87,55 @@ fn sources(workspace: &Workspace) -> Vec<ProcessPart> {
         }));
     }
     sources
+}
+
+/// The most directory entries that are looked at for `[act] rules`.
+const MAX_ENTRIES: usize = 50_000;
+
+/// Returns the files that `[act] rules` names, in the order of their names. Bundles and the driver's own directory are left out.
+fn rules(workspace: &Workspace) -> Vec<ProcessPart> {
+    // One that does not parse was refused when the configuration was loaded.
+    let globs: Vec<_> = workspace
+        .config
+        .act
+        .rules
+        .iter()
+        .filter_map(|glob| pdca_config::cache_pattern(glob).ok())
+        .collect();
+    let mut found = Vec::new();
+    let mut dirs = vec![workspace.root.clone()];
+    let mut left = MAX_ENTRIES;
+    while let Some(dir) = dirs.pop().filter(|_| !globs.is_empty()) {
+        for entry in dir.read_dir_utf8().into_iter().flatten().flatten() {
+            left = left.saturating_sub(1);
+            let path = entry.into_path();
+            let Ok(name) = path.strip_prefix(&workspace.root) else { continue };
+            let is_own = path == workspace.bundle_root.path()
+                || [".git", ".pdca"].contains(&name.file_name().unwrap_or_default());
+            // A link is followed neither to a directory nor to a file: what it leads to is not the workspace's.
+            let about = path.symlink_metadata().ok().filter(|_| !is_own && left > 0);
+            match about {
+                Some(about) if about.is_dir() => dirs.push(path),
+                Some(about) if about.is_file() => {
+                    if globs.iter().any(|glob| glob.covers(name.as_str())) {
+                        found
+                            .push(ProcessPart::File { name: name.to_string(), path: path.clone() });
+                    }
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+    found.sort_by(|a, b| part_name(a).cmp(part_name(b)));
+    found
+}
+
+fn part_name(part: &ProcessPart) -> &str {
+    match part {
+        ProcessPart::Directory { name, .. }
+        | ProcessPart::File { name, .. }
+        | ProcessPart::Table { name, .. } => name,
+    }
 }
 
 /// Digests the parts of the process. The second value lists what could not be read.

@@ -52,6 +52,7 @@ pub fn driver_config(
         gates_env_pass: config.gates.env_pass.clone(),
         gates_caches: config.gates.caches.clone(),
         leaves: config.leaves.clone(),
+        instructions: None,
         force_stubs: force_stubs(environment)?,
         has_terminal: machine.has_terminal,
         pace: None,

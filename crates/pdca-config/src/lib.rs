@@ -96,6 +96,8 @@ pub struct Config {
     pub publish: pdca_publish::PublishSettings,
     /// `[flow]`: a day of work with `pdca flow`.
     pub flow: pdca_flow::FlowSettings,
+    /// `[act]`: when a review of the process is due, and what belongs to the process.
+    pub act: ActSettings,
     /// `[notify]`: who is told that a person is needed.
     pub notify: pdca_flow::NotifySettings,
     /// `[leaves]`: the outside commands that fill one artifact each.
@@ -115,6 +117,24 @@ pub struct Project {
     /// The person who signs off if `--by` is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+}
+
+/// `[act]`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActSettings {
+    /// The number of cycles that end before a review of the process is due; 0 means never.
+    pub every: u32,
+    /// A review is also due when a cycle waits and the last review is a week old.
+    pub weekly: bool,
+    /// Globs of further files of the workspace that belong to the process.
+    pub rules: Vec<String>,
+}
+
+impl Default for ActSettings {
+    fn default() -> Self {
+        ActSettings { every: 10, weekly: false, rules: Vec::new() }
+    }
 }
 
 /// `[paths]`, each relative to the workspace.

@@ -40,6 +40,13 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
             problems.push(at(sources, &format!("lanes.cache[{index}]"), problem));
         }
     }
+    for (index, glob) in config.act.rules.iter().enumerate() {
+        if let Err(error) = crate::cache_pattern(glob) {
+            let problem = Problem::new(format!("`{glob}` is no path or glob: {error}"))
+                .hint("name files from the top of the workspace, such as `rules/**/*.yml`");
+            problems.push(at(sources, &format!("act.rules[{index}]"), problem));
+        }
+    }
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
     let is_ref = |(_, entry): &(usize, &String)| entry.starts_with("refs/");
     for (index, entry) in config.gates.may_write.iter().enumerate().filter(is_ref) {

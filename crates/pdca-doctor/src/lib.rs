@@ -5,6 +5,7 @@
 //! - A check that cannot be made is a row that says so, and hides no other.
 //! - No program of a leaf is called unless a probe is asked for.
 
+mod instructions;
 mod leads;
 mod probe;
 mod runs;
@@ -293,6 +294,7 @@ fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>)
     rows.extend(dependencies(site));
     rows.extend(leaves(workspace, site, cx));
     rows.extend(independence(workspace, site));
+    rows.extend(instructions::rows(workspace, site));
     rows
 }
 

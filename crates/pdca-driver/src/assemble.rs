@@ -7,6 +7,7 @@ use pdca_state::{
 };
 
 use crate::base::stands_on;
+use crate::citations::citation_items;
 use crate::integrate::{forecast_of, resolved};
 use crate::protected::protected_paths;
 use crate::run::Run;
@@ -63,6 +64,16 @@ pub(crate) fn assemble_summary(
     let carried = carried_items(bundle);
     let covered = cx.config.doctor.covered();
     let size = size_item(cx.config.check, brief, &patch);
+    let documents = [
+        (Artifact::Review.file_name().to_owned(), review.as_deref()),
+        (Artifact::BuildNotes.file_name().to_owned(), notes.as_deref()),
+    ];
+    let advice = advisories.iter().map(|one| (Artifact::advisory(one.id), Some(one.text)));
+    let documents =
+        documents.into_iter().chain(advice.map(|(path, text)| (path.to_string(), text)));
+    let documents: Vec<(String, &str)> =
+        documents.filter_map(|(name, text)| Some((name, text?))).collect();
+    let cited = citation_items(cx, bundle, brief, &patch, &documents);
     let brief_text = text(Artifact::Brief)?.unwrap_or_default();
     let words = Templates {
         id: bundle.id(),
@@ -91,6 +102,7 @@ pub(crate) fn assemble_summary(
         attachments: &attachments,
         covered_dependencies: &covered,
         size: size.as_deref(),
+        citations: &cited,
         tracker_comment: comment.as_deref(),
         ..SummaryInputs::new(bundle.id(), brief, gates)
     };

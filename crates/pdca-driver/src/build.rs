@@ -16,6 +16,7 @@ use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
 use crate::commits::{harvest_commits, message_for};
 use crate::dependencies::require_dependencies;
 use crate::gate_lines::gate_lines;
+use crate::instructions::instructions_for;
 use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, keep_log, leaf_failed, leaf_key, session_directory};
@@ -49,11 +50,11 @@ pub(crate) fn build(
         cx.tell(bundle, EventKind::notice(WarningCode::NoTarget, text));
     }
     let checkout = checkout.as_ref();
-    let inputs = match Inputs::gather(Role::Builder, bundle) {
+    let instructed = instructions_for(cx.config, Role::Builder, checkout);
+    let inputs = Inputs::gather(Role::Builder, bundle).map_err(LeafError::from);
+    let inputs = match instructed.and_then(|found| Ok(inputs?.instructed(found))) {
         Ok(inputs) => inputs,
-        Err(error) => {
-            return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error.into())?);
-        }
+        Err(error) => return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?),
     };
     let kept = cx.config.kept();
     let attempt = snapshot.iterations + 1;

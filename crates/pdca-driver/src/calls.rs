@@ -17,7 +17,9 @@ use pdca_leaves::{
     BoxError, Call, CallHeader, LeafConfig, LeafMode, ROLES, Trace, begin_call, forget_call,
     tries_of, try_dir,
 };
-use pdca_state::{Bundle, BundleId, CallRecord, CostTotal, Money, chain, sha256_hex};
+use pdca_state::{
+    Bundle, BundleId, CallRecord, CostTotal, InstructionsRecord, Money, chain, sha256_hex,
+};
 
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::Driver;
@@ -316,6 +318,11 @@ fn begin(cx: &Driver<'_>, request: &Call<'_>, tried: u32, number: u32) -> io::Re
         agent: (!agent.is_empty()).then(|| agent.to_owned()),
         protocol: config.protocol,
         model: request.model().map(str::to_owned),
+        instructions: request.instructions().map(|found| InstructionsRecord {
+            path: found.path.clone(),
+            commit: found.commit.clone(),
+            sha256: found.digest.clone(),
+        }),
         price: config.price,
         cost_per_call: config.cost_per_call.map(|dollars| dollars.0),
     };

@@ -49,6 +49,8 @@ pub struct WorkspaceConfig {
     /// Caches that gates may read and leaves may not write, as configured.
     pub gates_caches: Vec<String>,
     pub leaves: Leaves,
+    /// The instructions of roles that the driver of a job sent; `None` where they are read here.
+    pub instructions: Option<BTreeMap<String, pdca_leaves::Instructions>>,
     /// Replaces every leaf by a stub.
     pub force_stubs: bool,
     /// A person can be talked with at the terminal; without one an interactive leaf is refused.
@@ -173,6 +175,7 @@ impl WorkspaceConfig {
             gates_env_pass: Vec::new(),
             gates_caches: Vec::new(),
             leaves: Leaves::default(),
+            instructions: None,
             force_stubs: false,
             has_terminal: true,
             pace: None,

@@ -15,9 +15,12 @@ mod follow;
 mod runner;
 mod stage;
 
+use std::collections::BTreeMap;
+
 use camino::Utf8PathBuf;
 use pdca_exec::JobOutcome;
 use pdca_journal::{BeatEnding, Cause};
+use pdca_leaves::Instructions;
 use pdca_state::files;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
@@ -53,6 +56,9 @@ pub(crate) struct FarSettings {
     pub(crate) calls: Option<u64>,
     /// Those that the run made before.
     pub(crate) called: u64,
+    /// The instructions of the roles that the job may call.
+    #[serde(default)]
+    pub(crate) instructions: BTreeMap<String, Instructions>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use pdca_state::{Artifact, Bundle, Snapshot};
 use crate::attempt_notes::Resumption;
 use crate::calls::{SharedCalls, keep_shared_calls};
 use crate::gate_lines::gate_lines;
+use crate::instructions::{instructions_about, instructions_of_workspace};
 use crate::leaf::Guarded;
 use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
@@ -55,6 +56,7 @@ pub fn review_cycles(
         return Err(failed(LeafError::NoProgram { role }));
     };
     let inputs = Inputs::for_act(records).map_err(|error| failed(error.into()))?;
+    let inputs = inputs.instructed(instructions_of_workspace(cx.config, role).map_err(failed)?);
     let jobs = cx.config.jobs();
     // A driver that died in the middle of a review left a call that is paid for.
     keep_shared_calls(cx, cycles, &job);
@@ -133,6 +135,8 @@ pub(crate) fn consult_leaf(
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
     let snapshot = bundle.load()?;
+    let instructions = instructions_about(cx.config, role, bundle.id(), &snapshot);
+    let inputs = inputs.instructed(instructions.map_err(failed)?);
     let primary = code_of(cx, &snapshot);
     let attempt = snapshot.iterations + 1;
     let gates = gate_lines(cx.config, snapshot.authored_brief());

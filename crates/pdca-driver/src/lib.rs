@@ -61,6 +61,7 @@ mod checkout;
 mod gate_lines;
 mod gate_places;
 mod guard;
+mod instructions;
 mod leaf;
 mod products;
 mod run_bundle;
@@ -68,6 +69,7 @@ mod run_bundle;
 mod assemble;
 mod build;
 mod check;
+mod citations;
 mod drift;
 mod interactive;
 mod local_executor;
@@ -100,6 +102,7 @@ pub use dependencies::{
 };
 pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
+pub use instructions::{FoundInstructions, find_instructions};
 pub use interactive::{plan, propose, review_cycles};
 pub use job::Jobs;
 pub use landed::{landed_among, landed_of};
@@ -129,7 +132,7 @@ pub use schedule::{
     BlockedPolicy, Dependants, DriftPolicy, Durations, LanesJson, RivalsPolicy, Schedule,
     SurfacesPolicy,
 };
-pub use size::CheckSettings;
+pub use size::{CheckSettings, CitationCheck};
 pub use split::{
     Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
 };

@@ -26,6 +26,7 @@ use crate::calls::{SharedCalls, keep_shared_calls};
 use crate::config::WorkspaceConfig;
 use crate::gate_lines::gate_lines;
 use crate::guard::{relieve_guard, stand_guard};
+use crate::instructions::instructions_of_workspace;
 use crate::interactive::{leaf_failure, own_places};
 use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
@@ -149,6 +150,7 @@ pub fn plan_session(
     let resumed = drafts.keys().cloned().collect();
     let mut inputs =
         Inputs::for_planning(bundles, templates).map_err(|error| failed(error.into()))?;
+    inputs = inputs.instructed(instructions_of_workspace(cx.config, role).map_err(failed)?);
     for (id, draft) in drafts {
         let name = Utf8PathBuf::from(id.dir_name()).join(Artifact::Brief.file_name());
         inputs.replace(&name, draft);

@@ -11,6 +11,7 @@ use crate::allowed_refs::breaches;
 use crate::check::{require_patch, tell_of_primary};
 use crate::checkout::{Checkout, CheckoutError, Patched, claim_checkout};
 use crate::gate_lines::gate_lines;
+use crate::instructions::instructions_for;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, keep_log, leaf_key, speaks_of_the_leaf};
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
@@ -103,7 +104,9 @@ fn ask(
         log: bundle.dir().to_owned(),
         source: Box::new(error),
     };
+    let instructions = instructions_for(cx.config, role, checkout).map_err(failed)?;
     let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+    let inputs = inputs.instructed(instructions);
     let kept = cx.config.kept();
     // Hides the builder's checkout with its uncommitted files, and all other lanes.
     let hidden = [cx.config.lanes.root.clone()];

@@ -16,11 +16,24 @@ pub struct CheckSettings {
     pub max_files: u64,
     /// The KiB of the patch above which §6 asks whether to split; 0 disables the check.
     pub max_kb: u64,
+    /// Whether places that reviews and notes cite are looked up.
+    pub citations: CitationCheck,
+}
+
+/// `citations` in `[check]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CitationCheck {
+    /// A citation that does not hold is an item of §6.
+    #[default]
+    Items,
+    /// Nothing is looked up.
+    Off,
 }
 
 impl Default for CheckSettings {
     fn default() -> Self {
-        Self { max_lines: 1000, max_files: 50, max_kb: 0 }
+        Self { max_lines: 1000, max_files: 50, max_kb: 0, citations: CitationCheck::default() }
     }
 }
 
@@ -69,13 +82,15 @@ mod tests {
 
     #[test]
     fn a_change_within_the_limits_asks_nothing() {
-        let settings = CheckSettings { max_lines: 10, max_files: 2, max_kb: 0 };
+        let settings =
+            CheckSettings { max_lines: 10, max_files: 2, max_kb: 0, ..CheckSettings::default() };
         let brief = Brief::parse("- **Slug:** s\n");
         let asks = |patch: &[u8]| size_item(settings, &brief, patch).is_some();
         assert!(!asks(&patch(2, 5)));
         assert!(asks(&patch(1, 11)));
         assert!(asks(&patch(3, 1)));
-        let off = CheckSettings { max_lines: 0, max_files: 0, max_kb: 0 };
+        let off =
+            CheckSettings { max_lines: 0, max_files: 0, max_kb: 0, ..CheckSettings::default() };
         assert_eq!(size_item(off, &brief, &patch(300, 300)), None);
         let by_weight = CheckSettings { max_kb: 2, ..off };
         let asked = size_item(by_weight, &brief, &patch(1, 2000)).unwrap();
@@ -85,7 +100,8 @@ mod tests {
 
     #[test]
     fn the_brief_s_own_limit_counts_in_place_of_the_configured_one() {
-        let settings = CheckSettings { max_lines: 10, max_files: 2, max_kb: 0 };
+        let settings =
+            CheckSettings { max_lines: 10, max_files: 2, max_kb: 0, ..CheckSettings::default() };
         let item = |limit: &str, patch: &[u8]| {
             let brief = Brief::parse(&format!("- **Slug:** s\n- **Size limit:** {limit}\n"));
             size_item(settings, &brief, patch)

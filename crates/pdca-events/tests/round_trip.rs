@@ -5,7 +5,9 @@ use pdca_events::{
     Event, EventKind, FlowTask, GatePurpose, Halt, Hold, IntegrationStep, RedEvidence, SCHEMA,
     Scope, Step, WarningCode,
 };
-use pdca_state::{BundleId, CallRecord, CostBasis, Money, Reentry, State, Usage};
+use pdca_state::{
+    BundleId, CallRecord, CostBasis, InstructionsRecord, Money, Reentry, State, Usage,
+};
 use proptest::prelude::*;
 
 fn id() -> impl Strategy<Value = BundleId> {
@@ -40,6 +42,11 @@ fn recorded(
         duration_ms: cost,
         agent: cost.map(|_| text.clone()),
         model: usage.map(|_| text.clone()),
+        instructions: usage.map(|_| InstructionsRecord {
+            path: text.clone(),
+            commit: cost.map(|_| text.clone()),
+            sha256: text.clone(),
+        }),
         session: usage.map(|_| text),
         tool_calls: cost.unwrap_or_default(),
         usage: usage.map(|[input, cached, output]| Usage { input, cached, output }),

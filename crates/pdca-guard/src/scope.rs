@@ -24,6 +24,14 @@ pub struct GuardScope {
     pub(crate) env: BTreeMap<String, String>,
 }
 
+/// The one push that a builder may make.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnPush<'s> {
+    pub(crate) remote: &'s str,
+    pub(crate) refspec: &'s str,
+    pub(crate) branch: &'s str,
+}
+
 impl GuardScope {
     /// Reads the scope from the environment of a leaf; `None` if it is not that of a builder.
     pub fn from_env(env: BTreeMap<String, String>) -> Option<Self> {
@@ -51,9 +59,12 @@ impl GuardScope {
         })
     }
 
-    /// Returns the remote and the refspec that the builder may push, if the driver lets it.
-    pub(crate) fn may_push(&self) -> Option<(&str, &str)> {
-        self.env.get("PDCA_PUSH")?.split_once(' ')
+    /// Returns the push that the builder may make, if the driver lets it. The branch that the change is for is never one.
+    pub(crate) fn may_push(&self) -> Option<OwnPush<'_>> {
+        let (remote, refspec) = self.env.get("PDCA_PUSH")?.split_once(' ')?;
+        let branch = refspec.rsplit_once("refs/heads/").map_or(refspec, |(_, branch)| branch);
+        let is_base = self.env.get("PDCA_BRIEF_BASE").is_some_and(|base| base == branch);
+        (!is_base).then_some(OwnPush { remote, refspec, branch })
     }
 
     /// Returns the private checkout of the builder.

@@ -675,7 +675,7 @@ fn ordinary_work_that_looks_like_it_is_allowed() {
 fn a_refusal_names_the_part_the_rule_and_what_to_do() {
     let refusal = answer("make && (cd src; timeout 5 git -C . push origin)").refusal.unwrap();
     assert_eq!(refusal.part, "git -C . push origin");
-    assert_eq!(refusal.why, "a builder does not push");
+    assert_eq!(refusal.why, "a builder does not push: `builder_pushes` in [publish] is off");
     assert!(refusal.instead.starts_with("commit in this checkout"), "{}", refusal.instead);
 }
 
@@ -714,6 +714,7 @@ fn where_the_driver_lets_it_a_builder_pushes_its_own_branch_and_nothing_else() {
         ("PDCA_ROLE", "builder"),
         ("PDCA_WORKTREE", LANE),
         ("PDCA_PUSH", "origin HEAD:refs/heads/pdca/7"),
+        ("PDCA_BRIEF_BASE", "main"),
     ];
     let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let scope = GuardScope::from_env(env).expect("a builder's environment");
@@ -723,6 +724,8 @@ fn where_the_driver_lets_it_a_builder_pushes_its_own_branch_and_nothing_else() {
         "git push --quiet --force-with-lease origin HEAD:refs/heads/pdca/7",
         "gh pr create --draft --title x --body y",
         "gh pr create -d --head pdca/7 --fill",
+        "git push -u origin HEAD:pdca/7",
+        "glab mr create --draft --source-branch pdca/7 --fill",
     ] {
         assert!(allowed(line), "{line}");
     }
@@ -737,8 +740,38 @@ fn where_the_driver_lets_it_a_builder_pushes_its_own_branch_and_nothing_else() {
         "gh pr create --draft --head main --fill",
         "gh pr merge 1",
         "gh pr ready 1",
+        "gh pr review --approve 1",
+        "glab mr merge 1",
+        "glab mr create --source-branch pdca/7",
     ] {
         assert!(!allowed(line), "{line}");
     }
     assert!(!answer("git push origin HEAD:refs/heads/pdca/7").is_allowed(), "not unless it may");
+}
+
+#[test]
+fn a_pattern_that_names_the_branch_of_the_change_lets_nobody_push_it() {
+    let env = [
+        ("PDCA_WORKTREE", LANE),
+        ("PDCA_PUSH", "origin HEAD:refs/heads/stable"),
+        ("PDCA_BRIEF_BASE", "stable"),
+    ];
+    let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let scope = GuardScope::from_env(env).expect("a builder's environment");
+    let line = "git push origin HEAD:refs/heads/stable";
+    assert!(!judge_shell(line, &scope, scope.lane(), &git_alias).is_allowed());
+}
+
+#[test]
+fn a_refusal_names_the_key_that_would_allow_it_or_says_that_none_does() {
+    for (line, said) in [
+        ("git push", "`builder_pushes` in [publish] is off"),
+        ("gh pr create --draft --fill", "`builder_pushes` in [publish] is off"),
+        ("gh pr merge 7 --squash", "no key lets a builder"),
+        ("gh pr ready 7", "no key lets a builder"),
+        ("glab mr approve 7", "no key lets a builder"),
+    ] {
+        let refusal = answer(line).refusal.expect(line);
+        assert!(refusal.why.contains(said), "{line}: {}", refusal.why);
+    }
 }

@@ -231,6 +231,26 @@ impl Target {
         }
     }
 
+    /// Returns the content of a file of a commit; `None` if there is none, or if it is a link or a directory.
+    pub fn file_at(&self, commit: &str, path: &Utf8Path) -> gix::Result<Option<Vec<u8>>> {
+        let repo = self.repository();
+        let tree = repo.rev_parse_single(commit)?.object()?.peel_to_tree()?;
+        let Some(entry) = tree.lookup_entry_by_path(path.as_std_path())? else { return Ok(None) };
+        if !entry.mode().is_blob() {
+            return Ok(None);
+        }
+        Ok(Some(repo.find_object(entry.object_id())?.detach().data))
+    }
+
+    /// Returns the paths of all files of a commit; those that are not UTF-8 are left out.
+    pub fn paths_at(&self, commit: &str) -> gix::Result<Vec<String>> {
+        let repo = self.repository();
+        let tree = repo.rev_parse_single(commit)?.object()?.peel_to_tree()?.id;
+        let index = repo.index_from_tree(&tree)?;
+        let path = |entry: &gix::index::Entry| entry.path(&index).to_str().ok().map(str::to_owned);
+        Ok(index.entries().iter().filter_map(path).collect())
+    }
+
     /// Returns the disk space of a checkout of a commit, in bytes: each tracked file rounded up to whole blocks.
     pub fn checkout_size(&self, commit: &str) -> gix::Result<u64> {
         const BLOCK: u64 = 4096;

@@ -10,8 +10,9 @@ use crate::{
     breaker::Breaker,
     class::WallClock,
     command,
-    config::{LeafConfig, LeafMode},
+    config::{LeafConfig, LeafMode, PromptVia},
     error::LeafError,
+    instructions::Instructions,
     outcome::{LeafEvent, LeafOutcome},
     role::Role,
     session::LeafCall,
@@ -134,6 +135,12 @@ impl<'a> Call<'a> {
         let config = self.config;
         let program = || config.argv.first().and_then(|program| program.rsplit('/').next());
         config.agent.as_deref().or_else(program).unwrap_or_default()
+    }
+
+    /// The instructions that are part of the prompt; none where nothing is started or no prompt is wanted.
+    pub fn instructions(&self) -> Option<&'a Instructions> {
+        let has_prompt = !self.is_stub() && self.config.prompt_via() != PromptVia::None;
+        self.inputs.instructions().filter(|_| has_prompt)
     }
 
     /// The model that is asked for.

@@ -12,7 +12,9 @@ use crate::{
     call::Call,
     config::PromptVia,
     error::LeafError,
-    guard, home, preset, prompt,
+    guard, home,
+    instructions::Instructions,
+    preset, prompt,
     template::{self, Placeholder, Template, Values},
     trace,
 };
@@ -292,7 +294,9 @@ fn prompt(call: &Call<'_>, values: &Values) -> Result<Option<String>, LeafError>
     let is_built_in = call.config.prompt.is_none() && call.config.prompt_file.is_none();
     let text = raw_prompt(call)?
         .map(|text| if is_built_in { prompt::select(&text, values) } else { text });
-    Ok(text.map(|text| template::fill(&text, values)))
+    // After the values are filled in: the project's own text is nobody's template.
+    let own = call.inputs.instructions().map(Instructions::section).unwrap_or_default();
+    Ok(text.map(|text| template::fill(&text, values) + &own))
 }
 
 /// The prompt as configured or built in, unless none is wanted.

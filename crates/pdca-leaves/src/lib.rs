@@ -74,6 +74,7 @@ mod command;
 mod error;
 mod guard;
 mod home;
+mod instructions;
 mod outcome;
 mod pause;
 mod prompt;
@@ -95,6 +96,9 @@ pub use class::{FailureClass, WallClock};
 pub use config::{LeafConfig, LeafMode, Leaves, Price, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home, openings as home_openings};
+pub use instructions::{
+    INSTRUCTION_DIRS, Instructions, InstructionsFlaw, MAX_INSTRUCTIONS, instruction_paths,
+};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
 pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
 pub use probe::{ProbeEnding, Probed, probe};

@@ -11,6 +11,7 @@ use fs_err as fs;
 use pdca_state::{Artifact, Brief, Bundle, BundleId, files, sha256_hex};
 use thiserror::Error;
 
+use crate::instructions::Instructions;
 use crate::role::{CONFLICT, Role, inputs};
 
 /// The largest test that is staged.
@@ -27,6 +28,8 @@ pub struct Inputs {
     /// The issues of a planning session, which has no bundle of its own.
     session: Vec<BundleId>,
     files: Vec<(Utf8PathBuf, Vec<u8>)>,
+    /// The project's own part of the prompt.
+    instructions: Option<Instructions>,
 }
 
 /// Why the inputs could not be brought together or laid out.
@@ -102,7 +105,13 @@ impl Inputs {
                 bundle.attempts().last().map_err(|source| StageError::Load { role, source })?;
             files.extend(last.into_iter().flat_map(|last| last.files));
         }
-        Ok(Self { role, bundle: Some(bundle.clone()), session: Vec::new(), files })
+        Ok(Self {
+            role,
+            bundle: Some(bundle.clone()),
+            session: Vec::new(),
+            files,
+            instructions: None,
+        })
     }
 
     /// What the driver puts together for Act, which looks at many bundles.
@@ -137,7 +146,7 @@ impl Inputs {
         let files: Vec<_> = files.into_iter().collect();
         match files.iter().find(|(path, _)| !is_plain(path)) {
             Some((path, _)) => Err(StageError::Path { path: path.clone() }),
-            None => Ok(Self { role, bundle: None, session, files }),
+            None => Ok(Self { role, bundle: None, session, files, instructions: None }),
         }
     }
 
@@ -148,6 +157,17 @@ impl Inputs {
         inputs.files.retain(|(name, _)| name != CONFLICT);
         inputs.files.push((CONFLICT.into(), conflict));
         Ok(inputs)
+    }
+
+    /// Adds the project's own part of the prompt. The caller read it where no leaf can have written it.
+    #[must_use]
+    pub fn instructed(self, instructions: Option<Instructions>) -> Self {
+        Self { instructions, ..self }
+    }
+
+    /// The project's own part of the prompt.
+    pub fn instructions(&self) -> Option<&Instructions> {
+        self.instructions.as_ref()
     }
 
     /// The role they are for.
@@ -203,7 +223,11 @@ impl Inputs {
             format!("{} {name} {}", name.as_str().len(), sha256_hex(bytes))
         };
         let files: Vec<String> = self.files.iter().map(file).collect();
-        let text = format!("{} {}", self.role, files.join(" "));
+        let mut text = format!("{} {}", self.role, files.join(" "));
+        if let Some(instructions) = &self.instructions {
+            text.push_str(" instructions ");
+            text.push_str(&instructions.digest);
+        }
         sha256_hex(text.as_bytes())
     }
 

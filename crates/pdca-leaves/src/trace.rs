@@ -14,7 +14,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{ChildVerdict, Ending, log_path, printed_path};
-use pdca_state::{CallRecord, CostBasis, Money, files};
+use pdca_state::{CallRecord, CostBasis, InstructionsRecord, Money, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -49,6 +49,9 @@ pub struct CallHeader {
     pub protocol: Protocol,
     /// The model that is asked for.
     pub model: Option<String>,
+    /// The project's instructions that were part of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<InstructionsRecord>,
     /// The configured prices.
     pub price: Option<Price>,
     /// The configured estimate, in millionths of a dollar.
@@ -148,6 +151,7 @@ impl Trace {
             agent: header.agent.clone(),
             protocol: header.protocol.as_str().to_owned(),
             model: transcript.model.clone().or_else(|| header.model.clone()),
+            instructions: header.instructions.clone(),
             session: transcript.session.clone(),
             tool_calls: transcript.tool_calls,
             usage: transcript.usage,
@@ -237,6 +241,7 @@ mod tests {
             agent: Some("codex".to_owned()),
             protocol: Protocol::Codex,
             model: Some("asked".to_owned()),
+            instructions: None,
             price: None,
             cost_per_call: None,
         }

@@ -16,6 +16,15 @@ pub struct Next {
     pub why: String,
 }
 
+impl Next {
+    /// Returns whether nothing is left to do: the command begins something new.
+    pub fn is_idle(&self) -> bool {
+        self.why == IDLE
+    }
+}
+
+const IDLE: &str = "everything is done";
+
 /// Chooses the most useful command: work that runs by itself first, then decisions.
 ///
 /// Paths in it are relative to `cwd`.
@@ -102,8 +111,7 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
     if let Some(entry) = overview.entries.iter().find(|entry| entry.glance.is_err()) {
         return tell(format!("pdca status {}", entry.id), "it cannot be read".to_owned());
     }
-    let why =
-        if overview.entries.is_empty() { "there is no bundle yet" } else { "everything is done" };
+    let why = if overview.entries.is_empty() { "there is no bundle yet" } else { IDLE };
     tell("pdca new <id> --title \"…\"".to_owned(), why.to_owned())
 }
 

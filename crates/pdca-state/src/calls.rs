@@ -68,6 +68,19 @@ pub enum CostBasis {
     PerCall,
 }
 
+/// The instruction file of a project that was part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstructionsRecord {
+    /// The file, relative to the root of the repository, or of the workspace where `commit` is absent.
+    pub path: String,
+    /// The commit that it was read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The sha256 of the file.
+    pub sha256: String,
+}
+
 /// The record of one start of a leaf's program: one line of `logs/calls.jsonl`, and the facts of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -106,6 +119,9 @@ pub struct CallRecord {
     /// The model that answered, or else that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The project's instruction file that was part of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<InstructionsRecord>,
     /// The agent's name of its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -39,6 +39,7 @@ mod lines;
 pub mod parallel;
 
 mod brief;
+mod citations;
 mod claims;
 mod gates;
 mod notes;
@@ -87,9 +88,11 @@ pub use brief::{
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
-    BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
+    BundleCalls, CallRecord, CostBasis, CostTotal, InstructionsRecord, KeptCall, LastSession,
+    Usage, last_session,
 };
 pub use carried::{PlanAdvice, carried_items};
+pub use citations::{Citation, CitationFlaw, CitedTree, citations};
 pub use claims::{CHECKED_TRAILER, SEALED_TRAILER, has_claims, quote_claims, quote_claims_in};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;

@@ -188,6 +188,10 @@ mod tests {
         let desk = Desk::new();
         desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
+        act.every = 10  # default
+        act.rules = []  # default
+        act.weekly = false  # default
+        check.citations = "items"  # default
         check.max_files = 50  # default
         check.max_kb = 0  # default
         check.max_lines = 1000  # default

@@ -248,7 +248,7 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["guard", "--explain", "make && timeout 5 git push origin; bash x.sh"]), @"
         refused
           part:     git push origin
-          why:      a builder does not push
+          why:      a builder does not push: `builder_pushes` in [publish] is off
           instead:  commit in this checkout and stop there; the driver takes the change, and a person publishes it
         ");
         insta::assert_snapshot!(desk.run(&["guard", "--explain", "bash x.sh"]), @"
@@ -266,7 +266,7 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["guard", "--explain", "git push"]), @"
         refused
           part:     git push
-          why:      a builder does not push
+          why:      a builder does not push: `builder_pushes` in [publish] is off
           instead:  commit in this checkout and stop there; the driver takes the change, and a person publishes it
         Here the hook allows everything: this is no builder's environment (PDCA_WORKTREE is not set, or PDCA_ROLE is another's).
         ");

@@ -23,6 +23,14 @@ pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
     Next { command: cx.typed(&next.command), ..next }
 }
 
+/// Chooses a review of the process where nothing else is left and one is due.
+pub(crate) fn after_act(cx: &Context<'_>, act: &pdca_act_log::ActCadence, next: Next) -> Next {
+    if !act.is_due() || !next.is_idle() {
+        return next;
+    }
+    Next { command: cx.typed("pdca act index"), why: act.to_string() }
+}
+
 /// Returns the next command for one bundle, to be typed here.
 pub(crate) fn of_bundle(
     cx: &Context<'_>,

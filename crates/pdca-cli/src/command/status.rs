@@ -10,6 +10,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_act_log::ActCadence;
 use pdca_driver::BeatFailure;
 use pdca_snapshot::{
     BranchSummary, DoingRow, Next, RunRow, SnapshotEntry, UNREADABLE, WorkspaceSnapshot, timestamp,
@@ -241,6 +242,8 @@ pub(super) struct StatusReport {
     cost: CostTotal,
     /// How much waits for sign-off, and how much may before `pdca flow` holds builds back.
     pace: pdca_flow::UnsignedWork,
+    /// How many cycles wait for a review of the process, and whether one is due; null if the Act log cannot be read.
+    act: Option<ActCadence>,
     next: Next,
     #[serde(skip)]
     overview: WorkspaceSnapshot,
@@ -294,11 +297,19 @@ impl StatusReport {
         // The next command of a bundle is searched over all its dependencies, which is slow, so only JSON has it.
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
+        let ended =
+            overview.entries.iter().filter(|entry| entry.state().is_some_and(State::is_terminal));
+        // A log that cannot be read is told by `pdca act index`; the bundles are shown all the same.
+        let act =
+            pdca_act_log::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
+                .ok();
         let next = super::next::next(cx, &overview);
+        let next = act.as_ref().map_or(next.clone(), |act| super::next::after_act(cx, act, next));
         let bill = bill(&overview);
         let pace = overview.pace(&cx.workspace()?.config.flow);
         Ok(Self {
             pace,
+            act,
             cost: bill.sum(),
             bill,
             runs: std::mem::take(&mut overview.runs),
@@ -327,6 +338,12 @@ impl Report for StatusReport {
             let by = cx.out.faint("# by `pdca flow`; `pdca batch` builds all the same");
             let text = format!("builds are held back: {reason}");
             writeln!(out, "{}   {by}", cx.out.warn(text))?;
+        }
+        if let Some(act) = self.act.as_ref().filter(|act| act.waits()) {
+            let by = cx.out.faint(format!("# {}", cx.typed("pdca act index")));
+            let text = format!("Act: {act}");
+            let text = if act.is_due() { cx.out.warn(text) } else { cx.out.faint(text) };
+            writeln!(out, "{text}   {by}")?;
         }
         if self.with_next {
             next_line(cx, &self.next, out)?;

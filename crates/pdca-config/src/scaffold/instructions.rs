@@ -1,6 +1,5 @@
-//! Instruction files for people who talk to their agent in the workspace: what `pdca` is, and what is a person's to decide.
-//!
-//! The leaves that `pdca` starts itself need none of them: their prompt is the contract.
+//! Instruction files: one for each role, which is the project's part of that leaf's prompt once it is committed, and a section
+//! and a command for people who talk to their agent in the workspace.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +26,9 @@ const CLAUDE: [(&str, &str); 6] = [
     (".claude/commands/pdca.md", include_str!("instructions/command.md")),
 ];
 
-const CODEX: [(&str, &str); 1] =
-    [(".codex/pdca-reviewer.md", include_str!("instructions/codex-reviewer.md"))];
+/// Whatever agent reviews, it is told the same.
+const REVIEWER: (&str, &str) =
+    ("process/leaves/reviewer.md", include_str!("instructions/reviewer.md"));
 
 /// The file that codex, opencode, gemini and others read.
 const SHARED: &str = "AGENTS.md";
@@ -51,8 +51,8 @@ pub fn instructions(
     if is_for("claude") {
         files.extend(CLAUDE);
     }
-    if is_for("codex") {
-        files.extend(CODEX);
+    if is_for("claude") || is_for("codex") {
+        files.push(REVIEWER);
     }
     let mut items: Vec<NewFile> = files
         .into_iter()
@@ -67,7 +67,7 @@ pub fn instructions(
 
 /// Returns every text, so that a test can check the commands that they name.
 pub fn instruction_texts() -> impl Iterator<Item = &'static str> {
-    CLAUDE.iter().chain(&CODEX).map(|(_, text)| *text).chain([SECTION])
+    CLAUDE.iter().chain([&REVIEWER]).map(|(_, text)| *text).chain([SECTION])
 }
 
 /// Returns `AGENTS.md` with our section, where it has none.
@@ -115,10 +115,11 @@ mod tests {
                 ".claude/agents/publisher.md",
                 ".claude/agents/act.md",
                 ".claude/commands/pdca.md",
+                "process/leaves/reviewer.md",
             ]
         );
         let codex = names(dir, AgentsFiles::Chosen, &["codex"]);
-        assert_eq!(codex, [".codex/pdca-reviewer.md", "AGENTS.md"]);
+        assert_eq!(codex, ["process/leaves/reviewer.md", "AGENTS.md"]);
         assert_eq!(names(dir, AgentsFiles::Chosen, &["gemini"]), ["AGENTS.md"]);
         assert!(names(dir, AgentsFiles::Chosen, &["aider"]).is_empty());
         assert!(names(dir, AgentsFiles::None, &["claude", "codex"]).is_empty());

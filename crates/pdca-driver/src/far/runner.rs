@@ -89,6 +89,7 @@ fn config(
     let workspace = job.dir().workspace();
     let config = WorkspaceConfig {
         configuration: closed.collect(),
+        instructions: Some(settings.instructions.clone()),
         targets,
         default_branch: settings.default_branch.clone(),
         lanes: LaneSettings::at(root.lanes().join(&settings.workspace)),

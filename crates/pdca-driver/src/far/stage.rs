@@ -15,6 +15,7 @@ use crate::authorship::Dates;
 use crate::calls::cost_of_run;
 use crate::commits::author_for;
 use crate::config::{TargetSpec, WorkspaceConfig};
+use crate::instructions::instructions_to_send;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The largest file that is sent to a host.
@@ -106,7 +107,17 @@ pub(super) fn band(
     ] {
         sent.push(Sent { from: dirs.root.join(&path), ..here(path) });
     }
-    leg(cx, to, job, sent, wanted, calls)
+    let mut leg = leg(cx, to, job, sent, wanted, calls)?;
+    // Read here, from the commit that this driver fixed: the host's copy of the workspace has none of its places.
+    if let Some(wanted) = wanted
+        && let Some(attempt) = cx.config.attempts().load(bundle.id()).map_err(BeatError::Own)?
+    {
+        let found = instructions_to_send(cx.config, wanted.target, &attempt);
+        let found = found.map_err(|error| BeatError::Own(io::Error::other(error)))?;
+        let found = serde_json::to_value(&found).map_err(|error| BeatError::Own(error.into()))?;
+        leg.assignment.settings["instructions"] = found;
+    }
+    Ok(leg)
 }
 
 /// Describes the gating of a combination.
@@ -198,6 +209,7 @@ fn settings(
         schedule: config.schedule,
         calls,
         called: cx.run.map_or(0, crate::run::Run::leaf_calls),
+        instructions: BTreeMap::new(),
     }
 }
 

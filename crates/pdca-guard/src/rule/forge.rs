@@ -138,25 +138,34 @@ pub(crate) fn judge(
         // it is listed. Without a verb `gh` and `glab` print help, while `hub fork` acts.
         verbs.contains(&"*") || verbs.contains(&verb) || (verb.is_empty() && program != "hub")
     });
-    if reads || (program == "gh" && noun == "pr" && is_own_draft(rest, walk)) {
+    let is_change = matches!((program, noun.as_str()), ("gh", "pr") | ("glab", "mr"));
+    if reads || (is_change && is_own_draft(rest, walk)) {
         return Ok(());
     }
-    Err(GuardRefusal::new(
-        whole,
-        format!("a builder may look with `{program}` but changes nothing on the forge"),
-        INSTEAD,
-    ))
+    let why = match (verb, walk.scope.may_push()) {
+        ("ready" | "merge" | "accept" | "review" | "approve", _) if is_change => {
+            format!("`{verb}` is a person's decision, and no key lets a builder take it")
+        }
+        ("create", Some(own)) if is_change => format!(
+            "`builder_pushes` in [publish] lets a builder open a draft of {} and nothing else",
+            own.branch
+        ),
+        ("create", None) if is_change => {
+            "a builder opens no pull request: `builder_pushes` in [publish] is off".to_owned()
+        }
+        _ => format!("a builder may look with `{program}` but changes nothing on the forge"),
+    };
+    Err(GuardRefusal::new(whole, why, INSTEAD))
 }
 
 /// Returns true for opening a draft, where the driver lets the builder push its branch.
 fn is_own_draft(rest: &[String], walk: &ShellWalk<'_>) -> bool {
-    let Some((_, refspec)) = walk.scope.may_push() else { return false };
-    let own = refspec.rsplit_once("refs/heads/").map_or(refspec, |(_, branch)| branch);
+    let Some(own) = walk.scope.may_push() else { return false };
     let has = |names: [&str; 2]| rest.iter().any(|word| names.contains(&word.as_str()));
-    let head = option_value(rest, &["-H", "--head"]);
+    let head = option_value(rest, &["-H", "--head", "-s", "--source-branch"]);
     rest.first().is_some_and(|verb| verb == "create")
         && has(["-d", "--draft"])
-        && head.is_none_or(|head| head == own)
+        && head.is_none_or(|head| head == own.branch)
         && !has(["-w", "--web"])
 }
 

@@ -127,15 +127,34 @@ struct Before<'a> {
     settings: Vec<&'a str>,
 }
 
-/// Returns true for a push of the builder's own branch, where the driver lets it push that.
-fn is_own_push(rest: &[String], walk: &ShellWalk<'_>) -> bool {
-    let Some((remote, refspec)) = walk.scope.may_push() else { return false };
+/// Judges a push: of the builder's own branch where the project lets it push that, and of nothing else.
+fn judge_push(rest: &[String], whole: &str, walk: &ShellWalk<'_>) -> Result<(), GuardRefusal> {
+    let Some(own) = walk.scope.may_push() else {
+        let why = "a builder does not push: `builder_pushes` in [publish] is off";
+        return Err(GuardRefusal::new(whole, why, COMMIT));
+    };
     // A list of what may stand beside the two words, not of what may not: `--force`, `--mirror` or
     // a second refspec would push more.
-    let harmless = ["-q", "--quiet", "--porcelain", "-v", "--verbose", "--force-with-lease"];
+    let harmless = [
+        "-q",
+        "--quiet",
+        "--porcelain",
+        "-v",
+        "--verbose",
+        "--force-with-lease",
+        "-u",
+        "--set-upstream",
+    ];
     let words: Vec<&str> =
         rest.iter().map(String::as_str).filter(|word| !harmless.contains(word)).collect();
-    words == [remote, refspec]
+    let short = format!("HEAD:{}", own.branch);
+    if words == [own.remote, own.refspec] || words == [own.remote, &short] {
+        return Ok(());
+    }
+    let why =
+        "`builder_pushes` in [publish] lets a builder push the branch of its issue and no other";
+    let instead = format!("`git push {} {}`", own.remote, own.refspec);
+    Err(GuardRefusal::new(whole, why, &instead))
 }
 
 pub(crate) fn judge(
@@ -168,8 +187,8 @@ pub(crate) fn judge(
     let first =
         rest.iter().map(String::as_str).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     match (subcommand.as_str(), first) {
-        ("push", _) if is_own_push(rest, walk) => return Ok(()),
-        ("push" | "send-pack" | "http-push" | "remote-http" | "remote-https", _)
+        ("push", _) => return judge_push(rest, &whole, walk),
+        ("send-pack" | "http-push" | "remote-http" | "remote-https", _)
         | ("lfs" | "subtree", "push")
         | ("svn", "dcommit")
         | ("p4", "submit")

@@ -97,6 +97,7 @@ fn a_stall_that_the_protocol_shows_is_one_for_the_next_driver_and_on_record_too(
     let scene = Scene::new();
     let leaf = scene.leaf("protocol = \"codex\"\nstall_secs = 0.3", "sleep 600000");
     let header = CallHeader {
+        instructions: None,
         call: "c1".to_owned(),
         number: 1,
         role: "builder".to_owned(),

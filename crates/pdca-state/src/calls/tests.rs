@@ -19,6 +19,7 @@ fn record(call: &str, micros: Option<u64>) -> CallRecord {
         agent: Some("claude".to_owned()),
         protocol: "claude".to_owned(),
         model: None,
+        instructions: None,
         session: None,
         tool_calls: 0,
         usage: Some(Usage { input: 5, cached: 2, output: 1 }),

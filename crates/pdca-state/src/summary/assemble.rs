@@ -52,6 +52,8 @@ pub struct SummaryInputs<'a> {
     pub tracker_comment: Option<&'a str>,
     /// The question about a change that is larger than it was meant to be.
     pub size: Option<&'a str>,
+    /// Citations that do not hold, one line for each document that has some.
+    pub citations: &'a [String],
     /// The cost of the leaves so far, in words; `None` if nothing is known of it.
     pub cost: Option<&'a str>,
     /// Hints for the next review of the process, one line each.
@@ -103,6 +105,7 @@ impl<'a> SummaryInputs<'a> {
             attachments: &[],
             tracker_comment: None,
             size: None,
+            citations: &[],
             cost: None,
             act_candidates: &[],
         }
@@ -113,8 +116,8 @@ impl<'a> SummaryInputs<'a> {
     }
 
     /// Collects the boxes of §6: a resolved conflict, failed gating rows, undecided and flaky rows, protected
-    /// paths, the size, items of reviewer and advisers, a missing review, external dependencies, carried
-    /// findings, predicted conflicts, and the standing question.
+    /// paths, the size, items of reviewer and advisers, a missing review, citations that do not hold, external dependencies,
+    /// carried findings, predicted conflicts, and the standing question.
     pub fn needs_human(&self) -> NeedsHuman {
         let mut items = NeedsHuman::default();
         let mut texts: Vec<String> = Vec::new();
@@ -145,6 +148,7 @@ impl<'a> SummaryInputs<'a> {
         for advisory in self.advisories {
             texts.extend(Review::parse(advisory.text).items);
         }
+        texts.extend(self.citations.iter().cloned());
         texts.extend(self.dependency_items());
         texts.extend(self.carried.iter().cloned());
         texts.extend(self.forecast_conflicts.iter().cloned());

@@ -31,6 +31,7 @@ fn every_bundle_is_one_row_and_a_bad_one_is_a_bad_row() {
     COMPLETE          1  a-small-thing
     ignored  issue_a b is not a bundle: `issue_a b` is not an id: the character ' ' is not allowed
     6 bundles: 1 UNREADABLE, 1 AWAITING_SIGNOFF, 2 PLANNED, 1 UNPLANNED, 1 COMPLETE
+    Act: 1 cycle waits for a review of the process, due after 10   # pdca act index
     ");
 }
 

@@ -15,6 +15,7 @@ use pdca_state::{Artifact, Bundle, Snapshot, chain};
 use crate::attempt_notes::listed;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::gate_lines::gate_lines;
+use crate::instructions::instructions_for;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, leaf_key, speaks_of_the_leaf, without_checkout};
 use crate::products::set_aside_products;
@@ -79,6 +80,10 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
         Err(error) => return unanswered(cx, ask, error.into()),
     };
     let checkout = resolver_checkout(cx, ask)?;
+    let inputs = match instructions_for(cx.config, Role::Resolver, Some(&checkout)) {
+        Ok(instructions) => inputs.instructed(instructions),
+        Err(error) => return unanswered(cx, ask, error),
+    };
     let kept = cx.config.kept();
     let hold = ask.file.hold();
     // A lock file of its own: every driver that is admitted waits for the workspace's children, and
