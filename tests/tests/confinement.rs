@@ -25,9 +25,9 @@ fn log(scene: &Scene) -> String {
 fn a_program_that_a_builder_put_into_a_cache_on_the_path_is_not_run_outside_the_wall() {
     let builder = r#"
 for dir in "$HOME/.cache/venv/bin" "$HOME/.pub-cache/bin"; do
-    mkdir -p "$dir"
+    mkdir -p "$dir" || continue
     for name in git bwrap ssh gh sh; do
-        printf '#!/bin/sh\necho "$0" >> "%s"\nfor dir in /usr/local/bin /usr/bin /bin; do test -x $dir/%s && exec $dir/%s "$@"; done\n' "$PDCA_WORKSPACE/../app/ran" "$name" "$name" > "$dir/$name"
+        printf '#!/bin/sh\necho "$0" >> "%s"\nfor dir in /usr/local/bin /usr/bin /bin; do test -x $dir/%s && exec $dir/%s "$@"; done\n' "$PDCA_WORKSPACE/../app/ran" "$name" "$name" > "$dir/$name" || continue
         chmod 755 "$dir/$name"
     done
 done
@@ -46,7 +46,7 @@ echo x > greeting.txt"#;
     scene.brief("7", &[]);
     scene.brief("8", &[]);
     scene.pdca(&["run", "7"]).expect(0);
-    assert!(venv.join("git").exists(), "the builder could plant it");
+    assert_eq!(venv.join("git").exists(), !is_walled(), "gates run programs there");
     scene.pdca(&["status"]).expect(0);
     scene.pdca(&["run", "8"]).expect(0);
     scene.accept("7");

@@ -356,7 +356,8 @@ fn a_program_of_the_home_is_part_of_the_key_however_it_is_written() {
 
 #[test]
 fn a_verdict_of_check_counts_at_landing_only_for_rows_that_need_no_variable_of_the_bundle() {
-    for (keys, runs) in [("", 1), ("needs = [\"PDCA_BASE\"]", 1), ("needs = []", 0)] {
+    for (keys, is_known) in [("", false), ("needs = [\"PDCA_BASE\"]", false), ("needs = []", true)]
+    {
         let scene = scene("echo x > new.txt", "", &row(keys, "sh greet.sh"));
         scene.repo.write("greet.sh", "sh deeper.sh\n");
         scene.repo.write("deeper.sh", "test -z \"${PDCA_ISSUE:-}\" || echo \"$PDCA_ISSUE\"\n");
@@ -368,6 +369,41 @@ fn a_verdict_of_check_counts_at_landing_only_for_rows_that_need_no_variable_of_t
         assert_eq!(log.lines().any(|line| line == "7"), keys.is_empty(), "{keys}: {log}");
         scene.accept("7");
         let report = scene.pdca(&["integrate", "--json"]).expect(0).json();
-        assert_eq!(report["gate_runs"], runs, "{keys}: {report}");
+        assert_eq!(report["gate_runs"] == 0, is_known, "{keys}: {report}");
     }
+}
+
+#[test]
+fn doctor_finds_what_leads_into_a_checkout_and_proxies_that_rows_do_not_get() {
+    let scene = scene("true", "", "");
+    let (app, around) = (scene.repo.path().to_owned(), scene.workspace.around().to_owned());
+    scene.repo.write("Makefile", &format!("include {app}/rules.mk\n"));
+    let site = app.join(".venv/lib/python3.11/site-packages");
+    fs_err::create_dir_all(site.join("calc-1.dist-info")).unwrap();
+    fs_err::write(site.join("__editable__.calc.pth"), format!("{app}/src\n")).unwrap();
+    fs_err::write(site.join("other.pth"), format!("{app}-other/src\n")).unwrap();
+    let url = format!("{{\"url\": \"file://{app}\", \"dir_info\": {{\"editable\": true}}}}");
+    fs_err::write(site.join("calc-1.dist-info/direct_url.json"), url).unwrap();
+    fs_err::create_dir_all(around.join("node_modules")).unwrap();
+    fs_err::os::unix::fs::symlink(&app, around.join("node_modules/calc")).unwrap();
+    let rows = row(&format!("env = {{ RUBYLIB = \"{app}/lib\" }}"), "true");
+    let config = scene.workspace.read("pdca.toml");
+    scene.workspace.config(&(config + &rows));
+    let path = format!("{app}/src");
+    let env = [("PYTHONPATH", path.as_str()), ("https_proxy", "http://proxy.example:3128")];
+    let said = scene.pdca_with(&env, &["doctor", "--json"]).out;
+    for lead in [
+        "__editable__.calc.pth",
+        "direct_url.json",
+        "node_modules/calc",
+        "RUBYLIB",
+        "PYTHONPATH",
+        "app/Makefile",
+    ] {
+        assert!(said.contains(lead), "{lead}: {said}");
+    }
+    assert!(said.contains("https_proxy is set") && !said.contains("other.pth"), "{said}");
+    let plain = Scene::new(&row("", "true"));
+    let said = plain.pdca(&["doctor", "--json"]).out;
+    assert!(!said.contains("checkout of app"), "{said}");
 }

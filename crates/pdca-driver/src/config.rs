@@ -292,6 +292,7 @@ impl WorkspaceConfig {
             trees
         };
         let own = self.configuration.iter().cloned().chain(self.caches());
+        let own = own.chain(self.programs_in_caches());
         self.targets.iter().flat_map(trees).chain([root.clone()]).chain(own).collect()
     }
 

@@ -33,6 +33,20 @@ impl WorkspaceConfig {
         self.gates_caches.iter().map(|path| root.join(pdca_leaves::expand_home(path))).collect()
     }
 
+    /// Returns the directories of `PATH`, with their virtual environments, that lie in trees of the home directory which
+    /// leaves may write. Gates run programs there, so no leaf may write these. They need not exist.
+    pub(crate) fn programs_in_caches(&self) -> Vec<Utf8PathBuf> {
+        let untrusted = pdca_leaves::home_openings();
+        let path = self.search_path.as_deref().unwrap_or_default();
+        let dirs =
+            std::env::split_paths(path).filter_map(|dir| Utf8PathBuf::from_path_buf(dir).ok());
+        let inside = dirs.filter_map(|dir| {
+            let tree = untrusted.iter().find(|tree| dir.starts_with(tree) && dir != **tree)?;
+            Some(environment_of(&dir, tree))
+        });
+        inside.collect()
+    }
+
     /// Returns the sandbox of rows: that of [`Self::gates_sandbox`] without the caches in the home directory. What a leaf
     /// may write there cannot be read either, unless it is a declared cache.
     pub fn rows_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
@@ -44,7 +58,8 @@ impl WorkspaceConfig {
         };
         // A workspace and its lanes may lie anywhere.
         let places = [self.dirs.root.clone(), self.lanes.root.clone()];
-        let shown = self.caches().into_iter().chain(places).filter(in_untrusted);
+        let trusted = self.caches().into_iter().chain(self.programs_in_caches());
+        let shown = trusted.chain(places).filter(in_untrusted);
         let shown: Vec<Utf8PathBuf> = shown.collect();
         let mut sandbox = self.gates_sandbox(own);
         sandbox.write = self.rows_may_write();

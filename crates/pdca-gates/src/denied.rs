@@ -48,8 +48,17 @@ pub(crate) fn proposal(
 }
 
 /// Words with which programs report that they did not get a file, beyond [`WORDS`], in lower case.
-const ABSENT: [&str; 6] =
-    ["no such file", "not found", "cannot find", "can't find", "does not exist", "enoent"];
+const ABSENT: [&str; 9] = [
+    "no such file",
+    "not found",
+    "cannot find",
+    "can't find",
+    "does not exist",
+    "enoent",
+    "failed to read",
+    "failed to open",
+    "cannot open",
+];
 
 /// Returns a sentence about the first path of a target's own checkout that the output says is missing or closed.
 pub(crate) fn primary(log: &[u8], cwd: &Utf8Path, view: &PrimaryView) -> Option<String> {
@@ -164,6 +173,32 @@ mod tests {
             let said = of(&format!("{closed}: Read-only file system")).unwrap();
             let start = format!("it may not write {closed}, which stays closed to gates; ");
             assert!(said.starts_with(&start), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_the_users_checkout_that_is_missing_or_closed_is_told() {
+        let view = PrimaryView {
+            hidden: vec!["/srv/app".into()],
+            shown: vec!["/srv/app/.git/objects".into()],
+            replaced: None,
+        };
+        let of = |line: &str| primary(line.as_bytes(), "/lanes/0/app".into(), &view);
+        for line in [
+            "PermissionError: [Errno 13] Permission denied: '/srv/app/src/calc/__init__.py'",
+            "make: /srv/app/rules.mk: No such file or directory",
+            "  failed to read `/srv/app/calc/Cargo.toml`",
+        ] {
+            let said = of(line).unwrap_or_else(|| panic!("nothing is said about {line}"));
+            assert!(said.contains("reads_primary = true"), "{said}");
+        }
+        for line in [
+            "/srv/app2/x: Permission denied",
+            "/srv/app/.git/objects/ab: Permission denied",
+            "src/x: No such file or directory",
+            "compiling /srv/app/src",
+        ] {
+            assert_eq!(of(line), None, "{line}");
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn lay(tree: &Path, with: &Path, places: &BTreeSet<PathBuf>) -> LaidT
     };
     let mut args = Vec::new();
     if below(tree, places).all(|place| is_there(&place)) {
-        args.extend(["--bind".into(), with.into(), tree.into()]);
+        args.extend(["--ro-bind".into(), with.into(), tree.into()]);
         return LaidTree { args, is_whole: true };
     }
     for entry in entries(with) {
@@ -51,7 +51,7 @@ fn lay_entry(at: &Path, from: &Path, places: &BTreeSet<PathBuf>, args: &mut Vec<
     let is_link = from.is_symlink();
     if below(at, places).next().is_none() {
         if !is_link {
-            args.extend(["--bind".into(), from.into(), at.into()]);
+            args.extend(["--ro-bind".into(), from.into(), at.into()]);
         } else if let Ok(to) = std::fs::read_link(from) {
             args.extend(["--symlink".into(), to.into(), at.into()]);
         }
@@ -100,10 +100,10 @@ mod tests {
         let laid = lay(&tree, &with, &places(&["app", "app/.git/objects"]));
         assert_eq!(
             (shown(&laid, &root), laid.is_whole),
-            (vec!["--bind".into(), "/lane".into(), "/app".into()], true)
+            (vec!["--ro-bind".into(), "/lane".into(), "/app".into()], true)
         );
         let laid = lay(&tree, &with, &places(&["app", "app/.git", "app/.pdca/job", "app/in/tool"]));
-        let expected = "--dir /app/in --bind /lane/in/file /app/in/file --symlink src /app/link --bind /lane/src /app/src";
+        let expected = "--dir /app/in --ro-bind /lane/in/file /app/in/file --symlink src /app/link --ro-bind /lane/src /app/src";
         assert_eq!((shown(&laid, &root).join(" "), laid.is_whole), (expected.to_owned(), false));
     }
 }

@@ -373,7 +373,7 @@ impl Sandbox {
 pub struct Replaced {
     /// The tree that is out of reach.
     pub tree: Utf8PathBuf,
-    /// The tree that is found in its place; the child has the same access to it as under its own path.
+    /// The tree that is found in its place, read-only.
     pub with: Utf8PathBuf,
 }
 
