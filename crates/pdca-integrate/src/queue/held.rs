@@ -156,7 +156,8 @@ impl HeldChange {
                 let how = if self.partners.is_empty() {
                     "by itself".to_owned()
                 } else {
-                    format!("together with {partners}")
+                    let only = if self.context.is_empty() { "only " } else { "" };
+                    format!("{only}together with {partners}")
                 };
                 let context = self.context_clause();
                 let failing = failing(&self.red, SHOWN_TESTS);
@@ -325,7 +326,7 @@ mod tests {
         };
         let table = [
             (HeldReason::Red, false, "7 breaks the gates by itself"),
-            (HeldReason::Red, true, "7 breaks the gates together with 8"),
+            (HeldReason::Red, true, "7 breaks the gates only together with 8"),
             (HeldReason::Undecidable, false, "with 7 there is no verdict from the gates"),
             (
                 HeldReason::Undecidable,

@@ -227,7 +227,7 @@ fn the_branch_of_the_run_is_made_and_goes_on_with_each_landing() {
     let scene = Scene::new(&[("f", "f\n"), ("g", "g\n")]);
     let one = scene.change("1", 1, &[("f", Some("F\n"))]);
     let two = scene.change("2", 2, &[("g", Some("G\n"))]);
-    let onto = Onto::Staging { branch: "main", replaces: None };
+    let onto = Onto::Staging { branch: "pdca/staging/main", replaces: None };
     let first = gate(&scene, &[&one]);
     land(&scene.store, &scene.fence, &first, onto, LOG).unwrap();
     let both = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
@@ -297,7 +297,7 @@ fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
 fn g8_a_branch_that_was_made_for_a_wrong_commit_is_removed_again() {
     let (scene, gated) = one_change();
     let wrong = scene.commit(scene.base, "wrong", |lane| lane.write("f", "wrong\n"));
-    let onto = Onto::Staging { branch: "main", replaces: None };
+    let onto = Onto::Staging { branch: "pdca/staging/main", replaces: None };
     let error = land_another(&scene.store, &scene.fence, &gated, onto, LOG, wrong).unwrap_err();
     assert!(matches!(error, LandError::Disproved { restored: None, .. }), "{error:?}");
     assert_eq!(scene.store.commit_at(&onto.reference()).unwrap(), None);

@@ -13,7 +13,7 @@ use pdca_integrate::{
     LandError, Light, NextAction, ObjectId, QueueContext, QueueSettings, QueueWorkspace,
     ResolveRequest, Sealed, Staging, Store, TargetBranch, TargetBranches, TargetSpec,
     WorkspaceDirs, dry_run, dry_run_resolution, find_sealed, finish_certificates, integrate,
-    staging_branch,
+    staged_by, staging_branch,
 };
 use pdca_journal::{Clock, EffectSide, Effects, Liveness, Moment, Point};
 use pdca_process::Cancel;
@@ -121,6 +121,8 @@ impl<'s> Queue<'s> {
                 at: None,
                 is_current: false,
                 foreign: Vec::new(),
+                beneath: None,
+                owner: staged_by(&self.workspace.dirs.mark(), name),
             },
             changes: changes.iter().map(accepted).collect(),
         }
