@@ -465,7 +465,7 @@ fn a_gate_finds_the_git_directories_that_a_container_has_to_mount() {
         &format!(
             "[[gates.checks]]\nid = \"T3-mounts\"\ntier = \"T3\"\ncmd = \"\"\"\n{gate}\"\"\"\n"
         )
-        .replace("\\", "\\\\"),
+        .replace('\\', "\\\\"),
     );
     scene.brief("7", &[]);
     scene.pdca(&["run", "7"]).expect(0);

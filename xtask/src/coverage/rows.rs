@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 
 /// Rows about one subject.
@@ -101,7 +101,7 @@ fn row(id: String, raw: RawRow) -> Result<RequirementRow, Invalid> {
         _ => return Err(Invalid::Standing { id }),
     };
     let test = |text: String| match text.split_once("::") {
-        Some((path, function)) if path.ends_with(".rs") => {
+        Some((path, function)) if Utf8Path::new(path).extension() == Some("rs") => {
             Ok(TestName { path: path.into(), function: function.to_owned() })
         }
         Some(_) | None => Err(Invalid::Test { id: id.clone(), text }),
