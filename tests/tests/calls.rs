@@ -90,7 +90,6 @@ fn recorded(scene: &Scene, id: &str) -> BTreeMap<String, u64> {
     ledger(scene, id).iter().map(call).collect()
 }
 
-// holds: S004-24
 #[test]
 fn each_call_is_on_record_and_its_transcript_is_shown_to_people_and_never_to_a_reviewer() {
     let scene = telling("");

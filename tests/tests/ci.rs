@@ -126,7 +126,6 @@ fn runner(home: &Utf8Path, clone: &Utf8Path, workflow: &str, script: &str) -> To
     tool.run().expect("bash starts")
 }
 
-// holds: S000-43, S002-39
 #[test]
 fn the_steps_run_on_a_fresh_clone_and_say_what_is_red() {
     if Tool::new("jq").arg("--version").run().is_err() {

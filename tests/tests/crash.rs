@@ -86,7 +86,6 @@ fn at_every_effect(
     unreachable!("the loop has no end but the return")
 }
 
-// holds: S002-16
 #[test]
 fn killed_at_every_effect_of_a_run_it_ends_in_the_same_files_and_nothing_runs_twice() {
     let undisturbed = scene();

@@ -12,7 +12,6 @@ const REVIEWER: &str =
 
 const GATE: &str = "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"grep -q right greeting.txt\"\n";
 
-// holds: S002-01, S002-14, S002-15, S002-41
 #[test]
 fn a_red_attempt_goes_back_to_do_and_the_next_one_is_accepted() {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, GATE);
@@ -55,7 +54,6 @@ fn back_to_plan_moves_the_brief_and_keeps_the_note_for_the_next_one() {
     assert!(scene.workspace.read("results/issue_7/brief.md").contains("the wrong question"));
 }
 
-// holds: S002-46, S002-47, S002-49, S002-83
 #[test]
 fn a_review_advises_and_the_gates_alone_decide() {
     let reviewer = REVIEWER.replace("PASS | fine", "FAIL | the cause is elsewhere");
@@ -79,7 +77,6 @@ fn a_review_advises_and_the_gates_alone_decide() {
     assert_eq!(scene.state("7"), "COMPLETE");
 }
 
-// holds: S002-91
 #[test]
 fn a_close_needs_no_model_and_sending_it_back_opens_the_full_band() {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, "");
@@ -148,7 +145,6 @@ fn one_bundles_failure_does_not_stop_the_others() {
     assert!(scene.workspace.read("results/issue_8/builder.error.log").contains("exit status 3"));
 }
 
-// holds: S000-29, S000-30, S000-35, S000-37
 #[test]
 fn a_bundle_waits_for_what_it_depends_on_to_be_complete() {
     let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, "");
@@ -218,7 +214,6 @@ fn lesson_06_one_brief_that_is_not_utf_8_is_one_bad_row() {
     assert_eq!(json["bundles"].as_array().map(Vec::len), Some(2));
 }
 
-// holds: S002-92
 #[test]
 fn lesson_11_each_gate_sees_base_and_this_patch_and_nothing_of_the_bundle_before() {
     let gate = "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = 'test \"$(cat greeting.txt)\" = \"$PDCA_ISSUE\" && test ! -e left-by-a-gate && touch left-by-a-gate'\n";
@@ -240,7 +235,6 @@ fn lesson_18_a_declared_cache_stays_between_do_and_check() {
     scene.pdca(&["run", "7"]).expect(0);
 }
 
-// holds: S004-78
 #[test]
 fn lesson_20_the_users_checkout_is_the_same_before_and_after_whatever_they_have_in_it() {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, GATE);
@@ -264,7 +258,6 @@ fn lesson_20_the_users_checkout_is_the_same_before_and_after_whatever_they_have_
     assert_eq!(before, after);
 }
 
-// holds: S002-11
 #[test]
 fn stubs_carry_a_bundle_to_sign_off_and_say_that_they_are_stubs() {
     let scene = Scene::with_leaves("exit 9", "exit 9", "");
@@ -305,7 +298,6 @@ echo done > greeting.txt
     assert_eq!(ran.err.matches("throttled").count(), 2, "{}", ran.err);
 }
 
-// holds: S001-20, S002-02
 #[test]
 fn lesson_10_a_bundle_is_checked_as_soon_as_it_is_built_and_waits_for_no_other() {
     let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, "");

@@ -112,7 +112,6 @@ fn the_ready_parts_of_a_bundle_are_built_and_the_rest_waits() {
     assert!(why.contains("split into 7-one, 7-two, 7-rest"), "{why}");
 }
 
-// holds: S001-25
 #[test]
 fn killed_at_any_effect_a_split_is_finished_by_the_same_command() {
     let mut killed = 0;

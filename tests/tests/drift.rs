@@ -33,7 +33,6 @@ fn row(scene: &Scene) -> Option<(String, bool, String)> {
 
 const OUTSIDE: &str = "1 outside `Touches`: docs/extra.md";
 
-// holds: S001-11
 #[test]
 fn a_change_outside_of_its_declaration_warns_and_is_told_as_soon_as_it_is_built() {
     let scene = scene("");

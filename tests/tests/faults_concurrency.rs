@@ -16,7 +16,6 @@ fn at_work(scene: &Scene) -> pdca_e2e::Started {
     driver
 }
 
-// holds: S004-07, S004-08
 #[test]
 fn c1_c2_a_second_driver_is_refused_by_every_way_to_the_same_repository() {
     let scene = patient(&["7"], "");
@@ -83,7 +82,6 @@ fn moment() -> Moment {
     Moment { wall, uptime: std::time::Duration::from_secs(seconds) }
 }
 
-// holds: S004-16
 #[test]
 fn c4_a_driver_that_sleeps_through_a_takeover_changes_nothing_when_it_wakes() {
     let scene = patient(&["7"], "");
@@ -113,7 +111,6 @@ fn c4_a_driver_that_sleeps_through_a_takeover_changes_nothing_when_it_wakes() {
     scene.goes_on(&["7"]);
 }
 
-// holds: S004-66, S004-69, S004-77
 #[test]
 fn c5_a_run_that_is_taken_over_has_its_driver_ended_and_its_bundle_claimed_again() {
     let scene = patient(&["7"], "");
@@ -137,7 +134,6 @@ fn c5_a_run_that_is_taken_over_has_its_driver_ended_and_its_bundle_claimed_again
     scene.goes_on(&["7"]);
 }
 
-// holds: S004-64
 #[test]
 fn b21_a_run_of_a_driver_on_another_host_is_shown_and_not_touched() {
     let scene = patient(&["7"], "");
@@ -203,7 +199,6 @@ fn c12_a_checkout_that_is_removed_while_it_is_worked_in_stops_its_bundle_until_a
     scene.goes_on(&["7", "8"]);
 }
 
-// holds: S004-67
 #[test]
 fn c12_a_checkout_that_goes_with_its_driver_is_blocked_and_made_anew_when_a_person_says_so() {
     let scene = patient(&["7"], "");
@@ -219,7 +214,6 @@ fn c12_a_checkout_that_goes_with_its_driver_is_blocked_and_made_anew_when_a_pers
     scene.goes_on(&["7"]);
 }
 
-// holds: S004-68
 #[test]
 fn c13_a_lane_whose_branches_are_deleted_while_it_works_costs_nobody_anything_else() {
     let scene = patient(&["7"], "");
@@ -234,7 +228,6 @@ fn c13_a_lane_whose_branches_are_deleted_while_it_works_costs_nobody_anything_el
     scene.goes_on(&["7"]);
 }
 
-// holds: S002-17
 #[test]
 fn c17_a_summary_that_a_person_wrote_while_it_was_due_stays_as_it_is() {
     let scene = with("echo $1 > file-$1.txt", &["7"], "");
@@ -278,7 +271,6 @@ fn c18_status_in_a_loop_never_fails_and_disturbs_nobody() {
     scene.check_oracles(&before);
 }
 
-// holds: S000-13
 #[test]
 fn c20_a_lane_that_cannot_be_used_says_so_and_the_others_go_on() {
     let scene = with("echo $1 > file-$1.txt", &["7", "8", "9"], "");

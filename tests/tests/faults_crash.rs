@@ -38,7 +38,6 @@ fn a2_a_run_that_was_recorded_and_has_no_checkout_gets_one() {
     scene.goes_on(&["7"]);
 }
 
-// holds: S004-13
 #[test]
 fn a5_c6_a_claim_whose_driver_died_is_claimed_again_with_the_next_generation() {
     let scene = killed_at(QUICK, "reset");

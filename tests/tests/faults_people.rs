@@ -17,7 +17,6 @@ fn blocked() -> Scene {
     scene
 }
 
-// holds: S004-56
 #[test]
 fn f14_abort_of_a_run_at_work_stops_its_lanes_keeps_the_work_and_lands_nothing() {
     let scene = patient(&["7", "8"], "");
@@ -122,7 +121,6 @@ fn what_waits_for_a_person_waits_on_in_a_run_over_other_bundles() {
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
 }
 
-// holds: S004-72
 #[test]
 fn f6_when_the_time_of_a_run_is_up_it_stops_in_order_and_the_same_command_goes_on() {
     let scene = patient(&["7"], "[driver]\nmax_duration_secs = 1\n");
@@ -136,7 +134,6 @@ fn f6_when_the_time_of_a_run_is_up_it_stops_in_order_and_the_same_command_goes_o
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
 }
 
-// holds: S004-73
 #[test]
 fn a_run_that_made_all_its_calls_stops_in_order_and_goes_on_when_more_are_allowed() {
     let scene = with("echo $1 > file-$1.txt", &["7"], "[driver]\nmax_leaf_calls = 1\n");
@@ -150,7 +147,6 @@ fn a_run_that_made_all_its_calls_stops_in_order_and_goes_on_when_more_are_allowe
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
 }
 
-// holds: S004-74, S004-75
 #[test]
 fn f11_f12_little_memory_makes_fewer_lanes_and_a_full_disk_starts_nothing() {
     let scene = with("echo $1 > file-$1.txt", &["7", "8"], "");
@@ -166,7 +162,6 @@ fn f11_f12_little_memory_makes_fewer_lanes_and_a_full_disk_starts_nothing() {
     assert!(!scene.workspace.around().join("ws.lanes/lane-1").exists());
 }
 
-// holds: S001-16, S004-57, S004-58, S004-60, S004-61
 #[test]
 fn cleanup_does_what_its_dry_run_says_and_keeps_what_nobody_else_has() {
     let scene = with("echo $1 > file-$1.txt", &["7", "8"], "");

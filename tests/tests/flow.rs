@@ -89,7 +89,6 @@ fn builders(scene: &Scene) -> Vec<String> {
     ended
 }
 
-// holds: S001-24, S002-03
 #[test]
 fn twelve_issues_go_from_an_export_to_landed_and_logged_however_often_it_is_killed() {
     let calm = scene("");
@@ -220,7 +219,6 @@ fn the_caps_of_the_driver_count_for_all_batches_of_a_flow() {
     assert_eq!(reviews, 1);
 }
 
-// holds: S002-04
 #[test]
 fn a_planning_session_keeps_each_brief_by_itself() {
     let scene = scene("");
@@ -264,7 +262,6 @@ fn without_a_sign_off_leaf_the_person_decides_in_the_review_and_the_flow_goes_on
     assert_eq!(landed.lines().count(), 3, "{landed}");
 }
 
-// holds: S000-36
 #[test]
 fn a_flow_whose_plan_cannot_be_carried_out_is_refused_before_anything_is_built() {
     let scene = scene("");

@@ -20,7 +20,6 @@ fn summary(scene: &Scene) -> String {
     scene.workspace.read("results/issue_7/SUMMARY.md")
 }
 
-// holds: S002-31
 #[test]
 fn a_reviewer_cannot_read_the_builders_notes_by_their_absolute_path() {
     let reviewer = format!(
@@ -64,7 +63,6 @@ fn a_reviewer_that_fails_because_it_was_refused_is_reported() {
     }
 }
 
-// holds: S002-48
 #[test]
 fn a_reviewer_cannot_edit_the_fix() {
     let reviewer = format!(
@@ -84,7 +82,6 @@ if echo sabotage 2>/dev/null > "$lane/greeting.txt"; then {TABLE} "wrote it"; el
     }
 }
 
-// holds: S002-48
 #[test]
 fn without_a_sandbox_a_review_that_edits_the_fix_or_the_bundle_is_void() {
     for (what, deed) in [

@@ -86,7 +86,6 @@ fn from_init_to_a_review_without_an_edit_of_the_configuration() {
     assert!(read("check-review.md").contains("| C1 Spec | PASS |"));
 }
 
-// holds: S002-84
 #[test]
 fn instruction_files_of_the_chosen_agent_are_written_once_and_never_over_a_file() {
     let start = Start::new(CLAUDE);

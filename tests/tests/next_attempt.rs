@@ -279,7 +279,6 @@ fn the_list_of_products_is_the_configured_one() {
     assert!(ran.err.contains("`a/b` is a path"), "{}", ran.err);
 }
 
-// holds: S002-44
 #[test]
 fn the_builder_is_told_the_gates_and_the_last_attempt_and_the_reviewer_the_red_side() {
     let builder = format!("cat > \"$log/prompt-$PDCA_ATTEMPT\"\n{MENDS}");

@@ -14,7 +14,6 @@ fn with(role: &str, script: &str) -> Scene {
     scene
 }
 
-// holds: S002-05, S002-06
 #[test]
 fn the_planner_fills_the_brief_from_what_it_is_shown_and_nothing_else() {
     let scene = with(
@@ -41,7 +40,6 @@ fn a_planner_that_fails_leaves_the_template_and_says_so() {
     assert_eq!(scene.state("7"), "UNPLANNED");
 }
 
-// holds: S002-05, S002-07
 #[test]
 fn what_was_decided_with_the_sign_off_leaf_is_recorded_under_the_same_rules() {
     let scene = with(
@@ -57,7 +55,6 @@ fn what_was_decided_with_the_sign_off_leaf_is_recorded_under_the_same_rules() {
     assert!(scene.workspace.read("results/issue_7/SUMMARY.md").contains(r"seen \1 working"));
 }
 
-// holds: S002-09
 #[test]
 fn a_sign_off_leaf_cannot_accept_what_a_person_could_not() {
     let scene = with("signoff", r#"echo '{"action": "accept"}' > "$PDCA_OUTPUT""#);
@@ -111,7 +108,6 @@ cat > "$PDCA_OUTPUT" <<'END'
 END
 "#;
 
-// holds: S002-05, S002-08, S002-90
 #[test]
 fn an_entry_of_the_act_leaf_waits_as_a_draft_and_is_recorded_under_our_heading() {
     let scene = with("act", ENTRY);

@@ -29,7 +29,6 @@ fn let_go(scene: &Scene, id: &str) {
     scene.workspace.write(format!("go-{id}"), "");
 }
 
-// holds: S000-03, S000-04, S000-06, S000-08, S000-14, S001-12
 #[test]
 fn each_lane_has_its_own_checkout_and_says_so() {
     let gate = "[[gates.checks]]\nid = \"T1-lane\"\ntier = \"T1\"\nscope = \"bundle\"\n\
@@ -67,7 +66,6 @@ fn each_lane_has_its_own_checkout_and_says_so() {
     assert_eq!(scene.processes(), Vec::<String>::new());
 }
 
-// holds: S000-07
 #[test]
 fn one_lane_is_the_serial_driver_without_slot_or_variable() {
     let scene = Scene::with_leaves(PATIENT, REVIEWER, "");
@@ -87,7 +85,6 @@ fn one_lane_is_the_serial_driver_without_slot_or_variable() {
     assert!(!scene.workspace.around().join("ws.lanes/lane-1").exists());
 }
 
-// holds: S000-10
 #[test]
 fn no_lane_at_all_is_one_and_auto_is_what_the_machine_carries_and_both_carry_every_bundle() {
     for (lanes, said) in [("0", "note: --lanes 0: "), ("auto", "auto: ")] {
@@ -108,7 +105,6 @@ fn no_lane_at_all_is_one_and_auto_is_what_the_machine_carries_and_both_carry_eve
     }
 }
 
-// holds: S000-11
 #[test]
 fn more_lanes_than_the_machine_carries_are_cut_with_words_and_the_work_is_done() {
     let gate =
@@ -130,7 +126,6 @@ fn more_lanes_than_the_machine_carries_are_cut_with_words_and_the_work_is_done()
     assert!(scene.workspace.around().join("ws.lanes/lane-10000").exists());
 }
 
-// holds: S000-25, S000-27, S000-32, S001-07
 #[test]
 fn c19_bundles_that_conflict_or_overlap_are_never_in_work_together() {
     let scene = Scene::with_leaves(
@@ -169,7 +164,6 @@ fn c19_bundles_that_conflict_or_overlap_are_never_in_work_together() {
     assert_eq!(scene.ended().iter().filter(|call| call.starts_with("builder")).count(), 5);
 }
 
-// holds: S000-34, S000-35, S000-36
 #[test]
 fn a_batch_that_cannot_be_carried_out_is_refused_whole_with_every_problem() {
     let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, "");
@@ -198,7 +192,6 @@ fn a_batch_that_cannot_be_carried_out_is_refused_whole_with_every_problem() {
     assert!(!scene.workspace.around().join("ws.lanes").exists());
 }
 
-// holds: S001-24, S004-19
 #[test]
 fn a_sign_off_that_is_recorded_meanwhile_frees_its_dependants_at_once() {
     let scene = Scene::with_leaves(PATIENT, REVIEWER, "");
@@ -219,7 +212,6 @@ fn a_sign_off_that_is_recorded_meanwhile_frees_its_dependants_at_once() {
     assert_eq!(scene.state("8"), "AWAITING_SIGNOFF");
 }
 
-// holds: S000-47
 #[test]
 fn a_bundle_sent_back_to_do_meanwhile_goes_again_and_one_sent_back_to_plan_does_not() {
     let scene = Scene::with_leaves(PATIENT, REVIEWER, "");
@@ -246,7 +238,6 @@ fn a_bundle_sent_back_to_do_meanwhile_goes_again_and_one_sent_back_to_plan_does_
     assert_eq!(scene.state("7"), "PLANNED");
 }
 
-// holds: S000-53
 #[test]
 fn one_lanes_failure_stops_no_other() {
     let scene = Scene::with_leaves("[ $1 != 8 ] || exit 3\necho $1 > file-$1.txt", REVIEWER, "");
@@ -263,7 +254,6 @@ fn one_lanes_failure_stops_no_other() {
     assert!(lanes.join("lane-1").exists() && !lanes.join("lane-2").exists(), "slots are reused");
 }
 
-// holds: S001-19
 #[test]
 fn an_interrupt_stops_every_lane_and_the_same_command_goes_on() {
     let scene = Scene::with_leaves(PATIENT, REVIEWER, "");
@@ -293,7 +283,6 @@ fn an_interrupt_stops_every_lane_and_the_same_command_goes_on() {
 /// Takes its time, so that one that is cut off is cut off before its end.
 const SLOW: &str = "sleep 0.1\necho \"$1\" > \"file-$1.txt\"";
 
-// holds: S000-09
 #[test]
 fn work_of_several_lanes_goes_on_with_one() {
     let scene = Scene::with_leaves(SLOW, REVIEWER, "");
@@ -309,7 +298,6 @@ fn work_of_several_lanes_goes_on_with_one() {
     assert_eq!(scene.calls().iter().filter(|call| call.starts_with("builder")).count(), 2);
 }
 
-// holds: S000-15, S001-17
 #[test]
 fn a_lane_cannot_write_into_another() {
     let scene = Scene::with_leaves(
@@ -336,7 +324,6 @@ fn a_lane_cannot_write_into_another() {
     }
 }
 
-// holds: S000-21
 #[test]
 fn each_lane_has_names_of_its_own_and_what_it_needs_beyond_git() {
     let builder = r#"
@@ -373,7 +360,6 @@ while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
     }
 }
 
-// holds: S004-28
 #[test]
 fn a_lane_whose_hydration_fails_is_not_used_and_that_is_no_fault_of_the_bundle() {
     let scene = Scene::with_leaves(

@@ -47,7 +47,6 @@ fn summary(scene: &Scene, id: &str) -> String {
     fs_err::read_to_string(path).expect("there is a summary")
 }
 
-// holds: S002-54
 #[test]
 fn thirty_cheap_bundles_take_two_keys_each_and_leave_what_the_typed_command_leaves() {
     const COUNT: usize = 30;

@@ -36,7 +36,6 @@ fn outcome(report: &serde_json::Value, id: &str) -> String {
     row["outcome"].as_str().expect("an outcome is a word").to_owned()
 }
 
-// holds: S000-31, S001-01
 #[test]
 fn a_bundle_of_any_legal_name_can_be_depended_on() {
     let scene = scene("");
@@ -68,7 +67,6 @@ fn a_bundle_of_any_legal_name_can_be_depended_on() {
     assert_eq!(states(&scene, &["1", "2"]), "AWAITING_SIGNOFF PLANNED");
 }
 
-// holds: S000-31
 #[test]
 fn a_name_that_is_no_bundle_stops_everything_with_the_nearest_that_is() {
     let scene = scene("");
@@ -87,7 +85,6 @@ fn a_name_that_is_no_bundle_stops_everything_with_the_nearest_that_is() {
     assert_eq!(scene.calls(), Vec::<String>::new());
 }
 
-// holds: S000-37, S001-03
 #[test]
 fn depends_on_merged_waits_until_the_other_has_landed() {
     let scene = scene(LANDS);
@@ -113,7 +110,6 @@ fn depends_on_merged_waits_until_the_other_has_landed() {
     assert_eq!(scene.state("2"), "AWAITING_SIGNOFF");
 }
 
-// holds: S001-03
 #[test]
 fn dependants_start_on_a_green_result_or_only_after_the_landing_as_configured() {
     let built = scene("[schedule]\ndependants = \"built\"\n");
@@ -150,7 +146,6 @@ fn a_red_prerequisite_frees_nobody_who_waits_for_a_green_one() {
     assert_eq!(states(&scene, &["1", "2"]), "AWAITING_SIGNOFF PLANNED");
 }
 
-// holds: S001-09
 #[test]
 fn rivals_wait_for_the_sign_off_of_a_result_where_that_is_configured() {
     let scene = scene("[schedule]\nrivals = \"accepted\"\ndrift = \"off\"\n");
@@ -240,7 +235,6 @@ fn grouped() -> Scene {
     scene
 }
 
-// holds: S003-03, S003-13
 #[test]
 fn the_bundles_of_a_group_run_one_after_the_other_in_one_lane() {
     for lanes in ["1", "2", "3", "8"] {
@@ -260,7 +254,6 @@ fn the_bundles_of_a_group_run_one_after_the_other_in_one_lane() {
     }
 }
 
-// holds: S003-05, S003-08
 #[test]
 fn one_group_takes_one_checkout_however_many_lanes_there_are() {
     let scene = Scene::with_leaves(SAYS_LANE, REVIEWER, "[schedule]\ndrift = \"off\"\n");
@@ -290,7 +283,6 @@ fn a_member_that_fails_keeps_nobody_of_its_group_but_its_dependants() {
     assert_eq!(states(&scene, &["1", "2", "3"]), "PLANNED PLANNED AWAITING_SIGNOFF");
 }
 
-// holds: S003-06
 #[test]
 fn a_lanes_json_that_is_damaged_or_out_of_date_is_refused_before_anything_starts() {
     let scene = grouped();
@@ -431,7 +423,6 @@ fn an_interruption_and_a_missing_limit_are_no_failures() {
     assert_eq!(row(&unlimited, "1")["failed"]["times"], 5);
 }
 
-// holds: S002-23
 #[test]
 fn a_bundle_is_given_up_from_every_state_that_is_not_finished_and_stays_so() {
     let scene = Scene::with_leaves(FAILS, REVIEWER, "");

@@ -96,7 +96,6 @@ fn select(scene: &Scene, args: &[&str]) -> Ran {
     scene.pdca_with(&env, &[&["select", "--from-gh", "o/r"], args].concat())
 }
 
-// holds: S002-80
 #[test]
 fn open_issues_of_a_forge_become_drafts_with_their_threads() {
     let scene = with_forge(&[(7, "it breaks", "severity/high"), (9, "a wish", "enhancement")]);

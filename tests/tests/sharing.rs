@@ -26,7 +26,6 @@ fn block_of(scene: &Scene, id: &str) -> Option<String> {
     row["blocked"].as_str().map(str::to_owned)
 }
 
-// holds: S004-10, S004-70, S004-76
 #[test]
 fn a_block_lasts_over_other_runs_until_a_person_lifts_it() {
     let scene = blocked();
@@ -71,7 +70,6 @@ fn a_block_ends_with_a_bundle_that_was_given_up() {
     assert_eq!(scene.runs(), Vec::<serde_json::Value>::new());
 }
 
-// holds: S004-71
 #[test]
 fn a_batch_waits_longer_after_each_failure_of_the_machine_and_a_person_need_not() {
     let scene = Scene::with_leaves("echo built > built.txt", REVIEWER, NEVER_READY);
@@ -117,7 +115,6 @@ fn run_in(scene: &Scene, dir: &camino::Utf8Path, args: &[&str]) -> Ran {
     scene.pdca(&all)
 }
 
-// holds: S000-23, S000-52
 #[test]
 fn two_workspaces_with_one_bundle_root_never_drive_one_bundle_at_once() {
     let scene = patient(&["7", "8"], "");
@@ -140,7 +137,6 @@ fn two_workspaces_with_one_bundle_root_never_drive_one_bundle_at_once() {
     assert_eq!(scene.state("7"), "DISCONTINUED");
 }
 
-// holds: S004-65
 #[test]
 fn beside_a_driver_at_work_recovery_proposes_nothing_and_after_a_signal_nobody_died() {
     let scene = patient(&["7", "8", "9"], "");

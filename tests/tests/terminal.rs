@@ -26,7 +26,6 @@ fn settings_after(scene: &Scene) -> String {
     scene.workspace.read("after").trim().to_owned()
 }
 
-// holds: S002-06
 #[test]
 fn the_planner_has_the_terminal_and_the_driver_has_it_back_however_that_ends() {
     // Its parent is its supervisor.

@@ -131,7 +131,6 @@ fn a_checkout_that_was_being_cleared_for_another_bundle_is_nobodys_work() {
     }
 }
 
-// holds: S000-48
 #[test]
 fn two_workspaces_with_the_same_lanes_never_take_each_others_work() {
     let scene = Scene::with_leaves(
@@ -228,7 +227,6 @@ fn looking_at_the_gates_of_a_bundle_that_is_being_built_costs_nothing() {
     assert_eq!(scene.ended(), ["builder 7", "reviewer 7"]);
 }
 
-// holds: S001-14
 #[test]
 fn an_attempt_that_failed_does_not_hold_the_next_one_to_its_base() {
     let builder = "test -f \"$PDCA_WORKSPACE/go\" || exit 1\ncp upstream.txt greeting.txt";

@@ -92,7 +92,6 @@ fn events_are_written_as_json_lines() {
     assert_eq!(names.last().map(String::as_str), Some("halted"));
 }
 
-// holds: S000-38, S000-39, S002-39
 #[test]
 fn the_tree_itself_can_be_gated_as_in_ci() {
     let scene = Scene::new(

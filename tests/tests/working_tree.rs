@@ -22,7 +22,6 @@ fn real(path: &Utf8Path) -> String {
     path.canonicalize_utf8().expect("it exists").into_string()
 }
 
-// holds: S000-40, S000-41
 #[test]
 fn beside_the_target_the_target_is_gated_wherever_it_is_started() {
     let scene = Scene::new(GATE);
@@ -37,7 +36,6 @@ fn beside_the_target_the_target_is_gated_wherever_it_is_started() {
     assert!(told.out.contains(&format!("gated {}", real(scene.repo.path()))), "{}", told.out);
 }
 
-// holds: S000-41
 #[test]
 fn inside_the_target_the_checkout_around_is_gated_at_its_top() {
     // The workspace is in the target, so that every checkout of it is one.

@@ -212,7 +212,6 @@ mod tests {
         assert_eq!(elsewhere, callers);
     }
 
-    // holds: CARD-01
     #[test]
     fn the_command_line_is_thin_and_operations_lie_in_libraries() {
         let root = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -173,7 +173,6 @@ impl Progress {
 mod tests {
     use super::*;
 
-    // holds: CARD-06
     #[test]
     fn as_many_checkouts_are_made_as_are_asked_for() {
         let dir = tempfile::tempdir().unwrap();

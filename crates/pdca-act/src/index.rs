@@ -155,7 +155,6 @@ mod tests {
         lines.join("\n")
     }
 
-    // holds: S002-64
     #[test]
     fn what_two_cycles_share_is_a_pattern() {
         let scene = scene();

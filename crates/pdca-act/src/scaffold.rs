@@ -177,7 +177,6 @@ mod tests {
     const PLACES: ScaffoldPaths<'static> =
         ScaffoldPaths { template: "templates/brief.md.tpl", config: "pdca.toml", agents: &[] };
 
-    // holds: S002-67
     #[test]
     fn the_entry_has_its_four_parts_filled_with_what_was_found() {
         let scene = Scene::new();

@@ -118,12 +118,23 @@ pub enum FarClass {
     NoChange,
     /// The host failed, which is charged to nobody.
     Host,
+    /// The host's disk is full, which is charged to nobody.
+    Full,
     /// An agent is not signed in on the host, which is charged to nobody.
     SignedOut,
     /// A limit on time or memory, of the host's engine.
     Cap,
     Calls,
     IssueCost,
+}
+
+/// Returns whether a leaf failed and its last words, or the error itself, are those of a full disk. Another machine may have
+/// room, so its attempt is not spent; the words alone change nothing where a leaf came to its end.
+fn met_full_disk(error: &pdca_leaves::LeafError) -> bool {
+    const FULL: &str = "No space left on device";
+    let log = error.error_log().unwrap_or_default();
+    let last = log.lines().rev().take(20).any(|line| line.contains(FULL));
+    last || pdca_state::chain(error).contains(FULL)
 }
 
 impl FarFailure {
@@ -147,6 +158,7 @@ impl FarFailure {
             | BeatError::StaleResult(_)
             | BeatError::Panicked { .. } => FarClass::Host,
             BeatError::Leaf { source, .. } if source.is_signed_out() => FarClass::SignedOut,
+            BeatError::Leaf { source, .. } if met_full_disk(source) => FarClass::Full,
             BeatError::Capped { .. } => FarClass::Calls,
             BeatError::Cost(CostReached { cap: CostCap::Issue, .. }) => FarClass::IssueCost,
             BeatError::Interrupted
@@ -179,7 +191,9 @@ impl FarFailure {
     pub(crate) fn ending(&self) -> BeatEnding {
         match self.class {
             FarClass::NoChange => BeatEnding::NoChange,
-            FarClass::Host | FarClass::SignedOut => BeatEnding::Interrupted { cause: Cause::Host },
+            FarClass::Host | FarClass::Full | FarClass::SignedOut => {
+                BeatEnding::Interrupted { cause: Cause::Host }
+            }
             FarClass::Bundle | FarClass::Cap | FarClass::Calls | FarClass::IssueCost => {
                 BeatEnding::Failed { what: self.said.clone() }
             }

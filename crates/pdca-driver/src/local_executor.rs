@@ -148,7 +148,6 @@ mod tests {
         assert_eq!(format!("{again:?}"), format!("{:?}", scene.config));
     }
 
-    // holds: S004-15
     #[test]
     fn an_answer_for_another_attempt_does_not_count() {
         let scene = scene();

@@ -307,7 +307,6 @@ mod tests {
         NonZeroU32::new(number).unwrap()
     }
 
-    // holds: S004-75
     #[test]
     fn f11_with_little_memory_there_are_fewer_lanes_and_it_is_said() {
         let room = FreeSpace { disk: Ok(u64::MAX), memory: Ok(1000 * MIB) };

@@ -513,7 +513,6 @@ mod tests {
     use crate::step::Halt;
     use crate::testing::Scene;
 
-    // holds: S002-01
     #[test]
     fn the_patch_is_published_before_its_verdict_and_the_summary_last() {
         let scene = Scene::planned();
@@ -525,7 +524,6 @@ mod tests {
         assert!(at("check-gates.json") < at("SUMMARY.md"), "{effects:?}");
     }
 
-    // holds: S002-14
     #[test]
     fn a_bundle_at_its_sign_off_is_left_alone() {
         let scene = Scene::planned();
@@ -557,7 +555,6 @@ mod tests {
         assert_eq!(bundle.load().unwrap().state, State::Planned);
     }
 
-    // holds: S000-52, S004-06
     #[test]
     fn a_bundle_that_is_taken_is_not_driven() {
         let scene = Scene::planned();
@@ -572,7 +569,6 @@ mod tests {
         effects.into_iter().filter(is_artifact).collect()
     }
 
-    // holds: S002-13
     #[test]
     fn whichever_artifact_was_the_last_before_a_stop_no_beat_runs_twice() {
         let whole = {

@@ -82,7 +82,6 @@ mod tests {
         })
     }
 
-    // holds: S000-05, S002-09, S002-88
     #[test]
     fn every_position_has_the_step_the_table_says() {
         for at in positions() {
@@ -107,7 +106,6 @@ mod tests {
         }
     }
 
-    // holds: S000-05, S002-90
     #[test]
     fn a_bundle_that_a_person_holds_is_never_touched() {
         for at in positions() {
@@ -123,7 +121,6 @@ mod tests {
         }
     }
 
-    // holds: S002-91
     #[test]
     fn no_model_is_called_for_a_close() {
         for at in positions().filter(|at| at.close || at.closing) {

@@ -18,7 +18,6 @@ const GUIDE: &str = include_str!("../../../docs/guide/embedding.md");
 const PLANNING: &str = include_str!("../../pdca-dag/examples/frontier.rs");
 const EXAMPLE: &str = include_str!("../examples/drive_a_bundle.rs");
 
-// holds: CARD-07
 #[test]
 fn the_guide_shows_the_program_as_it_is_in_at_most_40_lines() {
     let body = EXAMPLE.split_once("use camino").expect("it uses camino").1;
@@ -26,7 +25,6 @@ fn the_guide_shows_the_program_as_it_is_in_at_most_40_lines() {
     assert!(body.lines().count() <= 40, "{}", body.lines().count());
 }
 
-// holds: CARD-08
 #[test]
 fn the_guide_shows_how_a_batch_is_planned_and_the_example_does_what_it_says() {
     let body = PLANNING.split_once("use pdca_dag").expect("it uses pdca-dag").1;
@@ -34,7 +32,6 @@ fn the_guide_shows_how_a_batch_is_planned_and_the_example_does_what_it_says() {
     assert_eq!(frontier::starts().unwrap(), [vec!["1"], vec!["2", "3"]]);
 }
 
-// holds: CARD-07
 #[test]
 fn a_program_drives_a_bundle_through_the_local_executor() {
     pdca_process::testing::use_harness();

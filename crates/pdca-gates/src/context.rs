@@ -446,7 +446,6 @@ mod tests {
         assert_eq!(value("PDCA_LANE"), "2");
     }
 
-    // holds: S000-38
     #[test]
     fn a_bundle_gets_all_rows_and_a_tree_those_about_the_repository() {
         let here = Utf8Path::new("/w");

@@ -190,7 +190,6 @@ mod tests {
         ProcessIdentity { place: place(), pid: 12, start: 500 }
     }
 
-    // holds: S004-56
     #[test]
     fn b19_a_number_that_a_stranger_has_now_is_a_dead_process() {
         assert_eq!(Liveness::of(&recorded(), &place(), Seen::Started(501)), Liveness::Dead);

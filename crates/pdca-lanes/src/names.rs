@@ -150,7 +150,6 @@ mod tests {
         PrivateNames::new(&WorkspaceId::of(workspace.into()), slug, slot, &dir)
     }
 
-    // holds: S003-18, S003-20
     #[test]
     fn names_do_not_change_from_one_version_to_the_next() {
         let names = names("/srv/work", "Shop API", 2).with_port_base(20_000);
@@ -211,7 +210,6 @@ mod tests {
             }
         }
 
-        // holds: S000-21, S003-11, S003-19
         #[test]
         fn two_lanes_share_no_name(
             lanes in proptest::collection::hash_set(("/[ab]{0,2}", slug(), 0_u32..40), 2..40),

@@ -370,7 +370,6 @@ mod tests {
         }
     }
 
-    // holds: S002-10
     #[test]
     fn every_key_is_read() {
         let leaf = leaves(

@@ -225,7 +225,6 @@ mod tests {
         }
     }
 
-    // holds: S002-45
     #[test]
     fn the_reviewer_is_told_what_each_row_asks() {
         let prompt = prompt(Role::Reviewer, Protocol::Claude, &[]);

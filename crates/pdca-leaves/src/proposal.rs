@@ -59,7 +59,6 @@ impl Proposal {
 mod tests {
     use super::*;
 
-    // holds: S002-09
     #[test]
     fn whatever_is_not_exactly_a_proposal_proposes_nothing() {
         for text in [

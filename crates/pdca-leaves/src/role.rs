@@ -339,7 +339,6 @@ mod tests {
         }
     }
 
-    // holds: S002-05
     #[test]
     fn every_role_has_its_own_row() {
         for (place, spec) in ROLES.iter().enumerate() {
@@ -361,7 +360,6 @@ mod tests {
         assert_eq!(looked_at, 2, "the reviewer and the advisers");
     }
 
-    // holds: S002-42
     #[test]
     fn the_reviewer_sees_exactly_what_the_format_lists() {
         let listed = [Artifact::Brief, Artifact::Patch, Artifact::GatesJson];

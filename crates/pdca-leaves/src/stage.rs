@@ -339,7 +339,6 @@ mod tests {
         assert!(!view.join("closed").exists() && view.join("patch.diff").exists());
     }
 
-    // holds: S002-43
     #[test]
     fn a_test_that_lies_in_the_bundle_is_an_input_under_its_own_path() {
         let (_dir, bundle) = bundle("`./tests/a.rs`");

@@ -27,7 +27,6 @@ fn told(bytes: &[u8], separator: Option<u8>) -> String {
     }
 }
 
-// holds: S002-78
 #[test]
 fn thirty_awkward_exports_are_counted_right_or_refused_with_the_line() {
     let cases: &[(&str, &[u8], &str)] = &[

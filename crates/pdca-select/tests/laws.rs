@@ -63,7 +63,6 @@ proptest! {
         }
     }
 
-    // holds: S002-76, S002-77
     #[test]
     fn the_buckets_are_a_partition_of_the_records(
         rows in prop::collection::vec(("(new|open|closed|)", "[a-c]{0,3}", 1_u32..28), 1..60),
@@ -127,7 +126,6 @@ fn line_ends(text: &str) -> usize {
     text.matches('\r').count() + text.matches('\n').count() - crlf
 }
 
-// holds: S002-74
 #[test]
 fn a_batch_to_fix_takes_the_gravest_first_and_one_of_hygiene_the_oldest() {
     let export = "id,title,severity,created,updated\n\
@@ -145,7 +143,6 @@ fn a_batch_to_fix_takes_the_gravest_first_and_one_of_hygiene_the_oldest() {
     assert_eq!(order(Some(Character::Hygiene)), ["9", "10", "4", "3", "5"]);
 }
 
-// holds: S002-73
 #[test]
 fn the_profile_counts_every_record_once_in_each_table() {
     let export = "id,title,status,severity,component,created\n\

@@ -38,7 +38,6 @@ mod tests {
         )
     }
 
-    // holds: S002-52
     #[test]
     fn a_hint_that_contains_a_close_word_closes_whatever_its_case() {
         assert_eq!(

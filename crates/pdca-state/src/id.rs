@@ -226,7 +226,6 @@ mod tests {
 
     use super::*;
 
-    // holds: S003-12
     #[test]
     fn all_four_spellings_name_a_bundle() {
         for (text, bare) in [

@@ -110,7 +110,6 @@ fn hostile_everywhere(text: &str) -> Quoted {
     }
 }
 
-// holds: S002-50, S002-51
 #[test]
 fn lesson_01_a_review_that_quotes_a_sign_off_signs_nothing() {
     assert_only_ours(&summary_of(&hostile_everywhere(HOSTILE)), 1);

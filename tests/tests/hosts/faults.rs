@@ -207,6 +207,30 @@ fn h35_a_host_whose_agent_is_not_signed_in_gets_no_further_band_and_no_attempt_i
     assert_eq!(charged, 0, "no attempt is charged");
 }
 
+/// A builder that finds the disk of `a` full.
+const FULL_ON_A: &str = r#"
+if [ "$(basename "$HOME")" = a ]; then
+    echo "write: No space left on device" >&2
+    exit 1
+fi
+echo "$1" > "file-$1.txt"
+"#;
+
+#[test]
+fn a_host_whose_disk_is_full_gets_no_further_band_and_no_attempt_is_charged() {
+    let hosts = Hosts::new(&["a", "b"], FULL_ON_A, "");
+    hosts.edit("slots = 2", "slots = 1");
+    let ids = ["7", "8", "9"];
+    hosts.briefs(&ids);
+    let ran = hosts.batch(&[]).expect(0);
+    for id in ids {
+        assert_eq!(hosts.scene.state(id), "AWAITING_SIGNOFF", "{id}");
+    }
+    assert!(ran.err.contains("a is not fit for it"), "{}", ran.err);
+    let failures = hosts.scene.workspace.path().join(".pdca/failures");
+    assert_eq!(failures.read_dir_utf8().map_or(0, Iterator::count), 0, "no attempt is charged");
+}
+
 #[test]
 fn h36_a_runner_that_is_started_again_goes_on_with_the_calls_that_are_left() {
     let hosts = Hosts::new(&["a"], BUILDER, "[driver]\nmax_leaf_calls = 2\n");

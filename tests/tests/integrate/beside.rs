@@ -52,7 +52,6 @@ fn on_main(scene: &Scene) -> usize {
     count.trim().parse().expect("git counts in digits")
 }
 
-// holds: S001-24
 #[test]
 fn changes_land_while_a_batch_builds_and_the_batch_goes_on() {
     let (scene, batch) = scene();

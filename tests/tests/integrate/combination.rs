@@ -8,7 +8,6 @@ fn never_together(files: &[&str]) -> String {
     format!("! {{ {}; }}", tests.join(" && "))
 }
 
-// holds: S000-50, S001-21, S004-46
 #[test]
 fn accepted_changes_are_sealed_gated_together_landed_and_verified() {
     let scene = Meeting::new("test ! -e red");
@@ -22,7 +21,6 @@ fn accepted_changes_are_sealed_gated_together_landed_and_verified() {
     scene.integrate(&[]).expect(4);
 }
 
-// holds: S000-51, S004-47
 #[test]
 fn a_pair_that_is_green_alone_and_red_together_is_named_and_the_rest_lands() {
     let scene = Meeting::new(&never_together(&["a.txt", "b.txt"]));
@@ -115,7 +113,6 @@ fn a_change_that_is_red_on_a_branch_that_went_on_is_held_and_the_rest_lands() {
     assert_eq!(scene.subjects(), ["a slug|2", "somebody else|", "first|"]);
 }
 
-// holds: S004-47, S004-76
 #[test]
 fn a_branch_that_is_red_by_itself_blames_nobody() {
     let scene = Meeting::new("test ! -e bad.txt");
@@ -170,7 +167,6 @@ fn what_depends_on_a_held_change_is_held_and_not_blamed() {
     assert_eq!(scene.subjects()[0], "a slug|3");
 }
 
-// holds: S001-10
 #[test]
 fn changes_that_disagree_are_told_with_file_and_line_and_the_rest_lands() {
     let scene = Meeting::new("true");

@@ -32,7 +32,6 @@ fn back(scene: &Meeting, main: &str) {
     }
 }
 
-// holds: S004-51
 #[test]
 fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
     let scene = scene_with_a_pair();

@@ -20,7 +20,6 @@ fn waiting_at_the_gate(scene: &Meeting) -> pdca_e2e::Started {
     started
 }
 
-// holds: S004-38
 #[test]
 fn a_commit_of_somebody_else_during_the_gate_is_gated_too_and_never_overwritten() {
     let scene = Meeting::new(PATIENT);
@@ -69,7 +68,6 @@ fn a_patch_that_was_edited_after_acceptance_is_reported_and_never_merged() {
     assert_eq!(scene.subjects(), ["a slug|2", "first|"]);
 }
 
-// holds: S004-29, S004-37
 #[test]
 fn the_seal_holds_when_the_lanes_and_its_copy_are_gone() {
     let scene = Meeting::new("true");
@@ -158,7 +156,6 @@ fn accept_is_refused_when_the_patch_is_not_what_was_checked() {
     assert!(!scene.scene.workspace.has("results/issue_1/seal.json"));
 }
 
-// holds: S004-34
 #[test]
 fn a_second_integration_is_refused_while_one_is_at_work() {
     let scene = Meeting::new(PATIENT);
@@ -225,7 +222,6 @@ fi"#;
     scene.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
 }
 
-// holds: S004-35
 #[test]
 fn c4_an_integration_that_stood_still_through_a_takeover_is_refused_by_the_fence_when_it_wakes() {
     let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");

@@ -4,7 +4,6 @@ use pdca_testkit::Repo;
 
 use crate::meeting::Meeting;
 
-// holds: S004-48
 #[test]
 fn by_default_a_branch_is_left_for_a_person_and_landing_it_is_seen_in_git() {
     let scene = Meeting::new("true");
@@ -41,7 +40,6 @@ fn asked_again_with_something_held_no_second_branch_is_left() {
     assert_eq!(there, ["a slug|4", "a slug|3", "a slug|1", "first|"]);
 }
 
-// holds: S004-32
 #[test]
 fn a_branch_that_somebody_has_checked_out_does_not_move() {
     let scene = Meeting::new("true");
@@ -83,7 +81,6 @@ fn a24_what_landed_here_and_was_not_pushed_is_pushed_and_nothing_else_here_moves
     assert_eq!(scene.at("main"), main);
 }
 
-// holds: S001-23
 #[test]
 fn with_merge_commits_the_sealed_commits_land_as_they_are() {
     let scene =

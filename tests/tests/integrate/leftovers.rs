@@ -87,7 +87,6 @@ fn records_of_integrations_that_are_over_go_and_the_newest_stays() {
     scene.integrate(&[]).expect(0);
 }
 
-// holds: S004-77
 #[test]
 fn recover_lists_an_integration_that_was_cut_short_and_what_will_be_done() {
     let scene = Meeting::with(RED, "[integrate]\nland = \"target\"\n");

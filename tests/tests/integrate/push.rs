@@ -80,7 +80,6 @@ fn is_done(scene: &Meeting) -> Ran {
     scene.integrate(&[]).expect(4)
 }
 
-// holds: S004-48
 #[test]
 fn what_was_pushed_has_landed_and_nothing_of_the_users_moved() {
     let scene = Meeting::new("true");
@@ -176,7 +175,6 @@ fn d20_a_remote_without_the_branch_is_refused_before_anything_is_gated() {
     assert_eq!(remote.repo().git(&["for-each-ref", "refs/heads/main"]), "", "it is not made");
 }
 
-// holds: S004-40
 #[test]
 fn d21_a_push_that_lost_a_race_is_gated_again_on_what_is_there() {
     let scene = Meeting::new(PATIENT);

@@ -72,7 +72,6 @@ fn case(scene: &Meeting) -> Value {
     serde_json::from_str(&text).expect("a record is JSON")
 }
 
-// holds: S000-44, S004-43
 #[test]
 fn a_conflict_is_resolved_checked_signed_off_again_and_lands() {
     let scene = meeting(UNION);
@@ -110,7 +109,6 @@ fn a_conflict_is_resolved_checked_signed_off_again_and_lands() {
     assert_eq!(resolver_calls(&scene), 1);
 }
 
-// holds: S004-52, S004-54, S004-76
 #[test]
 fn f7_a_conflict_is_tried_five_times_then_blocked_once_until_a_person_unblocks_it() {
     let scene = meeting("echo I cannot; exit 3");
@@ -147,7 +145,6 @@ fn f7_a_conflict_is_tried_five_times_then_blocked_once_until_a_person_unblocks_i
     assert_eq!(resolver_calls(&scene), 6);
 }
 
-// holds: S004-45
 #[test]
 fn f7_an_attempt_that_is_not_due_is_reported_and_nobody_waits_for_it() {
     let scene = meeting_with("exit 3", "true", "land = \"target\"\nresolve_pause_secs = 3600\n");
@@ -185,7 +182,6 @@ fn markers_that_are_left_no_change_and_a_repository_inside_are_failed_attempts()
     }
 }
 
-// holds: S004-44
 #[test]
 fn d10_nobody_is_locked_out_while_a_resolver_works() {
     let scene = meeting(&patient());

@@ -29,7 +29,6 @@ fn integration(scene: &Scene, id: &str) -> String {
     row["integration"].as_str().unwrap_or_default().to_owned()
 }
 
-// holds: S001-03, S001-22, S003-22
 #[test]
 fn a_chain_of_commits_by_others_lands_as_it_was_made() {
     // Each change needs the one before it, and is committed by its own author at its own time.
@@ -78,7 +77,6 @@ Why line $1 is needed."
     assert_eq!(integration(&scene, "4"), "landed");
 }
 
-// holds: S000-26, S001-08, S003-22
 #[test]
 fn eight_rivals_on_four_lanes_integrate_without_a_conflict() {
     let builder = "sed -i \"s/^line $1$/line $1 by $1/\" list.txt\n";
@@ -164,7 +162,6 @@ fn why_says_that_a_result_that_waits_for_sign_off_is_stale() {
     assert!(why.contains("2 is AWAITING_SIGNOFF") && why.contains("stale: "), "{why}");
 }
 
-// holds: S003-07
 #[test]
 fn what_was_not_asked_for_is_not_in_the_base() {
     let builder = "ls > \"seen$1.txt\"\necho x > \"f$1.txt\"\n";
@@ -187,7 +184,6 @@ fn what_was_not_asked_for_is_not_in_the_base() {
     assert!(seen("3").contains("+f1.txt"), "3 needs it");
 }
 
-// holds: S001-13, S003-07
 #[test]
 fn every_attempt_is_on_a_branch_of_its_own_whatever_its_lane_is() {
     for kind in ["reference", "worktree"] {
@@ -315,7 +311,6 @@ fn after_sixteen_landings_git_answers_as_in_any_repository() {
     }
 }
 
-// holds: S004-33, S004-58
 #[test]
 fn a_change_is_staged_then_landed_here_then_landed_at_the_remote() {
     let scene = Meeting::new("true");
@@ -338,7 +333,6 @@ fn a_change_is_staged_then_landed_here_then_landed_at_the_remote() {
     repo.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
 }
 
-// holds: S003-09, S004-38
 #[test]
 fn a_staging_branch_goes_on_and_is_folded_anew_when_the_branch_moved() {
     let scene = Meeting::new("true");

@@ -15,7 +15,6 @@ fn state_of(stall: &Stall) -> String {
     json["state"].as_str().expect("the scene has it").to_owned()
 }
 
-// holds: S002-57, S002-58
 #[test]
 fn accept_publishes_marks_ready_and_posts_the_comment_that_was_edited_in_the_summary() {
     let stall = waiting("");
@@ -88,7 +87,6 @@ fn what_is_accepted_beside_a_bundle_that_cannot_be_sealed_is_reported_and_publis
     assert_eq!(stall.pulls().len(), 1);
 }
 
-// holds: S002-59
 #[test]
 fn a_merge_is_asked_for_once_the_checks_passed() {
     let stall = waiting("merge = true\nmerge_method = \"squash\"\n");

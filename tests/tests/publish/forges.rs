@@ -86,7 +86,6 @@ fn builder_opens_a_draft(stall: &Stall) -> String {
     own.trim().to_owned()
 }
 
-// holds: S002-30, S002-60
 #[test]
 fn a_draft_that_the_builder_opened_is_adopted_and_never_doubled() {
     let stall = Stall::with("builder_pushes = true\n", "");
@@ -135,7 +134,6 @@ fn killed_while_a_draft_is_adopted_the_next_goes_on() {
     assert!(killed >= 8, "only {killed} points");
 }
 
-// holds: S002-30
 #[test]
 fn where_the_builder_may_not_push_its_draft_is_somebody_else_s() {
     let stall = Stall::with_one();

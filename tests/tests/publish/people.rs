@@ -82,7 +82,6 @@ fn a_branch_that_somebody_moved_is_left_alone() {
     assert_eq!(stall.branch("pdca/7"), Some(theirs));
 }
 
-// holds: S000-24
 #[test]
 fn a_branch_that_was_there_before_us_is_left_alone() {
     let stall = Stall::with_one();
@@ -161,7 +160,6 @@ fn the_target_s_own_branch_is_never_pushed_to() {
     assert_eq!(stall.asked("pr list"), 0);
 }
 
-// holds: S000-54
 #[test]
 fn a_driver_at_work_does_not_keep_a_change_from_being_published() {
     let stall = Stall::with_one();

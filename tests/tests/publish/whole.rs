@@ -2,7 +2,6 @@
 
 use crate::stall::Stall;
 
-// holds: S000-42
 #[test]
 fn an_accepted_bundle_becomes_a_branch_a_draft_and_a_comment() {
     let stall = Stall::with_one();
@@ -51,7 +50,6 @@ fn an_accepted_bundle_becomes_a_branch_a_draft_and_a_comment() {
     assert_eq!(record["comment"]["url"], comments[0]["url"]);
 }
 
-// holds: S000-24
 #[test]
 fn twice_is_once() {
     let stall = Stall::with_one();

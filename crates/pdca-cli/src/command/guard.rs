@@ -257,7 +257,6 @@ mod tests {
         ");
     }
 
-    // holds: S002-36
     #[test]
     fn outside_a_builder_everything_is_allowed_and_that_is_said() {
         let desk = Desk::new()

@@ -368,7 +368,6 @@ mod tests {
         assert!(named > 0);
     }
 
-    // holds: S002-70
     #[test]
     fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
         let source = "https://forge.example/own/pdca@v1".parse().unwrap();
@@ -409,7 +408,6 @@ mod tests {
         }
     }
 
-    // holds: S002-71
     #[test]
     fn the_workflow_runs_for_every_push_to_a_pull_request() {
         let (desk, dir) = empty(&[("Cargo.toml", ""), (".git/HEAD", "")]);
@@ -495,7 +493,6 @@ mod tests {
         (desk, dir)
     }
 
-    // holds: S002-87
     #[test]
     fn agents_on_path_build_and_review_and_the_configuration_is_shown_before_it_is_written() {
         let (desk, dir) = with_programs(&["claude", "codex"], &[]);

@@ -202,7 +202,6 @@ mod tests {
         desk
     }
 
-    // holds: S000-45, S002-52, S002-53
     #[test]
     fn the_cheapest_comes_first_and_the_standing_question_is_counted_apart() {
         insta::assert_snapshot!(desk().run(&["queue"]), @"

@@ -243,7 +243,6 @@ mod tests {
         assert_eq!(desk.run(&["split", "36"]).exit, Exit::Usage, "a decision is final");
     }
 
-    // holds: S001-25
     #[test]
     fn what_is_ready_goes_ahead_and_the_rest_stays_together() {
         let desk = desk();

@@ -131,7 +131,6 @@ mod tests {
         (pair.builder, pair.reviewer)
     }
 
-    // holds: S002-49
     #[test]
     fn two_families_are_split_and_what_is_asked_for_is_taken() {
         let all = ["claude", "codex", "gemini", "opencode", "aider"];

@@ -100,7 +100,6 @@ mod tests {
         items.iter().map(name).collect()
     }
 
-    // holds: S002-84, S002-85, S002-86
     #[test]
     fn each_agent_gets_its_own_files_and_none_gets_none() {
         let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,6 @@ fn end(frontier: &mut Frontier<'_>, bundle: &str, outcome: Completion) -> String
     words(&frontier.ended(&id(bundle), outcome).unwrap())
 }
 
-// holds: S001-04
 #[test]
 fn independent_chains_start_at_once() {
     let plan = plan("1\n2: 1\n3\n4: 3\n5\n6: 5");
@@ -329,7 +328,6 @@ fn carry_out(seed: u64, bundles: usize, lanes: usize) -> Vec<usize> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    // holds: S000-27, S001-04, S003-04
     #[test]
     fn rivals_never_meet_dependants_wait_and_all_that_can_run_does(
         seed in any::<u64>(), bundles in 1_usize..16, lanes in 1_usize..=8,

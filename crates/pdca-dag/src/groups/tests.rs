@@ -29,7 +29,6 @@ fn group(file: &LanesFile, bundle: &str) -> String {
     file.group_of(&id(bundle)).unwrap().id.to_string()
 }
 
-// holds: S003-14, S003-15
 #[test]
 fn a_chain_with_disjoint_files_keeps_parallel_groups() {
     let file = plan("1 @ a\n2: 1 @ b\n3: 2 @ c").groups(None);
@@ -54,7 +53,6 @@ fn a_diamond_keeps_its_middle_parallel() {
     assert_eq!(words(&file.critical_path), "1 2 4");
 }
 
-// holds: S003-16
 #[test]
 fn there_is_one_event_for_each_joined_pair() {
     // 1 and 2 meet in three ways, and 3 is joined once although it meets both.
@@ -66,7 +64,6 @@ fn there_is_one_event_for_each_joined_pair() {
     ");
 }
 
-// holds: S003-13, S004-04
 #[test]
 fn rivals_share_a_group_in_the_order_of_their_dependencies() {
     assert_snapshot!(show(&plan("1: 2 @ src/*.py\n2 @ src/{a,b}.py\n3 @ docs").groups(None)), @r"
@@ -86,7 +83,6 @@ fn groups_that_would_wait_for_each_other_become_one() {
     ");
 }
 
-// holds: S003-13, S003-15
 #[test]
 fn dependants_join_where_that_is_asked_for() {
     let options = Options { join_dependencies: true, ..Options::default() };
@@ -212,7 +208,6 @@ fn a_corrupt_file_is_not_an_absent_one() {
     }
 }
 
-// holds: S003-01, S003-17
 #[test]
 fn the_file_has_the_documented_form() {
     let plan = plan("1 @ a\n2: 1 @ a b");

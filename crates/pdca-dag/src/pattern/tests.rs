@@ -279,7 +279,6 @@ fn all_paths() -> Vec<String> {
 
 /// 200 globs make 20,100 pairs. Each glob is held against all paths by the naive reading, so a
 /// pair has a path in common if any path is in both sets.
-// holds: S001-07
 #[test]
 fn no_two_globs_that_meet_are_called_disjoint_and_every_witness_is_a_path_of_both() {
     let paths = all_paths();

@@ -21,7 +21,6 @@ fn waves(batch: &str) -> String {
     plan(batch).waves().into_iter().map(words).collect::<Vec<_>>().join(" | ")
 }
 
-// holds: CARD-04, S004-01
 #[test]
 fn a_cycle_is_told_edge_by_edge_with_the_line_of_each() {
     assert_snapshot!(report("1: 3\n2: 1\n3: 2\n4: 3"), @"1:1: cycle: 1 depends on 3 (1:1), 3 depends on 2 (3:1), 2 depends on 1 (2:1)");
@@ -71,7 +70,6 @@ fn a_prerequisite_outside_the_batch_must_be_complete() {
     assert!(Plan::new(items("1: 10"), &outside, Options::default()).is_ok());
 }
 
-// holds: CARD-04
 #[test]
 fn a_prerequisite_that_does_not_exist_comes_with_near_names() {
     let outside: Outside = [(id("PROJ-123"), ItemState::Complete)].into_iter().collect();
@@ -111,7 +109,6 @@ fn with_nothing_declared_the_order_is_that_of_names() {
     assert_eq!(words(plan("9\n10\n2\nPROJ-1\na").order()), "2 9 10 PROJ-1 a");
 }
 
-// holds: S004-04
 #[test]
 fn the_longest_chain_comes_first_in_the_order() {
     assert_eq!(words(plan("1\n2\n3: 2\n4: 3").order()), "2 3 1 4");
@@ -139,7 +136,6 @@ fn the_digest_follows_declarations_and_not_progress() {
     assert_eq!(distinct.len(), all.len());
 }
 
-// holds: S001-02
 #[test]
 fn waves_put_neither_dependants_nor_rivals_side_by_side() {
     assert_eq!(waves("1\n2: 1\n3: 1\n4: 2 3"), "1 | 2 3 | 4");
@@ -163,7 +159,6 @@ fn the_critical_path_is_the_heaviest_chain() {
     assert_eq!(words(plan("1\n2?: 1\n3: 2").critical_path()), "1");
 }
 
-// holds: S004-02
 #[test]
 fn workstreams_are_what_is_connected_in_any_way() {
     let plan = plan("1\n2: 1\n3 ~ 4\n4\n5 @ x/**\n6 @ x/y\n7\n8+: 7");
@@ -296,7 +291,6 @@ fn a_bundle_that_cannot_be_read_is_left_alone_and_named_where_it_was_asked_for()
     );
 }
 
-// holds: CARD-08
 #[test]
 fn a_rejection_names_every_problem_and_its_place() {
     let rejection =

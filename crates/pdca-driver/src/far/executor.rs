@@ -113,7 +113,9 @@ impl<'a> HostExecutor<'a> {
         }
         match applied {
             // Every other band would fail there in the same way, so the host gets none.
-            Err(BeatError::Far(failure)) if failure.class == FarClass::SignedOut => {
+            Err(BeatError::Far(failure))
+                if matches!(failure.class, FarClass::SignedOut | FarClass::Full) =>
+            {
                 self.host.lose();
                 let (place, said) = (self.host.host.name().to_owned(), failure.said);
                 Err(BeatError::Executor(JobError::Unfit { place, said }))

@@ -185,7 +185,6 @@ proptest! {
         prop_assert_eq!(distinct, can);
     }
 
-    // holds: S000-33
     #[test]
     fn with_nothing_declared_the_dispatch_log_is_the_name_order(
         bundles in 1..40_usize, lanes in 1..9_u32,
@@ -337,7 +336,6 @@ fn once_stopped_nothing_is_started() {
     assert!(host.log_of(&free(3), 2).is_empty());
 }
 
-// holds: S000-12
 #[test]
 fn a_worker_is_made_when_a_bundle_needs_it() {
     let threads = Mutex::new(HashSet::new());

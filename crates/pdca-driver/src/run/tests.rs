@@ -72,7 +72,6 @@ fn a_bundle_that_this_driver_holds_is_not_claimed_again() {
     assert_eq!((claim.generation, claim.slot), (Generation::FIRST, 0));
 }
 
-// holds: S004-15
 #[test]
 fn each_attempt_has_a_generation_and_a_branch_of_its_own() {
     let scene = Scene::planned();
@@ -125,7 +124,6 @@ fn a_stop_by_a_signal_never_spends_an_attempt() {
     assert_eq!(run.block_of(&id), None);
 }
 
-// holds: S004-70
 #[test]
 fn faults_of_the_machine_in_a_row_block_the_bundle_with_the_last_reason() {
     let scene = Scene::planned();
@@ -319,7 +317,6 @@ fn a_run_with_too_many_faults_in_total_blocks_although_each_was_followed_by_a_su
     assert_eq!(run.block_of(&id), None, "a stop by a signal is no fault");
 }
 
-// holds: S004-71
 #[test]
 fn only_a_second_fault_of_the_machine_makes_a_bundle_wait_and_longer_each_time() {
     let scene = Scene::planned();

@@ -229,6 +229,8 @@ pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
                 }
                 FarClass::Host => told(Exit::Unexpected)
                     .hint(format!("`pdca hosts check` looks at every host; {again}")),
+                FarClass::Full => told(Exit::Unexpected)
+                    .hint(format!("`pdca hosts gc` removes what earlier runs left on hosts; {again}")),
                 FarClass::SignedOut => told(Exit::Unexpected)
                     .hint(format!("sign the agent in on that host; {again}")),
                 FarClass::Bundle | FarClass::NoChange => told(Exit::Unexpected).hint(again),

@@ -52,7 +52,6 @@ const FIXABLE: &str = "cwd = 'worktree'\n\
     cmd = 'echo ran >> $PDCA_WORKSPACE/fixable; touch litter; grep two a.txt || { echo not two; exit 1; }'\n\
     [[checks]]\nid = 'after'\ntier = 'T3'\ncmd = 'echo ran >> $PDCA_WORKSPACE/after; cat a.txt'";
 
-// holds: S002-40
 #[test]
 fn a_fix_that_turns_its_row_green_becomes_part_of_the_change_for_all_rows() {
     let mut stage = Stage::new();

@@ -7,7 +7,6 @@ use pdca_state::{GateReport, GateResult, Overall};
 
 use crate::stage::{Checkout, Stage, found, said};
 
-// holds: S002-37
 #[test]
 fn all_eleven_elements_appear_in_order_with_the_rows_of_each() {
     let mut stage = Stage::new();
@@ -59,7 +58,6 @@ fn a_gating_failure_fails_the_report() {
     assert_eq!(report.overall, Overall::Pass, "it counts neither way");
 }
 
-// holds: S002-82
 #[test]
 fn with_nothing_configured_the_report_says_that_it_is_a_stub() {
     let mut stage = Stage::new();
@@ -117,7 +115,6 @@ fn a_row_that_is_not_for_this_brief_is_shown_and_not_run() {
     assert_eq!(row.result, GateResult::Fail);
 }
 
-// holds: S003-21
 #[test]
 fn a_row_that_needs_a_lane_is_not_run_without_one() {
     let mut stage = Stage::new();
@@ -142,7 +139,6 @@ fn a_row_that_needs_a_checkout_is_not_run_without_one() {
     assert_eq!(said(&row), "unverifiable: not run: needs a checkout, and there is none");
 }
 
-// holds: S004-17
 #[test]
 fn a_row_that_does_not_say_where_runs_in_the_checkout_if_there_is_one() {
     let mut stage = Stage::new();

@@ -402,7 +402,6 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_secs(5);
 
-    // holds: S004-45, S004-53
     #[test]
     fn each_failure_doubles_the_pause_and_the_fifth_blocks_with_both_sides_named() {
         let mut case = case();

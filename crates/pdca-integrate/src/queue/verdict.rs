@@ -367,7 +367,6 @@ mod tests {
         }
     }
 
-    // holds: S003-12
     #[test]
     fn a_verdict_of_the_first_form_is_still_found() {
         let (_home, cache) = cache();

@@ -123,7 +123,6 @@ fn what_a_forger_writes_with_new_digests_is_found_by_doing_it_again() {
     }
 }
 
-// holds: S003-12
 #[test]
 fn certificates_of_the_first_form_still_hold() {
     // Written by version 0.1.0, before commits were dated: two landings, and the seals that they name.

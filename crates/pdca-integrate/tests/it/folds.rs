@@ -69,7 +69,6 @@ fn a19_continues_after_the_commit_that_was_applied() {
     }
 }
 
-// holds: S004-42, S004-50
 #[test]
 fn every_commit_is_told_from_planned_to_applied() {
     let (scene, changes) = three_changes();
@@ -93,7 +92,6 @@ fn a_step_that_cannot_be_recorded_stops_the_fold() {
     assert_eq!(engine.asked(), 0);
 }
 
-// holds: S004-42
 #[test]
 fn authors_and_dates_are_those_of_the_sealed_commit() {
     let (scene, changes) = three_changes();
@@ -106,7 +104,6 @@ fn authors_and_dates_are_those_of_the_sealed_commit() {
     }
 }
 
-// holds: S004-49
 #[test]
 fn the_order_is_dependencies_first_and_then_completion() {
     let (scene, changes) = three_changes();
@@ -175,7 +172,6 @@ fn a_conflict_in_the_second_commit_takes_the_first_off_again() {
     assert_eq!(scene.file(folded.candidate().commit(), "g"), "g\n");
 }
 
-// holds: S004-50
 #[test]
 fn d11_a_commit_that_becomes_empty_is_skipped_with_its_reason() {
     let scene = Scene::new(&[("f", "1\n"), ("g", "g\n")]);

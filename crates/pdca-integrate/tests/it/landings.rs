@@ -23,7 +23,6 @@ fn gate(scene: &Scene, sealed: &[&Sealed]) -> Gated {
     passed(&scene.fold(&scene.plan(sealed, Strategy::RebaseFf)))
 }
 
-// holds: S004-46
 #[test]
 fn only_a_green_verdict_about_exactly_the_tree_makes_a_candidate_gated() {
     let (scene, gated) = one_change();

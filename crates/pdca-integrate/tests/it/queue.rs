@@ -398,7 +398,6 @@ fn a_gate_that_panics_ends_the_integration_and_nothing_lands() {
     assert_eq!(scene.main(), scene.base);
 }
 
-// holds: S004-39
 #[test]
 fn a_branch_that_gained_more_commits_than_are_followed_waits_for_a_person() {
     assert_eq!(QueueSettings::default().max_base_drift_commits, 50);
@@ -434,7 +433,6 @@ fn a_branch_that_gained_more_commits_than_are_followed_waits_for_a_person() {
     }
 }
 
-// holds: S004-32
 #[test]
 fn staging_moves_no_branch_of_the_user() {
     let scene = Scene::new(&[("a", "off\n")]);

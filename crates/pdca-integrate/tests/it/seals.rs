@@ -97,7 +97,6 @@ fn what_check_did_not_see_is_not_sealed() {
     ));
 }
 
-// holds: S004-31
 #[test]
 fn c14_a_commit_added_after_acceptance_is_drift_and_the_seal_stays() {
     let (scene, head) = scene_and_head();
@@ -160,7 +159,6 @@ fn sealed_with_patch(scene: &Scene, head: ObjectId, patch: &[u8]) -> Result<Seal
     seal(&scene.store, &scene.fence, &accepted, LOG).map(|(sealed, _)| sealed)
 }
 
-// holds: S004-41
 #[test]
 fn a_change_with_an_object_missing_is_not_sealed() {
     let (scene, head) = scene_and_head();
@@ -175,7 +173,6 @@ fn a_change_with_an_object_missing_is_not_sealed() {
     );
 }
 
-// holds: S004-30
 #[test]
 fn only_one_line_of_commits_from_the_base_is_sealed() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
@@ -216,7 +213,6 @@ fn a_seal_that_was_tampered_with_does_not_load() {
     }
 }
 
-// holds: S004-15, S004-36
 #[test]
 fn c4_whoever_was_taken_over_changes_no_ref_any_more() {
     let (scene, head) = scene_and_head();
@@ -229,7 +225,6 @@ fn c4_whoever_was_taken_over_changes_no_ref_any_more() {
     );
 }
 
-// holds: S004-34
 #[test]
 fn an_epoch_is_never_used_twice_even_where_the_fence_was_removed() {
     let scene = Scene::new(&[("a.txt", "a\n")]);

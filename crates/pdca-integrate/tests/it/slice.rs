@@ -7,7 +7,6 @@ use pdca_testkit::Repo;
 
 use crate::scene::{LOG, Scene, passed};
 
-// holds: S004-30, S004-41
 #[test]
 fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     let scene = Scene::new(&[("a.txt", "1\n2\n3\n4\n5\n"), ("b.txt", "b\n")]);

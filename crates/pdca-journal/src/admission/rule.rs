@@ -84,7 +84,6 @@ mod tests {
         }
     }
 
-    // holds: S004-10
     #[test]
     fn a_blocked_run_bars_every_other_although_nobody_holds_its_lock() {
         for phase in RunPhase::ALL.into_iter().filter(|phase| phase.is_blocked()) {

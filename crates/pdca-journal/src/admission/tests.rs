@@ -23,7 +23,6 @@ fn refused(path: Utf8PathBuf) -> String {
     }
 }
 
-// holds: S004-12
 #[test]
 fn c1_a_second_driver_is_refused_and_told_who_holds_it() {
     let scene = Scene::new();

@@ -192,7 +192,6 @@ fn somebody_else_s_line_at_the_end_ends_its_driver() {
     );
 }
 
-// holds: S004-20
 #[test]
 fn e9_a_journal_of_a_newer_version_is_refused_and_left_alone() {
     let scene = Scene::new();

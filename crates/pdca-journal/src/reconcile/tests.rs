@@ -40,7 +40,6 @@ pub(crate) fn all_facts() -> impl Iterator<Item = RecoveryFacts> {
     RecoveryFacts::all()
 }
 
-// holds: S004-63
 #[test]
 fn there_are_1440_tuples_and_all_are_visited() {
     let all: std::collections::BTreeSet<RecoveryFacts> = RecoveryFacts::all().collect();

@@ -89,7 +89,6 @@ fn landing() -> Landing {
     }
 }
 
-// holds: S004-09, S004-69
 #[test]
 fn a_whole_run_ends_clean() {
     let state = RunState::fold(&entries()).unwrap().unwrap();
@@ -103,7 +102,6 @@ fn a_whole_run_ends_clean() {
     assert_eq!(state.worked.as_secs(), 38);
 }
 
-// holds: S004-79
 #[test]
 fn every_prefix_of_a_run_is_a_state_and_the_rest_leads_to_the_same_end() {
     let entries = entries();
@@ -128,7 +126,6 @@ fn a_record_that_is_left_out_is_missed() {
     }
 }
 
-// holds: S004-13
 #[test]
 fn a_generation_is_never_used_again_and_never_left_out() {
     let interrupted = |number| {
@@ -147,7 +144,6 @@ fn a_generation_is_never_used_again_and_never_left_out() {
     assert_eq!(refusal(stale), "generation 1 of 1 is not the one that is due");
 }
 
-// holds: S004-06
 #[test]
 fn a_lane_has_one_bundle_at_a_time() {
     let first = with(running(), [claimed("1", 1, 0)]);
@@ -203,7 +199,6 @@ fn what_is_about_to_be_done_ends_before_anything_else_is_done_with_the_bundle() 
     assert_eq!(refusal(with(rescuing(), [unknown])), "there is no open intent 9");
 }
 
-// holds: S004-09
 #[test]
 fn a_run_that_is_over_stays_over() {
     for over in [Record::Aborted { why: String::new() }, Record::Failed { why: String::new() }] {

@@ -24,7 +24,6 @@ fn a_lane_is_a_checkout_that_git_finds_in_order() {
     assert_sound(lane.path());
 }
 
-// holds: S000-17
 #[test]
 fn a_lane_has_no_objects_and_no_remote_of_its_own() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
@@ -229,7 +228,6 @@ fn c16_a_primary_that_moved_is_found_again() {
     assert_eq!(dirt(&lane), "");
 }
 
-// holds: S001-15
 #[test]
 fn lanes_inside_a_repository_are_refused() {
     let scene = Scene::new(&[("a.txt", "a\n")]);

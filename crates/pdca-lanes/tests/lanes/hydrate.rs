@@ -59,7 +59,6 @@ fn a_lane_that_needs_nothing_is_left_alone() {
     assert!(!scene.lanes().root().join("lane-0/app.hydration").exists());
 }
 
-// holds: S004-25
 #[test]
 fn the_include_file_names_ignored_files_and_no_others() {
     let scene = Scene::new(&[
@@ -192,7 +191,6 @@ fn a_link_in_the_lane_is_not_written_through() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
-// holds: S000-20, S004-27
 #[test]
 fn a_directory_that_two_lanes_could_write_is_an_error_that_names_both() {
     let scene = Scene::new(&[(".gitignore", "node_modules\n"), ("a", "a\n")]);
@@ -211,7 +209,6 @@ fn a_directory_that_two_lanes_could_write_is_an_error_that_names_both() {
     assert!(fs::symlink_metadata(lane.path().join("node_modules")).is_err());
 }
 
-// holds: S000-20, S004-25
 #[test]
 fn a_file_and_a_directory_that_nobody_can_write_may_be_shared() {
     let scene = Scene::new(&[(".gitignore", "sdk\nmodel.bin\n"), ("a", "a\n")]);

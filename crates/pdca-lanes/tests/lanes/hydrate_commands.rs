@@ -100,7 +100,6 @@ fn a_lane_that_was_made_anew_is_hydrated_anew() {
     assert!(matches!(hydrate(&lane, &scene.target(), &counting()), Ok(Hydrated::Fresh(_))));
 }
 
-// holds: S004-26
 #[test]
 fn the_commands_have_the_environment_they_are_given_and_run_in_the_lane() {
     let scene = scene();

@@ -135,7 +135,6 @@ fn what_is_not_ours_is_named() {
     assert_eq!(found[0].remedy(), Remedy::MoveAway);
 }
 
-// holds: S000-19
 #[test]
 fn a_copied_lane_and_a_copied_worktree_are_told_from_lanes() {
     let scene = Scene::new(&[("a", "a\n")]);

@@ -14,7 +14,6 @@ fn provision(
     scene.provision(slots, LaneKind::Reference)
 }
 
-// holds: CARD-05, S001-16
 #[test]
 fn lanes_are_made_once_and_each_is_a_checkout_of_the_base() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("src/b.txt", "b\n"), ("src/deep/er/c", "c\n")]);

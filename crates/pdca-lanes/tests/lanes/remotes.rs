@@ -50,7 +50,6 @@ fn a_lane_fetches_from_upstream_as_the_primary_would() {
     }
 }
 
-// holds: CARD-05, S000-18
 #[test]
 fn remotes_are_carried_over_word_for_word() {
     let (scene, upstream) = with_upstream();

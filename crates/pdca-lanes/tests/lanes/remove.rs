@@ -179,7 +179,6 @@ fn repositories_that_were_moved_aside_stay() {
     assert_eq!(Repo::existing(&kept).head(), commit);
 }
 
-// holds: S004-60
 #[test]
 fn a28_a_removal_that_was_interrupted_is_completed() {
     let scene = Scene::new(&[("a", "a\n")]);
@@ -212,7 +211,6 @@ fn a_read_only_directory_that_a_build_left_is_removed_too() {
     assert!(!scene.checkout().exists());
 }
 
-// holds: S004-59
 #[test]
 fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
     let scene = Scene::new(&[("a", "a\n")]);

@@ -15,7 +15,6 @@ fn a_clean_lane_has_nothing_to_rescue() {
     assert_eq!(seen(&fresh).git(&["for-each-ref"]), "");
 }
 
-// holds: S000-22
 #[test]
 fn d5_dirty_and_untracked_files_are_committed_to_a_ref() {
     let scene = Scene::new(&[("a", "a\n"), ("b", "b\n")]);

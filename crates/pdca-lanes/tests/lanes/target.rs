@@ -165,7 +165,6 @@ fn d6_a_head_on_no_branch_or_an_unborn_one_must_be_named() {
     assert!(scene.target().resolve(Some("main")).is_ok());
 }
 
-// holds: S004-07
 #[test]
 fn all_worktrees_of_a_repository_share_a_common_directory() {
     let scene = Scene::new(&[("a", "a\n")]);

@@ -373,7 +373,6 @@ fn git_need_not_read_a_file_to_know_that_a_fresh_lane_is_clean() {
     }
 }
 
-// holds: S000-15
 #[test]
 fn files_of_two_lanes_are_never_the_same_file() {
     let scene = rich();

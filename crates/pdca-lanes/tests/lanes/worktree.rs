@@ -24,7 +24,6 @@ fn listed(scene: &Scene) -> Vec<String> {
     said.lines().map(str::to_owned).collect()
 }
 
-// holds: CARD-05, S001-12
 #[test]
 fn c10_git_lists_it_as_a_locked_worktree_of_the_primary() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("src/b.txt", "b\n")]);
@@ -128,7 +127,6 @@ fn many_are_registered_at_once() {
     assert_eq!(listed(&scene).iter().filter(|line| line.starts_with("locked ")).count(), 6);
 }
 
-// holds: S000-19
 #[test]
 fn a_copied_worktree_is_refused_by_name() {
     let scene = Scene::new(&[("a", "a\n")]);

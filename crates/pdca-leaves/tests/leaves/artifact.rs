@@ -18,7 +18,6 @@ fn the_file_at_the_output_is_the_artifact_and_the_bundle_is_not_written() {
     assert_eq!(scene.bundle.digest().unwrap(), before);
 }
 
-// holds: S002-29, S002-42
 #[test]
 fn the_view_holds_exactly_the_inputs_of_the_role_as_plain_copies() {
     let cases: &[(Role, &[&str])] = &[
@@ -107,7 +106,6 @@ fn a_planner_fills_the_brief() {
     assert_eq!(brief, b"- **Slug:** new\n");
 }
 
-// holds: S002-31
 #[test]
 fn a_builder_may_leave_its_change_in_the_checkout_alone() {
     let scene = Scene::new();

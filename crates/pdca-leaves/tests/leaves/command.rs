@@ -8,7 +8,6 @@ use pdca_state::Artifact;
 
 use crate::scene::{Scene, program, review};
 
-// holds: S004-18
 #[test]
 fn a_leaf_is_told_where_it_starts_and_not_where_the_driver_does() {
     let scene = Scene::new();
@@ -120,7 +119,6 @@ fn a_relative_program_is_one_of_the_workspace() {
     assert_eq!(review(&outcome), "from the workspace\n");
 }
 
-// holds: S004-17
 #[test]
 fn each_role_works_in_its_own_checkout_or_else_in_its_view() {
     let scene = Scene::new();
@@ -175,7 +173,6 @@ fn a_prompt_that_cannot_be_read_is_named() {
     }
 }
 
-// holds: S002-29
 #[test]
 fn b11_a_question_on_stdin_gets_the_end_of_input() {
     for keys in ["prompt_via = \"none\"", "prompt_via = \"file\""] {

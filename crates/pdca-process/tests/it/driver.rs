@@ -138,7 +138,6 @@ fn a_child_has_a_session_and_a_group_apart_from_the_driver() {
     });
 }
 
-// holds: S002-07
 #[test]
 fn an_interactive_child_has_the_drivers_streams_and_group() {
     let scene = Scene::new();

@@ -17,7 +17,6 @@ fn obstacle(ending: Ending) -> (Obstacle, String) {
     (kind, why)
 }
 
-// holds: S004-24
 #[test]
 fn the_exit_code_is_the_ending_and_both_outputs_are_logged_in_order() {
     let scene = Scene::new();

@@ -70,7 +70,6 @@ fn a_child_does_not_inherit_the_lock() {
     assert!(!output.contains(lock(&scene).as_str()), "{output}");
 }
 
-// holds: S004-14
 #[test]
 fn a10_the_lock_outlives_the_driver_exactly_as_long_as_its_children_do() {
     let scene = Scene::new();

@@ -67,7 +67,6 @@ fn attempt(scene: &Scene, id: &str, outcome: &str) -> Bundle {
     )
 }
 
-// holds: S002-18
 #[test]
 fn an_iteration_to_do_moves_the_attempt_and_leaves_the_brief_and_the_record() {
     let scene = Scene::new();
@@ -107,7 +106,6 @@ fn an_iteration_to_do_moves_the_attempt_and_leaves_the_brief_and_the_record() {
     assert_eq!((snapshot.state, snapshot.iterations), (State::Planned, 2));
 }
 
-// holds: S002-21
 #[test]
 fn an_iteration_to_plan_moves_the_brief_too_and_begins_the_next_one_from_it() {
     let scene = Scene::new();
@@ -174,7 +172,6 @@ fn every_directory_that_a_move_may_have_made_is_synced() {
     ");
 }
 
-// holds: S002-20
 #[test]
 fn the_next_brief_says_why_and_which_gates_failed_with_their_evidence() {
     let scene = Scene::new();
@@ -288,7 +285,6 @@ fn a14_an_accepted_attempt_that_does_not_fit_is_archived_and_goes_on_from_do_whe
     panic!("there are more steps than anybody thought");
 }
 
-// holds: S002-24
 #[test]
 fn a14_an_archive_interrupted_after_any_step_ends_as_an_undisturbed_one() {
     for reentry in [Reentry::Do, Reentry::Plan] {
@@ -334,7 +330,6 @@ fn assert_kept(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<
     }
 }
 
-// holds: S002-22
 #[test]
 fn lesson_07_the_number_is_the_largest_plus_one_so_nothing_is_overwritten() {
     let scene = Scene::new();
@@ -349,7 +344,6 @@ fn lesson_07_the_number_is_the_largest_plus_one_so_nothing_is_overwritten() {
     assert_eq!(files["iteration-v3/patch.diff"], b"the patch");
 }
 
-// holds: S002-19
 #[test]
 fn lesson_07_same_named_tests_from_two_directories_are_both_kept() {
     let scene = Scene::new();

@@ -189,7 +189,6 @@ fn a_placeholder_gives_way_to_the_next_spelling() {
     assert_eq!(brief.known(Label::Defect).unwrap().own_line, "a goal");
 }
 
-// holds: S001-01
 #[test]
 fn every_known_label_is_found_under_its_own_name() {
     for label in Label::ALL {
@@ -261,7 +260,6 @@ fn dependencies_are_the_words_in_backticks_that_something_can_check() {
     assert_snapshot!(dependencies("`a` and `open"), @"a");
 }
 
-// holds: S001-06
 #[test]
 fn touches_accepts_lists_of_every_kind() {
     let touches =

@@ -99,7 +99,6 @@ fn lesson_05_a_torn_gate_report_is_set_aside_and_the_bundle_goes_on() {
     assert_eq!(bundle.set_aside(Artifact::GatesJson).unwrap(), None);
 }
 
-// holds: S002-17
 #[test]
 fn any_file_of_a_bundle_is_set_aside_under_a_free_name() {
     let scene = Scene::new();

@@ -187,7 +187,6 @@ fn what_a_crash_left_of_replacements_is_cleared_and_nothing_else() {
     assert_eq!(left, [".app.json", "app.json", "app.pdca-tmp-1-0"]);
 }
 
-// holds: S002-17
 #[test]
 fn what_is_created_never_takes_the_place_of_what_is_there() {
     let (_guard, dir) = dir();

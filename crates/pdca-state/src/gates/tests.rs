@@ -48,7 +48,6 @@ fn all_eleven_elements_appear_in_order_whatever_is_configured() {
     ");
 }
 
-// holds: S002-83
 #[test]
 fn a_report_fails_if_and_only_if_a_gating_row_failed() {
     use GateResult::{Deferred, Fail, None, Pass, Unverifiable};
@@ -89,7 +88,6 @@ fn a_stub_says_in_each_name_that_nothing_was_checked() {
     ");
 }
 
-// holds: S002-38
 #[test]
 fn the_file_is_the_same_every_time() {
     let provenance = Provenance { patch_digest: Some("abc".to_owned()), base: None };

@@ -23,7 +23,6 @@ const MATRIX: &str = "\
 | Validation — fitness-to-purpose | NEEDS-HUMAN | is it fit? |
 ";
 
-// holds: S002-47
 #[test]
 fn each_needs_human_row_is_an_item_with_its_basis() {
     assert_snapshot!(items(MATRIX), @r"
@@ -33,7 +32,6 @@ fn each_needs_human_row_is_an_item_with_its_basis() {
     ");
 }
 
-// holds: S002-45
 #[test]
 fn rows_are_kept_with_their_verdicts_and_lines() {
     let review = Review::parse(MATRIX);
@@ -217,7 +215,6 @@ proptest! {
     }
 }
 
-// holds: S002-47
 #[test]
 fn each_fail_is_an_item_with_its_basis_and_a_pass_is_none() {
     let table = |rows: &str| format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}");

@@ -100,7 +100,6 @@ fn a_row_without_a_verdict_is_accepted_only_with_a_reason_on_record() {
     assert_eq!(require_accepted(&by_hand, Some(&undecided())).unwrap_err(), refused);
 }
 
-// holds: S002-61
 #[test]
 fn the_reason_of_an_iteration_is_its_delta() {
     let signed = record(SUMMARY, None, &decision(SignoffAction::IterateDo, "wrong layer")).unwrap();
@@ -110,7 +109,6 @@ fn the_reason_of_an_iteration_is_its_delta() {
     assert_eq!(summary.disposition(), "");
 }
 
-// holds: S002-56
 #[test]
 fn an_acceptance_is_refused_while_anything_is_open() {
     let accept = decision(SignoffAction::Accept, "");
@@ -128,7 +126,6 @@ fn an_acceptance_is_refused_while_anything_is_open() {
     assert_eq!(refusal(&without_six, Some(&green()), &accept), SignoffError::NoNeedsHuman);
 }
 
-// holds: S002-23
 #[test]
 fn what_does_not_accept_is_not_held_up_by_open_boxes() {
     let open = SUMMARY.replace("[x]", "[ ]");

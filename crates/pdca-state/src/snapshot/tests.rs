@@ -16,7 +16,6 @@ fn state(files: &[(&str, &str)]) -> State {
     state
 }
 
-// holds: S000-16, S002-12, S002-25
 #[test]
 fn each_row_of_the_state_table_from_files() {
     let (patch, gates) = (("patch.diff", ""), ("check-gates.json", GATES));

@@ -46,7 +46,6 @@ fn a_variable_that_no_run_can_start_with_is_a_row_and_hides_no_other() {
     assert!(told.out.contains("  sandbox "), "{told}");
 }
 
-// holds: S002-49
 #[test]
 fn a_reviewer_of_the_builders_family_is_told_and_breaks_nothing() {
     let desk = Desk::new();

@@ -50,7 +50,6 @@ fn after(desk: &Desk, seconds: i64) -> Clock {
     Clock::Fixed(i64::try_from(used).unwrap() + seconds)
 }
 
-// holds: S000-13
 #[test]
 fn lanes_are_made_and_listed() {
     let (mut desk, _app) = desk();
@@ -140,7 +139,6 @@ fn provisioning_as_json_says_what_was_made() {
     assert_eq!(foreseen["missing"], serde_json::json!([{"slot": 1, "target": "app"}]));
 }
 
-// holds: S003-20
 #[test]
 fn the_names_of_a_lane_are_printed_for_every_shell() {
     let (desk, _app) = desk_with("[lanes]\nports = \"20000-20010\"\n");
@@ -279,7 +277,6 @@ fn a_driver_at_work_is_left_alone() {
     assert_eq!(desk.run(&["lanes", "list"]).exit, Exit::Done);
 }
 
-// holds: S004-77
 #[test]
 fn the_doctor_names_what_is_wrong_and_the_remedy() {
     let (desk, _app) = desk();

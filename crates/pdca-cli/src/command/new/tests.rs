@@ -1,7 +1,6 @@
 use crate::exit::Exit;
 use crate::testing::Desk;
 
-// holds: S002-26
 #[test]
 fn a_new_bundle_has_a_brief_that_is_not_planned_yet() {
     let desk = Desk::new();
@@ -41,7 +40,6 @@ fn what_the_attempt_before_handed_on_is_in_the_new_brief() {
     assert!(brief.ends_with("\n\n## Iteration 1 — carry-forward\n"), "{brief}");
 }
 
-// holds: S002-26
 #[test]
 fn the_workspace_s_own_template_is_used() {
     let desk = Desk::new();

@@ -16,7 +16,6 @@ pub(super) fn desk() -> Desk {
     desk
 }
 
-// holds: S000-28
 #[test]
 fn a_plan_says_the_order_and_why() {
     insta::assert_snapshot!(desk().run(&["plan"]), @"

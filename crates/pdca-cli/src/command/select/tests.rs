@@ -17,7 +17,6 @@ fn select(desk: &Desk, args: &[&str]) -> crate::testing::Run {
     desk.run(&[&["select", "--from-csv", "export.csv"], args].concat())
 }
 
-// holds: S002-27, S002-72, S002-73, S002-75, S002-81
 #[test]
 fn a_selection_shows_the_pool_and_writes_drafts() {
     let desk = desk();
@@ -101,7 +100,6 @@ fn a_selection_shows_the_pool_and_writes_drafts() {
     "#);
 }
 
-// holds: S002-28
 #[test]
 fn a_draft_counts_once_verdict_and_slug_are_filled_in() {
     let desk = desk();
@@ -175,7 +173,6 @@ fn a_batch_whose_index_lists_more_than_there_is_is_finished() {
     assert!(desk.workspace.has("results/issue_15/brief.md"), "{run}");
 }
 
-// holds: S002-79
 #[test]
 fn ids_that_are_not_there_stop_it() {
     let desk = desk();
@@ -230,7 +227,6 @@ fn a_missing_column_is_named_with_what_is_there() {
     assert!(desk.workspace.has("results/issue_P-1/brief.md"));
 }
 
-// holds: S002-77
 #[test]
 fn a_remainder_is_an_error() {
     let desk = desk();
@@ -281,7 +277,6 @@ fn more_than_fifty_drafts_are_not_written_unasked() {
     assert!(desk.workspace.has("results/issue_60/brief.md"));
 }
 
-// holds: S002-81
 #[test]
 fn a_target_whose_branch_does_not_exist_is_swept() {
     let desk = desk();
@@ -316,7 +311,6 @@ fn a_target_whose_branch_does_not_exist_is_swept() {
     );
 }
 
-// holds: S002-80
 #[test]
 fn the_thread_comes_from_the_command_and_a_failure_stops_before_the_draft() {
     let desk = desk();

@@ -11,7 +11,6 @@ fn section_9(desk: &Desk, id: &str) -> String {
         .to_owned()
 }
 
-// holds: S002-55
 #[test]
 fn accept_records_who_and_when_and_freezes() {
     let desk = Desk::new();
@@ -32,7 +31,6 @@ fn accept_records_who_and_when_and_freezes() {
     "#);
 }
 
-// holds: S002-56
 #[test]
 fn accept_is_refused_while_something_is_open_or_red() {
     let desk = Desk::new();
@@ -251,7 +249,6 @@ fn iterate_plan_archives_the_brief_too_and_leaves_it_as_a_draft() {
     assert_eq!(desk.workspace.read("results/issue_36/brief.md"), draft);
 }
 
-// holds: S002-23
 #[test]
 fn discontinue_needs_a_note_and_moves_nothing() {
     let desk = Desk::new();

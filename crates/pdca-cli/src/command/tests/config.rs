@@ -301,7 +301,6 @@ fn a_mistake_in_a_variable_or_a_flag_is_told_by_its_name() {
     ");
 }
 
-// holds: S000-49
 #[test]
 fn the_bundle_root_may_come_from_the_environment_alone() {
     let desk = Desk::new();
@@ -340,7 +339,6 @@ fn under_compat_a_checkout_beside_the_workspace_is_a_target() {
     assert_eq!(names(&crate::context::Globals::default()), []);
 }
 
-// holds: S001-18, S001-21, S004-22, S004-39, S004-72
 #[test]
 fn the_defaults_that_the_process_relies_on() {
     let desk = Desk::new();

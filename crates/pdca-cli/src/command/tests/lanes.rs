@@ -25,7 +25,6 @@ fn lanes(run: &Run) -> u64 {
 /// File, variable and arguments; the number of lanes, and the first message.
 type Row<'a> = (&'a str, Option<&'a str>, &'a [&'a str], u64, &'a str);
 
-// holds: S000-01, S000-02, S000-03, S000-10, S000-11
 #[test]
 fn a_number_is_taken_as_it_is_and_zero_is_one_and_said() {
     let table: &[Row<'_>] = &[

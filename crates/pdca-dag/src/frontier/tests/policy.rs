@@ -51,7 +51,6 @@ fn a_prerequisite_that_is_sent_back_keeps_what_was_not_started_waiting_again() {
     assert_eq!(start_all(&mut frontier), "3");
 }
 
-// holds: S001-08
 #[test]
 fn a_result_keeps_its_rivals_waiting_until_it_is_as_far_as_asked_for() {
     for (rivals, after_end, after_sign_off) in
@@ -117,7 +116,6 @@ fn a_guest_is_never_started_and_keeps_its_rivals_waiting() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    // holds: S001-09
     #[test]
     fn under_every_policy_nothing_starts_too_early_and_all_that_can_run_does(
         seed in any::<u64>(), bundles in 1_usize..12, lanes in 1_usize..=4,

@@ -28,7 +28,6 @@ fn carried_out_in_groups(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    // holds: S003-04
     #[test]
     fn a_group_runs_in_one_lane_one_after_the_other_and_in_its_order(
         graph in graphs(), lanes in 1..9_u32,

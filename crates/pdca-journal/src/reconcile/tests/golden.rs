@@ -72,7 +72,6 @@ fn rows(run: RunPhase, bundle: BundlePhase, out: &mut String) -> usize {
 /// The table as it was reviewed.
 const REVIEWED: &str = include_str!("../../../tests/reconcile.txt");
 
-// holds: S004-63
 #[test]
 fn the_whole_table_is_the_one_that_was_reviewed() {
     let table = table();

@@ -26,7 +26,6 @@ fn spawning_only_with_no_runner() {
     assert_eq!(broken(|f, a| !spawns(a) || f.runner == Liveness::Dead), []);
 }
 
-// holds: S004-64
 #[test]
 fn unknown_liveness_means_no_action_and_nothing_else_alerts() {
     assert_eq!(

@@ -23,7 +23,6 @@ fn course(facts: RecoveryFacts) -> Vec<RecoveryAction> {
     actions
 }
 
-// holds: S004-66
 #[test]
 fn running_with_a_dead_runner_is_interrupted_and_claimed_again_where_its_work_lies() {
     use RecoveryAction::{MarkInterrupted, Reclaim};
@@ -40,14 +39,12 @@ fn running_with_a_live_runner_is_waited_for_first() {
     assert_eq!(course(facts), [AwaitRunner, MarkInterrupted, Reclaim]);
 }
 
-// holds: S004-67
 #[test]
 fn running_with_its_checkout_lost_is_blocked() {
     let facts = RecoveryFacts { checkout: CheckoutFact::Absent, ..LEFT };
     assert_eq!(course(facts), [RecoveryAction::BlockRecovery, RecoveryAction::AwaitHuman]);
 }
 
-// holds: S004-68
 #[test]
 fn running_with_its_commits_lost_is_blocked() {
     let facts = RecoveryFacts { branch: BranchFact::Absent, ..LEFT };
@@ -69,7 +66,6 @@ fn a_sealed_bundle_whose_commits_are_lost_is_blocked() {
     assert_eq!(decide(facts), RecoveryAction::BlockRecovery);
 }
 
-// holds: S004-55
 #[test]
 fn draining_with_a_live_runner_waits_for_its_end_and_goes_on() {
     use RecoveryAction::{AwaitRunner, MarkAbandoned, MarkCleaned, MarkInterrupted, Noop};
@@ -77,7 +73,6 @@ fn draining_with_a_live_runner_waits_for_its_end_and_goes_on() {
     assert_eq!(course(facts), [AwaitRunner, MarkInterrupted, MarkAbandoned, MarkCleaned, Noop]);
 }
 
-// holds: S004-55
 #[test]
 fn draining_gives_up_what_did_not_land_and_is_done_with_the_rest() {
     use RecoveryAction::{MarkAbandoned, MarkCleaned, Noop};

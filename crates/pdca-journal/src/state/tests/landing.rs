@@ -31,7 +31,6 @@ fn what_lands_was_judged_green_as_exactly_that_tree() {
     assert_eq!(refused(GateVerdict::Pass, other_commit), unplanned);
 }
 
-// holds: S004-51
 #[test]
 fn nothing_is_applied_twice_and_nothing_lands_twice() {
     let again = Effect::Apply {
@@ -47,7 +46,6 @@ fn nothing_is_applied_twice_and_nothing_lands_twice() {
     assert_eq!(refusal(twice), "the landing does not follow the plan for app");
 }
 
-// holds: S004-50
 #[test]
 fn a_conflict_takes_the_change_and_what_was_applied_of_it_out_of_the_plan() {
     let mut two = seal("1", '2');
@@ -103,7 +101,6 @@ fn apply(bundle: &str, commit: char, onto: char) -> Record {
     intent(Effect::Apply { target, bundle: id(bundle), commit: oid(commit), onto: oid(onto) })
 }
 
-// holds: S004-80
 #[test]
 fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_before() {
     let out_of_turn =

@@ -44,7 +44,6 @@ fn what_changed_since_the_last_review_is_told_with_the_history() {
     ");
 }
 
-// holds: S002-65
 #[test]
 fn a_part_is_shown_as_a_diff_against_its_text_of_the_review() {
     let desk = desk();
@@ -124,7 +123,6 @@ fn a_ledger_that_is_none_is_said_and_counts_as_empty() {
     );
 }
 
-// holds: S002-66
 #[test]
 fn templates_rules_gates_and_agent_files_are_parts_of_the_process() {
     let desk = desk();

@@ -27,7 +27,6 @@ fn desk() -> Desk {
     desk
 }
 
-// holds: S000-46, S002-62, S002-63
 #[test]
 fn each_cycle_is_shown_and_then_what_they_share() {
     insta::assert_snapshot!(desk().run(&["act", "index"]), @"
@@ -63,14 +62,12 @@ fn each_cycle_is_shown_and_then_what_they_share() {
     ");
 }
 
-// holds: S002-68
 #[test]
 fn the_older_spelling_prints_the_same() {
     let desk = desk();
     assert_eq!(desk.run(&["act-index"]).to_string(), desk.run(&["act", "index"]).to_string());
 }
 
-// holds: S002-63
 #[test]
 fn what_was_reviewed_is_left_out_unless_all_is_asked_for() {
     let desk = desk();

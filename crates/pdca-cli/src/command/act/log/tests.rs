@@ -35,7 +35,6 @@ fn the_entry_is_printed_and_nothing_is_written() {
     assert_eq!(desk.all_files(), before);
 }
 
-// holds: S002-67, S002-68, S002-93
 #[test]
 fn recorded_it_is_appended_and_its_cycles_are_not_considered_again() {
     let desk = desk();
@@ -116,7 +115,6 @@ fn scripts_get_the_entry() {
     assert!(json["entry"].as_str().unwrap().starts_with("# Act review — 2026-11-16"));
 }
 
-// holds: S002-69
 #[test]
 fn a_bundle_in_flight_is_neither_considered_nor_touched() {
     let desk = desk();
