@@ -1,12 +1,14 @@
 //! The index: cycles that ended since the last review, and what they have in common.
 
 use camino::Utf8PathBuf;
-use pdca_state::{Bundle, BundleId, CostTotal, Money, State, survey_bundles};
+use pdca_state::{Artifact, Bundle, BundleId, CostTotal, Money, State, Summary, survey_bundles};
 use serde::Serialize;
 
 use crate::cycle::{Cycle, GateCost};
+use crate::mark::CycleMark;
 use crate::pattern::{self, BlamedField, Class, JudgedSignal, RecurringText};
 use crate::records::ActRecords;
+use crate::wording::one_line;
 
 /// The cycles to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +60,7 @@ pub struct Unreadable {
 /// A cycle has ended when its bundle is frozen or discontinued; other bundles are left out.
 pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Index {
     let covered = records.covered();
-    let mut wanted: Vec<Bundle> = bundles
-        .iter()
-        .filter(|bundle| scope == IndexScope::All || !covered.contains(bundle.id()))
-        .cloned()
-        .collect();
+    let mut wanted: Vec<Bundle> = bundles.to_vec();
     wanted.sort_unstable_by(|a, b| a.id().cmp(b.id()).then_with(|| a.dir().cmp(b.dir())));
     wanted.dedup();
     let mut index = Index {
@@ -70,10 +68,17 @@ pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Ind
         reviewed: covered.len(),
         ..Index::default()
     };
+    let may_skip =
+        |bundle: &Bundle| scope == IndexScope::SinceLastReview && covered.contains(bundle.id());
     for (bundle, row) in wanted.iter().zip(survey_bundles(&wanted)) {
         let loaded = match row.result {
             Ok(glance) if !glance.state.is_terminal() => continue,
+            Ok(glance) if may_skip(bundle) && is_considered(records, bundle, glance.iterations) => {
+                continue;
+            }
             Ok(_) => Cycle::load(bundle),
+            // What a review considered may have become unreadable since; it tells no more.
+            Err(_) if may_skip(bundle) => continue,
             Err(error) => Err(error),
         };
         match loaded {
@@ -87,6 +92,16 @@ pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Ind
     }
     index.compare(records);
     index
+}
+
+/// Returns whether a review considered the present end of a bundle. Two files tell, so that what was reviewed long ago is
+/// not read whole each time.
+fn is_considered(records: &ActRecords, bundle: &Bundle, iterations: u32) -> bool {
+    let text = bundle.read(Artifact::Summary).ok().flatten().unwrap_or_default();
+    let summary = Summary::parse(&String::from_utf8_lossy(&text));
+    let date = summary.signoff().map(|signed| one_line(&signed.date)).unwrap_or_default();
+    CycleMark::of(bundle, &summary, iterations)
+        .is_ok_and(|mark| records.has_considered(bundle.id(), &mark, &date))
 }
 
 impl Index {
@@ -106,9 +121,8 @@ impl Index {
         self.needs_human = pattern::classes(&self.cycles);
         self.blamed_fields = pattern::blamed_fields(&self.cycles);
         // The cycles that a review considered contain its signals by definition, so only later ones count.
-        let covered = records.covered();
-        let fresh: Vec<&Cycle> =
-            self.cycles.iter().filter(|cycle| !covered.contains(&cycle.id)).collect();
+        let is_fresh = |cycle: &&Cycle| !records.has_considered_cycle(cycle);
+        let fresh: Vec<&Cycle> = self.cycles.iter().filter(is_fresh).collect();
         self.signals = pattern::judged(signals, &records.ledger.resolutions(), &fresh);
     }
 }

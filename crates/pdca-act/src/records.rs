@@ -13,8 +13,10 @@ use pdca_state::BundleId;
 use pdca_state::files::{FileReadError, read_bounded};
 
 use crate::baseline::Baseline;
+use crate::cycle::Cycle;
 use crate::ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 use crate::log::{ActLog, LogEntry, append};
+use crate::mark::CycleMark;
 use crate::reviewed::ReviewedCycles;
 
 /// The log of reviews.
@@ -87,11 +89,38 @@ impl ActRecords {
         logged.chain(self.reviewed.ids()).cloned().collect()
     }
 
+    /// Returns whether a review considered this cycle.
+    pub(crate) fn has_considered_cycle(&self, cycle: &Cycle) -> bool {
+        self.has_considered(&cycle.id, &cycle.mark, &cycle.signoff.date)
+    }
+
+    /// Returns whether a review considered this end of a bundle, which was signed at `date`.
+    ///
+    /// An entry without marks is of a person or of an earlier version: it considered what was signed up to its date. The list has ids
+    /// alone, so it decides only where no entry names the bundle.
+    pub(crate) fn has_considered(&self, id: &BundleId, mark: &CycleMark, date: &str) -> bool {
+        let mut is_named = false;
+        for entry in self.log.entries.iter().filter(|entry| entry.cycles.contains(id)) {
+            is_named = true;
+            let is_considered = if entry.marks.is_empty() {
+                !is_date(date) || !is_date(&entry.date) || date <= entry.date.as_str()
+            } else {
+                entry.marks.contains(mark)
+            };
+            if is_considered {
+                return true;
+            }
+        }
+        !is_named && self.reviewed.ids().contains(id)
+    }
+
     /// Returns the reviews in the log whose recording was interrupted.
     pub fn unfinished(&self) -> Vec<&LogEntry> {
         let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
-        let entries = self.log.entries.iter();
-        entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
+        // The ids of a second end are in the list already. The ledger names each review with its marks.
+        let is_kept = |entry: &LogEntry| entry.marks.is_empty() || self.ledger.has(&entry.heading);
+        let is_whole = |entry: &&LogEntry| entry.cycles.iter().all(is_listed) && is_kept(entry);
+        self.log.entries.iter().filter(|entry| !is_whole(entry)).collect()
     }
 
     /// Returns the steps that complete interrupted reviews, if there are any.
@@ -152,6 +181,15 @@ impl ActRecords {
             None => Ok(self),
         }
     }
+}
+
+/// Returns whether a text looks like `2026-11-16`, so that it compares as text.
+fn is_date(text: &str) -> bool {
+    let is_part = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.bytes().enumerate().all(is_part)
 }
 
 fn review(entry: &LogEntry, baseline: &Baseline, late: bool) -> LedgerReview {

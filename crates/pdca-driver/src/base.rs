@@ -622,6 +622,7 @@ mod tests {
             made: None,
             changes: Vec::new(),
             refolded: None,
+            acceptance: None,
         };
         scene.config.attempts().store(&id, &attempt).unwrap();
         let brief = scene.bundle().read(Artifact::Brief).unwrap().unwrap();

@@ -16,9 +16,10 @@ use pdca_process::Env;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::Attempt;
+use crate::authorship::Author;
 use crate::base::{TargetTip, base_of};
 use crate::check::gate_sandbox;
-use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
+use crate::commits::{author_for, commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
@@ -121,6 +122,7 @@ impl Driver<'_> {
             made: None,
             changes: Vec::new(),
             refolded: None,
+            acceptance: None,
         };
         let workspace = self.config.dirs.mark();
         Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
@@ -213,11 +215,20 @@ pub(crate) fn attempt_for(
     let name = || spec.name.clone();
     let target = Target::open(&spec.name, &spec.path)
         .map_err(|source| CheckoutError::Target { name: name(), source })?;
+    // Do alone keeps commits of others. The gates see no person's name.
+    let target = if fresh {
+        let Author { name, email } = author_for(cx.config, &target);
+        target.with_author(&name, &email)
+    } else {
+        target
+    };
     let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
     let known = cx.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
     let known = known.filter(|known| {
         known.iterations == snapshot.iterations
             && known.target == spec.name
+            // A bundle that was archived and is done again begins at the tip, whatever became of the first one.
+            && (!known.is_accepted() || snapshot.state.is_terminal())
             // Another brief asks for another change, so it begins at the tip again. Of a refolded
             // attempt the brief always differs: archiving appended the reason to it after the
             // attempt was recorded.
@@ -263,6 +274,7 @@ fn begin_attempt(
         made: None,
         changes: Vec::new(),
         refolded: None,
+        acceptance: None,
     };
     let store = || cx.config.attempts().store(bundle.id(), &attempt);
     cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;

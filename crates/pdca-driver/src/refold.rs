@@ -177,6 +177,7 @@ fn refold(
                 made: known.made.clone(),
                 changes,
                 refolded: Some(said.to_owned()),
+                acceptance: None,
             }))
         }
         // The fold leaves no commit, and an empty patch cannot be checked: it goes back to Do with
@@ -311,6 +312,7 @@ mod tests {
             made: None,
             changes: Vec::new(),
             refolded: None,
+            acceptance: None,
         }
     }
 

@@ -78,6 +78,9 @@ pub enum DecideError {
     /// Publishing failed, after the seal of an acceptance was made; deciding again finds that seal.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The acceptance is recorded and sealed, and the record of the attempt does not say so.
+    #[error("it is accepted, but the record of its attempt cannot be written")]
+    Attempt(#[source] std::io::Error),
     /// The decision is recorded, and the attempt is not archived yet; the next driver does that.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -351,6 +354,10 @@ impl TakenBundle<'_> {
             effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
         }
         effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
+        if action == SignoffAction::Accept {
+            pdca_driver::integrate::accepted(signing.config, bundle.id(), effects)
+                .map_err(DecideError::Attempt)?;
+        }
         let archived = match action {
             SignoffAction::Accept | SignoffAction::Discontinue => None,
             SignoffAction::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),

@@ -34,6 +34,9 @@ pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
         DecideError::Load(error) => error.into(),
         DecideError::Write(error) => error.into(),
         DecideError::Archive(error) => error.into(),
+        DecideError::Attempt(_) => Failure::from_error(Exit::Unexpected, &error)
+            .at(FilePosition::file(bundle.dir()))
+            .hint("make room and make `.pdca` writable; the acceptance itself counts"),
     }
 }
 

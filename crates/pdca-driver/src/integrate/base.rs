@@ -335,6 +335,7 @@ mod tests {
             made: None,
             changes: Vec::new(),
             refolded: None,
+            acceptance: None,
         };
         scene.config.attempts().store(&id, &attempt).unwrap();
         let red = GatedBase {

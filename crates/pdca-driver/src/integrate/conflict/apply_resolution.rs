@@ -84,6 +84,7 @@ pub(crate) fn take_resolution(
         made: None,
         changes: Vec::new(),
         refolded: None,
+        acceptance: None,
     };
     let store = || cx.config.attempts().store(bundle.id(), &attempt);
     cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
