@@ -23,6 +23,9 @@ pub(crate) struct Attempt {
     pub(crate) iterations: u32,
     /// The SHA-256 of the brief that the builder was given.
     pub(crate) brief: String,
+    /// The digest of what that brief asks for, without its declared paths; see [`pdca_state::asked_digest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<String>,
     pub(crate) target: String,
     /// The branch the base was resolved from.
     pub(crate) branch: String,
@@ -183,6 +186,7 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: vec![ChangeCommit { patch: "p".into(), head: "h".into() }],
+            asked: None,
             refolded: None,
             acceptance: None,
         };

@@ -13,7 +13,7 @@ use pdca_lanes::{
 };
 use pdca_leaves::Role;
 use pdca_process::Env;
-use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
+use pdca_state::{Artifact, Brief, Bundle, Snapshot, asked_digest, sha256_hex};
 
 use crate::attempt::Attempt;
 use crate::authorship::Author;
@@ -121,6 +121,7 @@ impl Driver<'_> {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
             acceptance: None,
         };
@@ -257,7 +258,9 @@ fn begin_attempt(
 ) -> Result<Attempt, BeatError> {
     let store = cx.config.store(spec).map_err(CheckoutError::Objects)?;
     let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    let brief = String::from_utf8_lossy(&brief);
+    let asked = asked_digest(&brief);
+    let brief = Brief::parse(&brief);
     let tip = commit_id(&found.commit)?;
     let at = TargetTip { spec, branch: &found.branch, tip };
     let base = base_of(cx.config, &store, bundle, &brief, at)?;
@@ -273,6 +276,7 @@ fn begin_attempt(
         stands_on: base.stands_on,
         made: None,
         changes: Vec::new(),
+        asked: Some(asked),
         refolded: None,
         acceptance: None,
     };

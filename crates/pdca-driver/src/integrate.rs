@@ -49,8 +49,8 @@ pub use pdca_integrate::{
     Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use reopen::{
-    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
-    withdrawal,
+    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself,
+    open_pull_request, send_back, withdrawal,
 };
 pub use sealing::{Hand, Sealing, SealingError, accepted, seal};
 pub(crate) use shared::{Shared, share, shared};

@@ -176,6 +176,7 @@ fn refold(
                 // commits.
                 made: known.made.clone(),
                 changes,
+                asked: None,
                 refolded: Some(said.to_owned()),
                 acceptance: None,
             }))
@@ -311,6 +312,7 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
             acceptance: None,
         }

@@ -55,7 +55,7 @@ pub struct SignoffDecision {
     pub by: String,
     /// The date in the form to be written, such as `2026-11-16`.
     pub date: String,
-    /// The reason; line ends become spaces. Required to discontinue.
+    /// The reason; line ends become spaces. Required by all but an acceptance.
     pub note: Option<String>,
     /// Failed gating rows to accept all the same; ignored unless the action is accept.
     pub overrides: Vec<Override>,
@@ -264,7 +264,9 @@ pub fn record(
     };
     match decision.action {
         SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides, &note)?,
-        SignoffAction::Discontinue if note.is_empty() => {
+        SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan
+            if note.is_empty() =>
+        {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
         SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan => {}

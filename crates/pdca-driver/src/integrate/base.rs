@@ -334,6 +334,7 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
             acceptance: None,
         };

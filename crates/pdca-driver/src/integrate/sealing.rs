@@ -81,6 +81,9 @@ pub enum SealingError {
         /// SHA-256 of the present patch.
         found: String,
     },
+    /// The brief was edited after Check, and the sign-off gives no reason.
+    #[error("the brief is not the one that Check began with, and the sign-off gives no reason")]
+    BriefChanged,
     /// The base in the gate report is no commit id.
     #[error("the report names the base {given:?}, which is no commit id")]
     Base { given: String },
@@ -165,6 +168,11 @@ pub fn seal(
     let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
     require_seen(config, hand.summary, &patch)?;
     let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+    let checked_brief = report.and_then(|report| report.brief_digest.as_deref());
+    let is_edited = checked_brief.is_some_and(|seen| seen.trim_start_matches("sha256:") != brief);
+    if is_edited && !has_note(hand.summary) {
+        return Err(SealingError::BriefChanged);
+    }
     // From here on, because the completion order is the largest known one plus one.
     let _turn = config.locks().sealing(PATIENCE)?;
     let store = config.store(&target)?;
@@ -273,6 +281,12 @@ fn require_seen(config: &WorkspaceConfig, summary: &str, patch: &[u8]) -> Result
     let mut paths = protected_paths(&config.rows, patch);
     paths.retain(|path| !is_named(path));
     if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
+}
+
+fn has_note(summary: &str) -> bool {
+    let summary = Summary::parse(summary);
+    let note = summary.signoff().and_then(|signed| signed.note);
+    note.is_some_and(|note| !note.trim().is_empty())
 }
 
 /// Makes one commit from base and patch, for a change whose own commits no longer exist.

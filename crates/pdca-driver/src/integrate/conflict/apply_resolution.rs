@@ -83,6 +83,7 @@ pub(crate) fn take_resolution(
         stands_on: Vec::new(),
         made: None,
         changes: Vec::new(),
+        asked: None,
         refolded: None,
         acceptance: None,
     };
