@@ -73,7 +73,7 @@ pub fn review(
     let started = log::started(workspace, &index, &date);
     let cycles: Vec<BundleId> = index.cycles.iter().map(|cycle| cycle.id.clone()).collect();
     let draft = session::driver_config(cx)?.dirs.private().join("act-entry.md");
-    let kept = if args.fresh { None } else { kept(&draft, &started)? };
+    let kept = if args.fresh { None } else { kept(&draft, &cycles)? };
     let reused = kept.is_some();
     if !reused {
         session::require_leaf(cx, Role::Act)?;
@@ -102,7 +102,7 @@ pub fn review(
     }
     recorded &= !cx.globals.dry_run;
     if recorded {
-        log::apply(&records.record(&entry, &now, &date)?)?;
+        log::apply(&records.record(&entry, &index.marks(), &now, &date)?)?;
         // After the record. A draft that a crash leaves here is about cycles that are no longer due, and is
         // not taken up by `kept`.
         fs_err::remove_file(&draft)?;
@@ -176,13 +176,10 @@ fn view(index: &Index, started: &str, log: &[u8]) -> Result<Vec<(Utf8PathBuf, Ve
     ])
 }
 
-/// Returns a draft that is about exactly the cycles of the started entry.
-fn kept(draft: &Utf8Path, started: &str) -> Result<Option<String>, Failure> {
+/// Returns a draft that is about exactly these cycles.
+fn kept(draft: &Utf8Path, cycles: &[BundleId]) -> Result<Option<String>, Failure> {
     let Some(bytes) = files::read_bounded(draft, MAX_DRAFT)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let about = |bytes: &[u8]| {
-        let first = pdca_act::ActLog::parse(bytes).entries.into_iter().next();
-        first.map(|entry| (entry.cycles, entry.marks))
-    };
-    Ok((about(&bytes) == about(started.as_bytes())).then_some(text))
+    let entries = pdca_act::ActLog::parse(&bytes).entries;
+    Ok(entries.first().is_some_and(|entry| entry.cycles == cycles).then_some(text))
 }

@@ -101,10 +101,15 @@ fn is_considered(records: &ActRecords, bundle: &Bundle, iterations: u32) -> bool
     let summary = Summary::parse(&String::from_utf8_lossy(&text));
     let date = summary.signoff().map(|signed| one_line(&signed.date)).unwrap_or_default();
     CycleMark::of(bundle, &summary, iterations)
-        .is_ok_and(|mark| records.has_considered(bundle.id(), &mark, &date))
+        .is_ok_and(|mark| records.has_considered(bundle.id(), &mark, &date, iterations))
 }
 
 impl Index {
+    /// Returns the marks of the cycles, in their order.
+    pub fn marks(&self) -> Vec<CycleMark> {
+        self.cycles.iter().map(|cycle| cycle.mark.clone()).collect()
+    }
+
     fn compare(&mut self, records: &ActRecords) {
         // The log only grows, so signals keep their numbers if those of older ledgers come first.
         let mut signals = records.ledger.applied();
@@ -207,6 +212,37 @@ mod tests {
         };
         assert_eq!(ids(IndexScope::SinceLastReview), ["9"]);
         assert_eq!(ids(IndexScope::All), ["9", "12", "36"]);
+    }
+
+    #[test]
+    fn each_end_of_a_bundle_is_considered_once() {
+        let scene = Scene::new();
+        scene.frozen("36", &[], &[]);
+        scene.frozen("41", &[], &[]);
+        let due = || {
+            let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
+            index.cycles.iter().map(|cycle| cycle.id.to_string()).collect::<Vec<_>>()
+        };
+        let record = || {
+            let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
+            let ids: Vec<&str> = index.cycles.iter().map(|cycle| cycle.id.as_ref()).collect();
+            let entry =
+                format!("# Act review — 2026-11-16 — cycles considered: {}\n", ids.join(", "));
+            let steps =
+                scene.records().record(&entry, &index.marks(), &[].into_iter().collect(), "d");
+            for step in steps.unwrap() {
+                scene.write(&step.path, &step.bytes);
+            }
+        };
+        assert_eq!(due(), ["36", "41"]);
+        record();
+        assert_eq!(due(), [""; 0]);
+        // Sent back and accepted again, on the same day.
+        scene.write("results/issue_36/iteration-v1/SUMMARY.md", "## 9. Check sign-off\n");
+        scene.write("results/issue_36/seal.json", "{}");
+        assert_eq!(due(), ["36"]);
+        record();
+        assert_eq!(due(), [""; 0]);
     }
 
     #[test]

@@ -7,13 +7,10 @@
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use crate::mark::CycleMark;
 use crate::wording::{bullets, clauses, normalise, weight};
 
 pub(crate) const HEADING: &str = "# Act review";
 const CYCLES: &str = "cycles considered:";
-/// Opens the marks of the cycles at the end of a heading, in parentheses that older versions skip.
-const MARKS: &str = "(as ";
 pub(crate) const JUDGED: &str = "## How effectiveness will be judged";
 pub(crate) const COMMENT: (&str, &str) = ("<!--", "-->");
 
@@ -37,8 +34,6 @@ pub struct LogEntry {
     pub date: String,
     /// The considered cycles.
     pub cycles: Vec<BundleId>,
-    /// The marks of the considered cycles, by which two cycles of one bundle are told apart; empty in entries of people and of earlier versions.
-    pub marks: Vec<CycleMark>,
     /// The signals by which its effect is to be judged.
     pub signals: Vec<Signal>,
 }
@@ -111,7 +106,6 @@ impl LogEntry {
             heading: heading.to_owned(),
             date: date.to_owned(),
             cycles: ids_of(ids),
-            marks: marks_of(ids),
             signals: Vec::new(),
         }
     }
@@ -181,24 +175,6 @@ fn ids_of(list: &str) -> Vec<BundleId> {
     let mut seen = std::collections::HashSet::new();
     ids.retain(|id| seen.insert(id.clone()));
     ids
-}
-
-/// Returns the heading of an entry about these cycles.
-pub(crate) fn heading(date: &str, cycles: &[(&BundleId, &CycleMark)]) -> String {
-    let ids: Vec<&str> = cycles.iter().map(|(id, _)| id.as_ref()).collect();
-    let marks: Vec<&str> = cycles.iter().map(|(_, mark)| mark.as_str()).collect();
-    let mut heading = format!("{HEADING} — {date} — {CYCLES} {}", ids.join(", "));
-    if !marks.is_empty() {
-        heading.push_str(&format!(" {MARKS}{})", marks.join(" ")));
-    }
-    heading
-}
-
-/// Parses the marks of a heading.
-fn marks_of(list: &str) -> Vec<CycleMark> {
-    let Some((_, marks)) = list.split_once(MARKS) else { return Vec::new() };
-    let Some((marks, _)) = marks.split_once(')') else { return Vec::new() };
-    marks.split_whitespace().filter_map(CycleMark::parse).collect()
 }
 
 /// Removes comments that start a line, because they contain templates.

@@ -4,12 +4,14 @@
 //! id. Each end is a cycle of its own, and a review considers each once.
 
 use pdca_state::{Artifact, Bundle, LoadError, Summary, sha256_hex};
+use serde::{Deserialize, Serialize};
 
 /// The length of a mark, in hexadecimal digits.
 const LEN: usize = 10;
 
 /// A short digest of the end of a cycle: its sign-off and its seal. Landing and putting a bundle away leave it as it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct CycleMark(String);
 
 impl CycleMark {
@@ -26,14 +28,5 @@ impl CycleMark {
         let seal = sha256_hex(&seal);
         let text = format!("{}\0{iterations}\0{outcome}\0{by}\0{date}\0{seal}", bundle.id());
         Ok(Self(format!("{:.LEN$}", sha256_hex(text.as_bytes()))))
-    }
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        let is_mark = word.len() == LEN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_mark.then(|| Self(word.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }

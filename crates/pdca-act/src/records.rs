@@ -41,6 +41,8 @@ pub struct ActRecords {
     pub log: ActLog,
     pub reviewed: ReviewedCycles,
     pub ledger: Ledger,
+    /// The reviews of the ledger, read once.
+    reviews: Vec<LedgerReview>,
     /// The reason why the ledger cannot be read. It then counts as empty, and nothing may be recorded.
     pub ledger_error: Option<LedgerError>,
 }
@@ -78,6 +80,7 @@ impl ActRecords {
             log: ActLog::parse(log_bytes.as_deref().unwrap_or_default()),
             log_bytes,
             reviewed: ReviewedCycles::parse(&read(REVIEWED)?.unwrap_or_default()),
+            reviews: ledger.reviews(),
             ledger,
             ledger_error,
         })
@@ -91,36 +94,48 @@ impl ActRecords {
 
     /// Returns whether a review considered this cycle.
     pub(crate) fn has_considered_cycle(&self, cycle: &Cycle) -> bool {
-        self.has_considered(&cycle.id, &cycle.mark, &cycle.signoff.date)
+        self.has_considered(&cycle.id, &cycle.mark, &cycle.signoff.date, cycle.iterations)
     }
 
-    /// Returns whether a review considered this end of a bundle, which was signed at `date`.
+    /// Returns whether a review considered this end of a bundle, which was signed at `date` after so many archived attempts.
     ///
-    /// An entry without marks is of a person or of an earlier version: it considered what was signed up to its date. The list has ids
+    /// The ledger has the mark of each cycle. An entry of the log without such a review is of a person or of an earlier
+    /// version: it considered the bundle, unless that was sent back and signed again at a later date. The list has ids
     /// alone, so it decides only where no entry names the bundle.
-    pub(crate) fn has_considered(&self, id: &BundleId, mark: &CycleMark, date: &str) -> bool {
-        let mut is_named = false;
-        for entry in self.log.entries.iter().filter(|entry| entry.cycles.contains(id)) {
-            is_named = true;
-            let is_considered = if entry.marks.is_empty() {
-                !is_date(date) || !is_date(&entry.date) || date <= entry.date.as_str()
-            } else {
-                entry.marks.contains(mark)
+    pub(crate) fn has_considered(
+        &self,
+        id: &BundleId,
+        mark: &CycleMark,
+        date: &str,
+        iterations: u32,
+    ) -> bool {
+        let reviews = &self.reviews;
+        let of_it = |marks: bool| {
+            let is_of_it = move |review: &&LedgerReview| {
+                review.cycles.contains(id) && review.marks.is_empty() != marks
             };
-            if is_considered {
-                return true;
-            }
+            reviews.iter().filter(is_of_it)
+        };
+        if of_it(true).any(|review| review.marks.contains(mark)) {
+            return true;
         }
-        !is_named && self.reviewed.ids().contains(id)
+        let entries: Vec<&LogEntry> =
+            self.log.entries.iter().filter(|entry| entry.cycles.contains(id)).collect();
+        // Those of a person, of an earlier version, or of a record that was interrupted.
+        let unmarked = entries.len().saturating_sub(of_it(true).count());
+        let is_later = |entry: &&LogEntry| {
+            let are_dates = is_date(date) && is_date(&entry.date);
+            iterations > 0 && are_dates && date > entry.date.as_str()
+        };
+        let is_unnamed = entries.is_empty() && self.reviewed.ids().contains(id);
+        is_unnamed || (unmarked > 0 && !entries.iter().all(is_later))
     }
 
     /// Returns the reviews in the log whose recording was interrupted.
     pub fn unfinished(&self) -> Vec<&LogEntry> {
         let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
-        // The ids of a second end are in the list already. The ledger names each review with its marks.
-        let is_kept = |entry: &LogEntry| entry.marks.is_empty() || self.ledger.has(&entry.heading);
-        let is_whole = |entry: &&LogEntry| entry.cycles.iter().all(is_listed) && is_kept(entry);
-        self.log.entries.iter().filter(|entry| !is_whole(entry)).collect()
+        let entries = self.log.entries.iter();
+        entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
     }
 
     /// Returns the steps that complete interrupted reviews, if there are any.
@@ -133,23 +148,25 @@ impl ActRecords {
             return Ok(Vec::new());
         }
         let missing = unfinished.iter().filter(|entry| !self.ledger.has(&entry.heading));
-        let reviews: Vec<LedgerReview> =
-            missing.map(|entry| review(entry, baseline, true)).collect();
+        let reviews: Vec<LedgerReview> = missing
+            .map(|entry| LedgerReview { late: true, ..review(entry, &[], baseline) })
+            .collect();
         let ids = unfinished.iter().flat_map(|entry| &entry.cycles);
         self.last_steps(&reviews, &self.reviewed.with(ids, date))
     }
 
     /// Returns the steps that record a new entry, in order. `entry` is the text from [`crate::scaffold`],
-    /// possibly edited below its heading.
+    /// possibly edited below its heading, and `marks` are those of the index it was started from.
     pub fn record(
         &self,
         entry: &str,
+        marks: &[CycleMark],
         baseline: &Baseline,
         date: &str,
     ) -> Result<Vec<FileWrite>, RecordsError> {
         let added = ActLog::parse(entry.as_bytes()).entries;
         let reviews: Vec<LedgerReview> =
-            added.iter().map(|entry| review(entry, baseline, false)).collect();
+            added.iter().map(|entry| review(entry, marks, baseline)).collect();
         let ids = added.iter().flat_map(|entry| &entry.cycles);
         let mut steps = vec![FileWrite {
             path: self.dir.join(LOG),
@@ -192,13 +209,14 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && text.bytes().enumerate().all(is_part)
 }
 
-fn review(entry: &LogEntry, baseline: &Baseline, late: bool) -> LedgerReview {
+fn review(entry: &LogEntry, marks: &[CycleMark], baseline: &Baseline) -> LedgerReview {
     LedgerReview {
         review: entry.heading.clone(),
         date: entry.date.clone(),
         cycles: entry.cycles.clone(),
         baseline: baseline.clone(),
-        late,
+        late: false,
+        marks: marks.to_vec(),
     }
 }
 
@@ -229,7 +247,7 @@ mod tests {
     fn a_crash_after_any_step_loses_and_duplicates_nothing() {
         for done in 0..=3 {
             let scene = Scene::new();
-            let steps = load(&scene).record(ENTRY, &baseline("then"), "2026-11-16").unwrap();
+            let steps = load(&scene).record(ENTRY, &[], &baseline("then"), "2026-11-16").unwrap();
             assert_eq!(steps.len(), 3);
             apply(&steps[..done]);
             let records = load(&scene);

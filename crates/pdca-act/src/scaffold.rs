@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pdca_state::{BundleId, State};
 
 use crate::index::Index;
-use crate::log::{SEEN_IN, SIGNAL, heading};
+use crate::log::{SEEN_IN, SIGNAL};
 use crate::pattern::SignalFate;
 use crate::wording::one_line;
 
@@ -29,9 +29,10 @@ pub struct ScaffoldPaths<'a> {
 ///
 /// Every line that quotes something is a bullet, so quoted text cannot open an entry or a section.
 pub fn scaffold(index: &Index, date: &str, places: &ScaffoldPaths<'_>) -> String {
-    let cycles: Vec<_> = index.cycles.iter().map(|cycle| (&cycle.id, &cycle.mark)).collect();
-    let mut entry = heading(&one_line(date), &cycles);
-    entry.push_str("\n\n## What the cycles' records exposed\n\n");
+    let ids: Vec<&str> = index.cycles.iter().map(|cycle| cycle.id.as_ref()).collect();
+    let mut entry =
+        format!("# Act review — {} — cycles considered: {}\n", one_line(date), ids.join(", "));
+    entry.push_str("\n## What the cycles' records exposed\n\n");
     for line in exposed(index) {
         bullet(&mut entry, &line);
     }

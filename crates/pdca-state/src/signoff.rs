@@ -264,8 +264,12 @@ pub fn record(
     };
     match decision.action {
         SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides, &note)?,
-        SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan
-            if note.is_empty() =>
+        SignoffAction::Discontinue if note.is_empty() => {
+            return Err(SignoffError::NoteRequired { action: decision.action });
+        }
+        // A reason that was written into §9 by hand stays there, and is one.
+        SignoffAction::IterateDo | SignoffAction::IteratePlan
+            if note.is_empty() && parsed.iteration_delta().trim().is_empty() =>
         {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
