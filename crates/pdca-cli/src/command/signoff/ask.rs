@@ -157,11 +157,9 @@ fn settle(
         return record(signing, &decision, err);
     }
     let rehearsed = Signing { dry_run: true, ..*signing };
-    let refused = taken.decide(&rehearsed, &decision).err();
+    // The proposal waits all the same: what is in its way may be settled.
+    taken.decide(&rehearsed, &decision).map_err(|refused| explain(refused, bundle))?;
     if cx.may_ask() {
-        if let Some(refused) = refused {
-            return Err(explain(refused, bundle));
-        }
         tell(&ProposedDecision::of(bundle.id(), proposal), cx, err)?;
         let question = format!("Is this your decision, {}?", printable(signing.by));
         if cx.confirm(&question, err)? {
