@@ -3,7 +3,8 @@
 use pdca_events::WarningCode;
 use pdca_publish::Templates;
 use pdca_state::{
-    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble, carried_items,
+    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, asked_digest, assemble,
+    carried_items,
 };
 
 use crate::base::stands_on;
@@ -75,6 +76,7 @@ pub(crate) fn assemble_summary(
         documents.filter_map(|(name, text)| Some((name, text?))).collect();
     let cited = citation_items(cx, bundle, brief, &patch, &documents);
     let brief_text = text(Artifact::Brief)?.unwrap_or_default();
+    let brief_edited = is_other_brief(cx, bundle, snapshot, &brief_text)?;
     let words = Templates {
         id: bundle.id(),
         brief_text: &brief_text,
@@ -103,6 +105,7 @@ pub(crate) fn assemble_summary(
         covered_dependencies: &covered,
         size: size.as_deref(),
         citations: &cited,
+        brief_edited,
         tracker_comment: comment.as_deref(),
         ..SummaryInputs::new(bundle.id(), brief, gates)
     };
@@ -119,6 +122,21 @@ pub(crate) fn assemble_summary(
         );
     }
     Ok(())
+}
+
+/// Returns whether the builder was given a brief that asks for something else.
+fn is_other_brief(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    text: &str,
+) -> Result<bool, BeatError> {
+    let known = cx.config.attempts().load(bundle.id()).map_err(BeatError::Own)?;
+    // The driver itself continues the brief of a refolded attempt.
+    let known = known.filter(|known| {
+        known.iterations == snapshot.iterations && known.refolded.is_none() && !known.is_accepted()
+    });
+    Ok(known.and_then(|known| known.asked).is_some_and(|asked| asked != asked_digest(text)))
 }
 
 /// Predicts which other built changes this one does not merge with.
