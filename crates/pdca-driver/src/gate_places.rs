@@ -102,7 +102,10 @@ impl WorkspaceConfig {
             if root.starts_with(tree) && root != *tree {
                 shown.push(root.clone());
             }
-            let inside = programs.iter().filter(|path| path.starts_with(tree) && *path != tree);
+            let is_program = |path: &&Utf8PathBuf| {
+                path.starts_with(tree) && *path != tree && !path.starts_with(tree.join(".git"))
+            };
+            let inside = programs.iter().filter(is_program);
             shown.extend(inside.map(|path| environment_of(path, tree)));
         }
         let own_files = self.configuration.iter().filter(|path| path.is_file()).cloned();

@@ -75,11 +75,9 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
             Mount::Host(Access::Hidden) if is_dir && replaced.contains_key(Path::new(&path)) => {
                 let with = &replaced[Path::new(&path)];
                 let laid = replaced::lay(Path::new(&path), with, &places);
-                if !laid.is_whole {
-                    args.extend(["--tmpfs".into(), path.clone()]);
-                    hidden.extend(["--remount-ro".into(), path]);
-                }
                 args.extend(laid.args);
+                let made = laid.made.into_iter().map(PathBuf::into_os_string);
+                hidden.extend(made.flat_map(|made| ["--remount-ro".into(), made]));
             }
             Mount::Host(Access::Hidden) if is_dir => {
                 args.extend(["--tmpfs".into(), path.clone()]);

@@ -15,8 +15,8 @@ use crate::spec::Sandbox;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LaidTree {
     pub(crate) args: Vec<OsString>,
-    /// It is one mount; otherwise the directory itself has to be made.
-    pub(crate) is_whole: bool,
+    /// Directories that are made in memory; they are closed once all mounts in them are there.
+    pub(crate) made: Vec<PathBuf>,
 }
 
 /// Returns the replaced trees of a sandbox by their real paths.
@@ -26,21 +26,26 @@ pub(crate) fn resolved(sandbox: &Sandbox) -> BTreeMap<PathBuf, PathBuf> {
     both.filter(|(tree, with)| tree != with && with.is_dir()).collect()
 }
 
-/// Shows `with` at `tree`, with room for the mounts at `places`.
+/// Shows `with` at `tree`, with room for the mounts at `places`. Its `.git` is left out: with other objects it would be no
+/// repository, and it is not that of `tree`.
 pub(crate) fn lay(tree: &Path, with: &Path, places: &BTreeSet<PathBuf>) -> LaidTree {
-    let is_there = |place: &&PathBuf| {
+    let (git, shown_git) = (tree.join(".git"), with.join(".git"));
+    let is_there = |place: &PathBuf| {
         let inner = place.strip_prefix(tree).map(|inner| with.join(inner));
         inner.is_ok_and(|inner| inner.exists() && inner.is_dir() == place.is_dir())
     };
-    let mut args = Vec::new();
-    if below(tree, places).all(|place| is_there(&place)) {
-        args.extend(["--ro-bind".into(), with.into(), tree.into()]);
-        return LaidTree { args, is_whole: true };
+    let is_free = |place: &PathBuf| place.starts_with(&git) && *place != git;
+    let is_plain = shown_git.symlink_metadata().is_ok_and(|found| found.is_dir());
+    if is_plain && below(tree, places).all(|place| is_free(place) || is_there(place)) {
+        let whole =
+            ["--ro-bind".into(), with.into(), tree.into(), "--tmpfs".into(), git.clone().into()];
+        return LaidTree { args: whole.to_vec(), made: vec![git] };
     }
-    for entry in entries(with) {
+    let mut args = vec!["--tmpfs".into(), tree.into()];
+    for entry in entries(with).into_iter().filter(|entry| *entry != shown_git) {
         lay_entry(&tree.join(entry.file_name().unwrap_or_default()), &entry, places, &mut args);
     }
-    LaidTree { args, is_whole: false }
+    LaidTree { args, made: vec![tree.to_owned()] }
 }
 
 fn lay_entry(at: &Path, from: &Path, places: &BTreeSet<PathBuf>, args: &mut Vec<OsString>) {
@@ -98,12 +103,11 @@ mod tests {
         let (tree, with) = (root.join("app"), root.join("lane"));
         let places = |inner: &[&str]| inner.iter().map(|path| root.join(path)).collect();
         let laid = lay(&tree, &with, &places(&["app", "app/.git/objects"]));
-        assert_eq!(
-            (shown(&laid, &root), laid.is_whole),
-            (vec!["--ro-bind".into(), "/lane".into(), "/app".into()], true)
-        );
+        assert_eq!(shown(&laid, &root).join(" "), "--ro-bind /lane /app --tmpfs /app/.git");
+        assert_eq!(laid.made, [root.join("app/.git")]);
         let laid = lay(&tree, &with, &places(&["app", "app/.git", "app/.pdca/job", "app/in/tool"]));
-        let expected = "--dir /app/in --ro-bind /lane/in/file /app/in/file --symlink src /app/link --ro-bind /lane/src /app/src";
-        assert_eq!((shown(&laid, &root).join(" "), laid.is_whole), (expected.to_owned(), false));
+        let expected = "--tmpfs /app --dir /app/in --ro-bind /lane/in/file /app/in/file --symlink src /app/link --ro-bind /lane/src /app/src";
+        assert_eq!(shown(&laid, &root).join(" "), expected);
+        assert_eq!(laid.made, [root.join("app")]);
     }
 }

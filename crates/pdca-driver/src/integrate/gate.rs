@@ -189,7 +189,9 @@ impl GateIdentity<'_> {
     /// Returns the primary checkouts and the lanes. Their files count as part of a tree, not of the surroundings.
     pub(crate) fn trees(self) -> Vec<Utf8PathBuf> {
         let primaries = self.config.targets.iter().map(|target| target.path.clone());
-        primaries.chain([self.config.lanes.root.clone()]).collect()
+        let trees = primaries.chain([self.config.lanes.root.clone()]);
+        // Under both paths: a command may name either.
+        trees.flat_map(|tree| [crate::config::real(&tree), tree]).collect()
     }
 }
 
