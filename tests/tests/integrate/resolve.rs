@@ -253,28 +253,6 @@ fn what_depends_on_a_conflict_is_held_until_its_resolution_has_landed() {
 }
 
 #[test]
-fn under_land_branch_a_conflict_waits_until_the_other_side_is_merged() {
-    let scene = meeting_with(UNION, "true", "resolve_pause_secs = 0\n");
-    rivals(&scene);
-    let ran = scene.integrate(&["--json"]).expect(102);
-    let told = first(&ran);
-    assert_eq!(told["outcome"], "waits");
-    let reference = ran.json()["references"][0].as_str().unwrap().to_owned();
-    let branch = reference.trim_start_matches("refs/heads/");
-    let expected = format!(
-        "main as it is has no conflict with it: what waits in {branch} has to be merged first"
-    );
-    assert_eq!(told["text"], expected.as_str());
-    assert_eq!(resolver_calls(&scene), 0);
-    scene.scene.repo.git(&["update-ref", "refs/heads/main", &reference]);
-    let told = first(&resolve(&scene, "2").expect(3));
-    assert_eq!(
-        (&told["outcome"], &told["state"]),
-        (&"resolved".into(), &"AWAITING_SIGNOFF".into())
-    );
-}
-
-#[test]
 fn a_conflict_with_a_commit_of_somebody_else_is_resolved_too() {
     let scene = meeting(UNION);
     scene.accepted("2", "greeting.txt", "two\n");
@@ -481,7 +459,12 @@ fn a_conflict_with_a_staged_change_is_resolved_on_top_of_it_without_a_merge() {
     let scene = meeting_with(UNION, "true", "land = \"branch\"\nresolve_pause_secs = 0\n");
     rivals(&scene);
     let main = scene.scene.repo.git(&["rev-parse", "main"]);
-    scene.integrate(&[]);
+    let told = first(&scene.integrate(&["--json"]).expect(3));
+    assert_eq!(
+        (&told["outcome"], &told["state"]),
+        (&"resolved".into(), &"AWAITING_SIGNOFF".into())
+    );
+    assert_eq!(told["conflict"], "2 conflicts with 1 in greeting.txt:1");
     assert_eq!(resolver_calls(&scene), 1, "the same command asks the resolver");
     assert_eq!(scene.scene.state("2"), "AWAITING_SIGNOFF");
     scene.scene.accept("2");

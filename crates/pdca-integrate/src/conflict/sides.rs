@@ -19,6 +19,8 @@ pub struct Sides {
     pub conflicts: Vec<Conflict>,
     /// The bundles that landed in those files since; empty if other commits changed them.
     pub partners: Vec<BundleId>,
+    /// True if one of them is staged, and not merged yet.
+    pub is_staged: bool,
 }
 
 impl Sides {
@@ -28,13 +30,14 @@ impl Sides {
         (tip, tree): (ObjectId, ObjectId),
         conflicts: Vec<Conflict>,
     ) -> Result<Self, StoreError> {
-        let mut partners = Vec::new();
+        let (mut partners, mut is_staged) = (Vec::new(), false);
         for change in &branch.changes {
             if is_partner(branch, sealed, change, &conflicts)? {
                 partners.push(change.bundle.id().clone());
+                is_staged |= matches!(change.standing, ChangeState::Staged { .. });
             }
         }
-        Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners })
+        Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners, is_staged })
     }
 
     /// Describes the conflict in one sentence.
@@ -51,7 +54,8 @@ impl Sides {
         let others = if partners.is_empty() {
             format!("{branch} as it is now")
         } else {
-            format!("{branch} as it is now, with {}", partners.join(", "))
+            let how = if self.is_staged { "is staged" } else { "landed" };
+            format!("{branch} as it is now, with what {how} of {}", partners.join(", "))
         };
         let id = self.sealed.id();
         let mut text = format!(

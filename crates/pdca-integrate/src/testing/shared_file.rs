@@ -27,7 +27,7 @@ impl SharedFile {
     pub fn draw(dice: &mut Dice) -> Self {
         let count = 4 + dice.below(24);
         let mut bad = Vec::new();
-        for _ in 0..1 + dice.below(2) {
+        for _ in 0..=dice.below(2) {
             let size = [1, 2, 2, 2, 2, 3][dice.below(6)];
             let mut set = BTreeSet::new();
             while set.len() < size {

@@ -49,7 +49,7 @@ pub(super) struct BranchReport {
 
 enum BranchOutcome {
     Done {
-        done: Integrated,
+        done: Box<Integrated>,
         /// The command that merges the staging branch, where there is one.
         merge: Option<String>,
         /// For each held change, the command that goes on with it.
@@ -83,7 +83,7 @@ impl BranchReport {
         let merge =
             staging.map(|name| merge_command(front, name.trim_start_matches("refs/heads/")));
         let next = done.held.iter().map(|held| cx.typed(&after_held(site, held))).collect();
-        Self::new(front, BranchOutcome::Done { done, merge, next })
+        Self::new(front, BranchOutcome::Done { done: Box::new(done), merge, next })
     }
 
     /// The result, where the integration came to its end.
@@ -251,15 +251,16 @@ impl BranchReport {
     }
 }
 
-/// Writes the command that merges what is staged, and the commit that it brings.
+/// Writes the commit that is staged, and the command that merges it.
 fn merge_line(
     cx: &Context<'_>,
     merge: &str,
     commit: ObjectId,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let commit = format!("# commit {}", short(commit));
-    writeln!(out, "next: {}  {}", cx.out.accent(merge), cx.out.faint(commit))?;
+    // In a line of its own: in some shells a comment behind the command is an argument of it.
+    writeln!(out, "to merge: commit {}", short(commit))?;
+    writeln!(out, "next: {}", cx.out.accent(merge))?;
     Ok(())
 }
 

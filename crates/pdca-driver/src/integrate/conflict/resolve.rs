@@ -1,9 +1,8 @@
 //! Has a resolver work on a change that conflicts with its branch, and sends the resolution through Check.
 //!
 //! # Protocol
-//! 1. *Look*: merge the sealed change with the present branch, in the object store. Only a
-//!    conflict with the branch itself can be resolved; a conflict with another pending change
-//!    waits for that one.
+//! 1. *Look*: merge the sealed change with the present branch and what is staged on top of it, in the object store. Only
+//!    a conflict with these can be resolved; a conflict with another pending change waits for that one.
 //! 2. *Attempt*, holding only the locks of bundle and checkout: counted in the record before the resolver
 //!    starts, and closed after it. One attempt per call; a call never sleeps until the next
 //!    attempt is due.

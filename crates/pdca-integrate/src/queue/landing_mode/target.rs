@@ -40,7 +40,8 @@ impl LandingMode for LandOnTarget {
         let log = integration.log("pdca: fast-forward to the remote");
         let (name, from) = (branch.reference.clone(), Some(branch.tip));
         let step = Move { name, from, to: Some(to) };
-        let forward = || integration.fence.move_refs(&branch.store, &[step.clone()], log);
+        let forward =
+            || integration.fence.move_refs(&branch.store, std::slice::from_ref(&step), log);
         integration.cx.effects.perform("fast-forward", forward).map_err(LandError::from)?;
         Ok(())
     }
