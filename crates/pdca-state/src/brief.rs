@@ -105,6 +105,8 @@ struct Surroundings {
     follows: bool,
     /// True if the lines above are a paragraph of running text.
     prose: bool,
+    /// True if the lines above are fields without bullets, each on a line of its own.
+    fields: bool,
     /// A heading that is a label, until a line below it was seen.
     heading: Option<BriefRemark>,
 }
@@ -119,7 +121,7 @@ impl FieldIndex {
         let mut around = Surroundings::default();
         for (line, is_code) in lines(text).zip(code) {
             if line.is_blank() {
-                (around.follows, around.prose) = (false, false);
+                (around.follows, around.prose, around.fields) = (false, false, false);
                 continue;
             }
             let indent = line.indent();
@@ -179,10 +181,17 @@ impl FieldIndex {
         if known.is_none() && (is_bullet || !is_text) {
             self.remarks.extend(spelling::near_miss(line.text, line.number));
         }
-        let starts = is_bullet || is_heading || known.is_some();
-        // A paragraph is prose by its first line.
-        around.prose = !starts
-            && if around.follows { around.prose } else { !spelling::is_label_like(line.text) };
+        let is_field = known.is_some_and(|shape| shape.mark == Mark::Set || !is_text);
+        let starts = is_bullet || is_heading || is_field || spelling::is_fence(line.text);
+        // A paragraph is prose or a list of fields by its first line.
+        if starts || !around.follows {
+            around.prose = false;
+            around.fields = known.is_some_and(|shape| shape.mark == Mark::Bare && !is_text);
+        }
+        if !starts && !around.fields && !around.prose {
+            around.fields = spelling::is_label_like(line.text);
+            around.prose = !around.fields;
+        }
         around.follows = !is_heading;
     }
 

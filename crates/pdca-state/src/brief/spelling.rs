@@ -331,6 +331,13 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
+/// Returns true for a line that opens or closes a block of code.
+pub(super) fn is_fence(line: &str) -> bool {
+    FENCES.iter().any(|fence| line.trim_start().starts_with(fence))
+}
+
+const FENCES: [&str; 2] = ["```", "~~~"];
+
 /// Returns for each line whether it is in a code fence or a comment. One that is not closed is none.
 pub(super) fn code_lines(text: &str) -> Vec<bool> {
     let mut code: Vec<bool> = Vec::new();
@@ -341,7 +348,7 @@ pub(super) fn code_lines(text: &str) -> Vec<bool> {
         code.push(false);
         match open {
             None => {
-                let end = ["```", "~~~"].into_iter().find(|fence| trimmed.starts_with(fence));
+                let end = FENCES.into_iter().find(|fence| trimmed.starts_with(fence));
                 let comment = trimmed.starts_with("<!--") && !trimmed.contains("-->");
                 open = end.or(comment.then_some("-->")).map(|end| (at, end));
             }

@@ -165,4 +165,7 @@ fn a_label_that_continues_a_paragraph_is_text_and_told() {
     let text = format!("{HEAD}\nThe result, which\ndepends on: 12, is wrong\n");
     assert_eq!(remarks(&text), ["7 warning depends on -> Depends on"]);
     assert_eq!(Brief::parse(&text).depends_on().ids(), []);
+    let lazy = format!("{HEAD}Which of both\ndepends on: 12, is open\n");
+    assert_eq!(remarks(&lazy), ["6 warning depends on -> Depends on"]);
+    assert_eq!(Brief::parse(&lazy).depends_on().ids(), []);
 }
