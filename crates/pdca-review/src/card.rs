@@ -495,6 +495,7 @@ pub(crate) mod testing {
             state: State::AwaitingSignoff.as_str(),
             attempt: 1,
             claim: None,
+            proposal: None,
             success: None,
             disposition: None,
             closes: false,
