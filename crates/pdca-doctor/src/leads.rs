@@ -110,8 +110,8 @@ fn of_target(site: &WorkspaceConfig, name: &str, path: &Utf8Path) -> Option<Row>
     let what = format!("checkout of {name}");
     let is_walled = matches!(wall_support(), SandboxKind::Bwrap { .. })
         && site.rows.as_slice().iter().all(|row| {
-            let mode = row.sandbox.unwrap_or(site.gate_sandbox);
-            !matches!(mode, SandboxMode::Off | SandboxMode::Landlock) && !row.reads_primary
+            let wall = row.sandbox.unwrap_or(site.gate_sandbox);
+            !matches!(wall, SandboxMode::Off | SandboxMode::Landlock) && !row.reads_primary
         });
     Some(if is_walled {
         Row::ok(what, format!("{found}: gates find the lane there"))
@@ -180,12 +180,12 @@ fn site_packages(site: &WorkspaceConfig, target: &Utf8Path) -> Vec<Utf8PathBuf> 
 }
 
 fn of_python(dir: &Utf8Path, into: &Into) -> Vec<String> {
-    let files = entries(dir).into_iter().flat_map(|path| {
+    let files = entries(dir).into_iter().filter_map(|path| {
         let name = path.file_name().unwrap_or_default();
         if name.ends_with(".dist-info") {
             Some(path.join("direct_url.json"))
-        } else if name.ends_with(".pth")
-            || name.ends_with(".egg-link")
+        } else if path.extension() == Some("pth")
+            || path.extension() == Some("egg-link")
             || name.starts_with("__editable__")
         {
             Some(path)
@@ -239,7 +239,7 @@ fn of_tree(target: &Utf8Path, into: &Into) -> Vec<String> {
                 open.push(path);
             } else if kind.is_file()
                 && (NAMING.contains(&name)
-                    || name.ends_with(".mk")
+                    || path.extension() == Some("mk")
                     || name.starts_with("requirements"))
                 && into.is_named_in_file(&path)
             {

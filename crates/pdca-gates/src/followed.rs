@@ -69,51 +69,49 @@ impl Followed {
                 continue;
             }
             let label = label(&word, &home, around);
-            followed.add(label, file, is_named, around, &home);
+            followed.add(&label, &file, is_named, around, &home);
         }
         followed
     }
 
     fn add(
         &mut self,
-        label: String,
-        file: Utf8PathBuf,
+        label: &str,
+        file: &Utf8Path,
         is_named: bool,
         around: &GateHost,
         home: &Utf8Path,
     ) {
-        if !self.seen.insert(file.clone()) {
+        if !self.seen.insert(file.to_owned()) {
             return;
         }
         if self.files.len() >= MOST_FILES {
             self.is_complete = false;
             return;
         }
-        self.files.push((label.clone(), file.clone()));
+        self.files.push((label.to_owned(), file.to_owned()));
         let is_of_system = SYSTEM.iter().any(|tree| file.starts_with(tree));
         if is_of_system {
             return;
         }
-        let Some(text) = self.script(&file) else { return };
+        let Some(text) = self.script(file) else { return };
         let dir = file.parent().unwrap_or(Utf8Path::new("/")).to_owned();
         for word in words_with(&text, home, &around.workspace) {
             self.add_word(&word, &dir, around, home);
         }
         if is_named {
-            self.add_beside(&label, &dir, around, home);
+            self.add_beside(label, &dir, around, home);
         }
     }
 
     /// Returns the text of a script.
     fn script(&mut self, file: &Utf8Path) -> Option<String> {
-        let bytes = match pdca_state::files::read_bounded(file, LARGEST_SCRIPT) {
-            Ok(bytes) => bytes?,
+        let Ok(bytes) = pdca_state::files::read_bounded(file, LARGEST_SCRIPT) else {
             // A large file is a program, unless it is called a script.
-            Err(_) => {
-                self.is_complete &= !is_called_script(file);
-                return None;
-            }
+            self.is_complete &= !is_called_script(file);
+            return None;
         };
+        let bytes = bytes?;
         let is_script = bytes.starts_with(b"#!") || is_called_script(file);
         is_script.then(|| String::from_utf8(bytes).ok()).flatten()
     }
@@ -128,7 +126,7 @@ impl Followed {
             let found = on_path(word, around.search_path.as_deref());
             let found = found.filter(|file| !SYSTEM.iter().any(|tree| file.starts_with(tree)));
             if let Some(file) = found {
-                self.add(word.to_owned(), file, false, around, home);
+                self.add(word, &file, false, around, home);
             }
             return;
         }
@@ -138,7 +136,7 @@ impl Followed {
         let found = places.into_iter().find(|file| file.is_file());
         match found {
             Some(file) if SYSTEM.iter().any(|tree| file.starts_with(tree)) => {}
-            Some(file) => self.add(label(word, home, around), file, false, around, home),
+            Some(file) => self.add(&label(word, home, around), &file, false, around, home),
             None => {
                 let is_of_a_run = OF_A_RUN.iter().any(|name| word.starts_with(name));
                 self.is_complete &= !word.starts_with('$') || is_of_a_run;

@@ -110,6 +110,7 @@ impl Spec {
 /// killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
 pub struct Env {
     /// Variables the child gets, whatever the other fields say.
     #[serde(with = "os_map")]

@@ -46,6 +46,7 @@ pub struct GateReport {
 /// One row of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the row")]
 pub struct GateRow {
     /// The name of the check, for people.
     pub check: String,
