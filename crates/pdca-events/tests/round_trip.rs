@@ -111,9 +111,9 @@ fn integration_step() -> impl Strategy<Value = IntegrationStep> {
         }),
         (ids(), texts()).prop_map(|(bundles, rows)| IntegrationStep::Flaky { bundles, rows }),
         (ids(), ids()).prop_map(|(red, green)| IntegrationStep::Mended { red, green }),
-        (id(), ".*", ids(), texts(), texts(), texts()).prop_map(
-            |(bundle, reason, partners, rows, failing, paths)| {
-                IntegrationStep::Held { bundle, reason, partners, rows, failing, paths }
+        (id(), ".*", ids(), ids(), texts(), texts(), texts()).prop_map(
+            |(bundle, reason, partners, context, rows, failing, paths)| {
+                IntegrationStep::Held { bundle, reason, partners, context, rows, failing, paths }
             }
         ),
         (id(), ".*", ".*").prop_map(|(bundle, onto, commit)| IntegrationStep::Landed {

@@ -244,6 +244,7 @@ mod tests {
           ],
           "overall": "pass",
           "patch_changed": false,
+          "brief_changed": false,
           "slug": "a-small-thing",
           "standing": 1
         }

@@ -464,18 +464,19 @@ mod tests {
         let id: BundleId = "7".parse().unwrap();
         let commit = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
         let by = |seconds| Signer { name: "a".into(), email: "b".into(), seconds };
-        let name = |head, patch, brief, seconds| {
-            name_of(&id, (commit("a"), head), (patch, brief), &by(seconds)).to_string()
+        let name = |head, patch, brief, seconds, nth| {
+            name_of(&id, (commit("a"), head), (patch, brief), &by(seconds), nth).to_string()
         };
         let all = [
-            name(commit("b"), "p", "q", 1),
-            name(commit("c"), "p", "q", 1),
-            name(commit("b"), "r", "q", 1),
-            name(commit("b"), "p", "r", 1),
-            name(commit("b"), "p", "q", 2),
+            name(commit("b"), "p", "q", 1, 0),
+            name(commit("c"), "p", "q", 1, 0),
+            name(commit("b"), "r", "q", 1, 0),
+            name(commit("b"), "p", "r", 1, 0),
+            name(commit("b"), "p", "q", 2, 0),
+            name(commit("b"), "p", "q", 1, 1),
         ];
         let different: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), all.len(), "{all:?}");
-        assert_eq!(name(commit("b"), "p", "q", 1), all[0]);
+        assert_eq!(name(commit("b"), "p", "q", 1, 0), all[0]);
     }
 }
