@@ -31,7 +31,6 @@ fn accepted(scene: &Scene, id: &str) {
     scene.accept(id);
 }
 
-// holds: S001-01, S001-06
 #[test]
 fn a_field_counts_in_every_usual_spelling() {
     let scene = scene("");
@@ -89,7 +88,6 @@ fn bundles(scene: &Scene) -> Vec<String> {
     names
 }
 
-// holds: S002-03
 #[test]
 fn a_flow_drafts_exactly_the_ids_that_are_named() {
     let scene = scene("");
@@ -105,7 +103,6 @@ fn a_flow_drafts_exactly_the_ids_that_are_named() {
     assert_eq!(bundles(&scene), ["issue_41", "issue_42", "issue_43"]);
 }
 
-// holds: S002-03
 #[test]
 fn a_flow_from_nothing_begins_with_plan() {
     let planner = leaf("planner").replace("{id}", "session");
@@ -122,7 +119,6 @@ fn a_flow_from_nothing_begins_with_plan() {
     assert_eq!(scene.state("9"), "PLANNED", "it was not named");
 }
 
-// holds: S002-06
 #[test]
 fn documents_are_handed_to_the_planner() {
     let planner = leaf("planner").replace("{id}", "session");
@@ -191,7 +187,6 @@ fn idle_lane(scene: &Scene) -> Utf8PathBuf {
     }
 }
 
-// holds: S000-22
 #[test]
 fn files_in_an_idle_lane_are_kept_and_told_whatever_the_last_attempt_left() {
     let scene = scene("");
@@ -239,7 +234,6 @@ fn rescued(ran: &Ran) -> (String, Utf8PathBuf) {
     (commit.to_owned(), place.trim().into())
 }
 
-// holds: S003-06
 #[test]
 fn a_workspace_can_ask_for_lanes_json() {
     let scene = scene("[schedule]\nlanes_json = \"required\"\njoin_dependencies = true\n");

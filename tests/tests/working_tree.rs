@@ -85,7 +85,6 @@ fn a_bare_target_has_no_tree_and_the_way_to_one_is_shown() {
     assert!(refused.err.contains("bare") && refused.err.contains("git clone"), "{}", refused.err);
 }
 
-// holds: S000-40
 #[test]
 fn a_tree_that_is_named_is_gated_wherever_it_is() {
     let scene = Scene::new(GATE);

@@ -40,7 +40,6 @@ fn tip(scene: &Scene, name: &str) -> String {
     scene.repo.git(&["rev-parse", name]).trim().to_owned()
 }
 
-// holds: S004-38
 #[test]
 fn what_is_staged_stands_on_what_the_remote_has_and_the_branch_of_the_user_stays() {
     let (scene, remote) = scene("branch");

@@ -147,7 +147,6 @@ mod tests {
         assert_eq!(chosen(&[], Some("claude"), Some("codex")), (Some("claude"), Some("codex")));
     }
 
-    // holds: S002-03
     #[test]
     fn an_agent_fills_every_role_of_the_cycle_that_it_can() {
         let agents = |builder, reviewer| {
