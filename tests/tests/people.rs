@@ -52,8 +52,12 @@ fn what_was_decided_with_the_sign_off_leaf_is_recorded_under_the_same_rules() {
     scene.pdca(&["run", "7"]).expect(0);
     scene.pdca(&["signoff", "7", "ask"]).expect(2);
     scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
-    scene.pdca(&["signoff", "7", "ask"]).expect(0);
+    scene.pdca(&["signoff", "7", "ask"]).expect(3);
+    assert_eq!(scene.state("7"), "AWAITING_SIGNOFF", "nobody has decided");
+    scene.pdca(&["-y", "signoff", "7", "ask"]).expect(0);
     assert_eq!(scene.state("7"), "COMPLETE");
+    let calls = scene.workspace.read("results/issue_7/logs/calls.jsonl");
+    assert_eq!(calls.matches("\"role\":\"signoff\"").count(), 1, "{calls}");
     assert!(scene.workspace.read("results/issue_7/SUMMARY.md").contains(r"seen \1 working"));
 }
 

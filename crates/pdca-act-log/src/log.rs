@@ -52,7 +52,7 @@ pub fn entry(
     let cycles: Vec<BundleId> = index.cycles.iter().map(|cycle| cycle.id.clone()).collect();
     let entry = (!cycles.is_empty()).then(|| started(workspace, &index, &date));
     if let Some(entry) = entry.as_deref().filter(|_| writes) {
-        apply(&records.record(entry, &now, &date)?)?;
+        apply(&records.record(entry, &index.marks(), &now, &date)?)?;
     }
     let recorded = writes && entry.is_some();
     let exit = if entry.is_some() { Exit::Done } else { Exit::NothingToDo };

@@ -102,7 +102,7 @@ pub fn review(
     }
     recorded &= !cx.globals.dry_run;
     if recorded {
-        log::apply(&records.record(&entry, &now, &date)?)?;
+        log::apply(&records.record(&entry, &index.marks(), &now, &date)?)?;
         // After the record. A draft that a crash leaves here is about cycles that are no longer due, and is
         // not taken up by `kept`.
         fs_err::remove_file(&draft)?;

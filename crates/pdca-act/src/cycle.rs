@@ -7,6 +7,7 @@ use pdca_state::{
 };
 use serde::{Serialize, Serializer};
 
+use crate::mark::CycleMark;
 use crate::touches::Touches;
 use crate::wording::{bullets, one_line};
 
@@ -48,6 +49,9 @@ pub struct Cycle {
     /// The parts of the bundle that could not be read.
     pub problems: Vec<String>,
     /// The reasons that the brief carries forward from earlier attempts.
+    /// Tells this end of the bundle from its others.
+    #[serde(skip)]
+    pub(crate) mark: CycleMark,
     #[serde(skip)]
     pub(crate) carried: Vec<String>,
 }
@@ -103,6 +107,7 @@ impl Cycle {
         });
         let declared = snapshot.brief.as_ref().map(Brief::touches).unwrap_or_default();
         let summary = snapshot.summary.unwrap_or_default();
+        let mark = CycleMark::of(bundle, &summary, snapshot.iterations)?;
         let reports: Vec<&GateReport> = attempts
             .iter()
             .filter_map(|attempt| attempt.gates.as_ref())
@@ -134,6 +139,7 @@ impl Cycle {
                 declared,
                 patch.as_deref().map(named_paths).unwrap_or_default(),
             ),
+            mark,
             carried: carried(bundle),
             problems,
         }))

@@ -1,12 +1,14 @@
 //! The index: cycles that ended since the last review, and what they have in common.
 
 use camino::Utf8PathBuf;
-use pdca_state::{Bundle, BundleId, CostTotal, Money, State, survey_bundles};
+use pdca_state::{Artifact, Bundle, BundleId, CostTotal, Money, State, Summary, survey_bundles};
 use serde::Serialize;
 
 use crate::cycle::{Cycle, GateCost};
+use crate::mark::CycleMark;
 use crate::pattern::{self, BlamedField, Class, JudgedSignal, RecurringText};
 use crate::records::ActRecords;
+use crate::wording::one_line;
 
 /// The cycles to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +60,7 @@ pub struct Unreadable {
 /// A cycle has ended when its bundle is frozen or discontinued; other bundles are left out.
 pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Index {
     let covered = records.covered();
-    let mut wanted: Vec<Bundle> = bundles
-        .iter()
-        .filter(|bundle| scope == IndexScope::All || !covered.contains(bundle.id()))
-        .cloned()
-        .collect();
+    let mut wanted: Vec<Bundle> = bundles.to_vec();
     wanted.sort_unstable_by(|a, b| a.id().cmp(b.id()).then_with(|| a.dir().cmp(b.dir())));
     wanted.dedup();
     let mut index = Index {
@@ -70,10 +68,17 @@ pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Ind
         reviewed: covered.len(),
         ..Index::default()
     };
+    let may_skip =
+        |bundle: &Bundle| scope == IndexScope::SinceLastReview && covered.contains(bundle.id());
     for (bundle, row) in wanted.iter().zip(survey_bundles(&wanted)) {
         let loaded = match row.result {
             Ok(glance) if !glance.state.is_terminal() => continue,
+            Ok(glance) if may_skip(bundle) && is_considered(records, bundle, glance.iterations) => {
+                continue;
+            }
             Ok(_) => Cycle::load(bundle),
+            // What a review considered may have become unreadable since; it tells no more.
+            Err(_) if may_skip(bundle) => continue,
             Err(error) => Err(error),
         };
         match loaded {
@@ -89,7 +94,22 @@ pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Ind
     index
 }
 
+/// Returns whether a review considered the present end of a bundle. Two files tell, so that what was reviewed long ago is
+/// not read whole each time.
+fn is_considered(records: &ActRecords, bundle: &Bundle, iterations: u32) -> bool {
+    let text = bundle.read(Artifact::Summary).ok().flatten().unwrap_or_default();
+    let summary = Summary::parse(&String::from_utf8_lossy(&text));
+    let date = summary.signoff().map(|signed| one_line(&signed.date)).unwrap_or_default();
+    CycleMark::of(bundle, &summary, iterations)
+        .is_ok_and(|mark| records.has_considered(bundle.id(), &mark, &date, iterations))
+}
+
 impl Index {
+    /// Returns the marks of the cycles, in their order.
+    pub fn marks(&self) -> Vec<CycleMark> {
+        self.cycles.iter().map(|cycle| cycle.mark.clone()).collect()
+    }
+
     fn compare(&mut self, records: &ActRecords) {
         // The log only grows, so signals keep their numbers if those of older ledgers come first.
         let mut signals = records.ledger.applied();
@@ -106,9 +126,8 @@ impl Index {
         self.needs_human = pattern::classes(&self.cycles);
         self.blamed_fields = pattern::blamed_fields(&self.cycles);
         // The cycles that a review considered contain its signals by definition, so only later ones count.
-        let covered = records.covered();
-        let fresh: Vec<&Cycle> =
-            self.cycles.iter().filter(|cycle| !covered.contains(&cycle.id)).collect();
+        let is_fresh = |cycle: &&Cycle| !records.has_considered_cycle(cycle);
+        let fresh: Vec<&Cycle> = self.cycles.iter().filter(is_fresh).collect();
         self.signals = pattern::judged(signals, &records.ledger.resolutions(), &fresh);
     }
 }
@@ -193,6 +212,37 @@ mod tests {
         };
         assert_eq!(ids(IndexScope::SinceLastReview), ["9"]);
         assert_eq!(ids(IndexScope::All), ["9", "12", "36"]);
+    }
+
+    #[test]
+    fn each_end_of_a_bundle_is_considered_once() {
+        let scene = Scene::new();
+        scene.frozen("36", &[], &[]);
+        scene.frozen("41", &[], &[]);
+        let due = || {
+            let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
+            index.cycles.iter().map(|cycle| cycle.id.to_string()).collect::<Vec<_>>()
+        };
+        let record = || {
+            let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
+            let ids: Vec<&str> = index.cycles.iter().map(|cycle| cycle.id.as_ref()).collect();
+            let entry =
+                format!("# Act review — 2026-11-16 — cycles considered: {}\n", ids.join(", "));
+            let steps =
+                scene.records().record(&entry, &index.marks(), &[].into_iter().collect(), "d");
+            for step in steps.unwrap() {
+                scene.write(&step.path, &step.bytes);
+            }
+        };
+        assert_eq!(due(), ["36", "41"]);
+        record();
+        assert_eq!(due(), [""; 0]);
+        // Sent back and accepted again, on the same day.
+        scene.write("results/issue_36/iteration-v1/SUMMARY.md", "## 9. Check sign-off\n");
+        scene.write("results/issue_36/seal.json", "{}");
+        assert_eq!(due(), ["36"]);
+        record();
+        assert_eq!(due(), [""; 0]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::baseline::Baseline;
 use crate::log::Signal;
+use crate::mark::CycleMark;
 use crate::reviewed::pretty;
 use crate::wording::normalise;
 
@@ -30,6 +31,9 @@ pub struct LedgerReview {
     /// True if the baseline was taken later, by a command that completed an interrupted review.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// The mark of each cycle, by which two ends of one bundle are told apart; empty in reviews of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<CycleMark>,
 }
 
 /// A person's word that a watched signal needs no more watching.
@@ -162,6 +166,7 @@ mod tests {
             cycles: vec!["36".parse().unwrap()],
             baseline: [("pdca.toml [gates]".to_owned(), "ab".to_owned())].into_iter().collect(),
             late: false,
+            marks: Vec::new(),
         }
     }
 

@@ -13,8 +13,10 @@ use pdca_state::BundleId;
 use pdca_state::files::{FileReadError, read_bounded};
 
 use crate::baseline::Baseline;
+use crate::cycle::Cycle;
 use crate::ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 use crate::log::{ActLog, LogEntry, append};
+use crate::mark::CycleMark;
 use crate::reviewed::ReviewedCycles;
 
 /// The log of reviews.
@@ -39,6 +41,8 @@ pub struct ActRecords {
     pub log: ActLog,
     pub reviewed: ReviewedCycles,
     pub ledger: Ledger,
+    /// The reviews of the ledger, read once.
+    reviews: Vec<LedgerReview>,
     /// The reason why the ledger cannot be read. It then counts as empty, and nothing may be recorded.
     pub ledger_error: Option<LedgerError>,
 }
@@ -76,6 +80,7 @@ impl ActRecords {
             log: ActLog::parse(log_bytes.as_deref().unwrap_or_default()),
             log_bytes,
             reviewed: ReviewedCycles::parse(&read(REVIEWED)?.unwrap_or_default()),
+            reviews: ledger.reviews(),
             ledger,
             ledger_error,
         })
@@ -85,6 +90,45 @@ impl ActRecords {
     pub fn covered(&self) -> BTreeSet<BundleId> {
         let logged = self.log.entries.iter().flat_map(|entry| &entry.cycles);
         logged.chain(self.reviewed.ids()).cloned().collect()
+    }
+
+    /// Returns whether a review considered this cycle.
+    pub(crate) fn has_considered_cycle(&self, cycle: &Cycle) -> bool {
+        self.has_considered(&cycle.id, &cycle.mark, &cycle.signoff.date, cycle.iterations)
+    }
+
+    /// Returns whether a review considered this end of a bundle, which was signed at `date` after so many archived attempts.
+    ///
+    /// The ledger has the mark of each cycle. An entry of the log without such a review is of a person or of an earlier
+    /// version: it considered the bundle, unless that was sent back and signed again at a later date. The list has ids
+    /// alone, so it decides only where no entry names the bundle.
+    pub(crate) fn has_considered(
+        &self,
+        id: &BundleId,
+        mark: &CycleMark,
+        date: &str,
+        iterations: u32,
+    ) -> bool {
+        let reviews = &self.reviews;
+        let of_it = |marks: bool| {
+            let is_of_it = move |review: &&LedgerReview| {
+                review.cycles.contains(id) && review.marks.is_empty() != marks
+            };
+            reviews.iter().filter(is_of_it)
+        };
+        if of_it(true).any(|review| review.marks.contains(mark)) {
+            return true;
+        }
+        let entries: Vec<&LogEntry> =
+            self.log.entries.iter().filter(|entry| entry.cycles.contains(id)).collect();
+        // Those of a person, of an earlier version, or of a record that was interrupted.
+        let unmarked = entries.len().saturating_sub(of_it(true).count());
+        let is_later = |entry: &&LogEntry| {
+            let are_dates = is_date(date) && is_date(&entry.date);
+            iterations > 0 && are_dates && date > entry.date.as_str()
+        };
+        let is_unnamed = entries.is_empty() && self.reviewed.ids().contains(id);
+        is_unnamed || (unmarked > 0 && !entries.iter().all(is_later))
     }
 
     /// Returns the reviews in the log whose recording was interrupted.
@@ -104,23 +148,25 @@ impl ActRecords {
             return Ok(Vec::new());
         }
         let missing = unfinished.iter().filter(|entry| !self.ledger.has(&entry.heading));
-        let reviews: Vec<LedgerReview> =
-            missing.map(|entry| review(entry, baseline, true)).collect();
+        let reviews: Vec<LedgerReview> = missing
+            .map(|entry| LedgerReview { late: true, ..review(entry, &[], baseline) })
+            .collect();
         let ids = unfinished.iter().flat_map(|entry| &entry.cycles);
         self.last_steps(&reviews, &self.reviewed.with(ids, date))
     }
 
     /// Returns the steps that record a new entry, in order. `entry` is the text from [`crate::scaffold`],
-    /// possibly edited below its heading.
+    /// possibly edited below its heading, and `marks` are those of the index it was started from.
     pub fn record(
         &self,
         entry: &str,
+        marks: &[CycleMark],
         baseline: &Baseline,
         date: &str,
     ) -> Result<Vec<FileWrite>, RecordsError> {
         let added = ActLog::parse(entry.as_bytes()).entries;
         let reviews: Vec<LedgerReview> =
-            added.iter().map(|entry| review(entry, baseline, false)).collect();
+            added.iter().map(|entry| review(entry, marks, baseline)).collect();
         let ids = added.iter().flat_map(|entry| &entry.cycles);
         let mut steps = vec![FileWrite {
             path: self.dir.join(LOG),
@@ -154,13 +200,23 @@ impl ActRecords {
     }
 }
 
-fn review(entry: &LogEntry, baseline: &Baseline, late: bool) -> LedgerReview {
+/// Returns whether a text looks like `2026-11-16`, so that it compares as text.
+fn is_date(text: &str) -> bool {
+    let is_part = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.bytes().enumerate().all(is_part)
+}
+
+fn review(entry: &LogEntry, marks: &[CycleMark], baseline: &Baseline) -> LedgerReview {
     LedgerReview {
         review: entry.heading.clone(),
         date: entry.date.clone(),
         cycles: entry.cycles.clone(),
         baseline: baseline.clone(),
-        late,
+        late: false,
+        marks: marks.to_vec(),
     }
 }
 
@@ -191,7 +247,7 @@ mod tests {
     fn a_crash_after_any_step_loses_and_duplicates_nothing() {
         for done in 0..=3 {
             let scene = Scene::new();
-            let steps = load(&scene).record(ENTRY, &baseline("then"), "2026-11-16").unwrap();
+            let steps = load(&scene).record(ENTRY, &[], &baseline("then"), "2026-11-16").unwrap();
             assert_eq!(steps.len(), 3);
             apply(&steps[..done]);
             let records = load(&scene);

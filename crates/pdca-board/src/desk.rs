@@ -8,7 +8,9 @@ use pdca_front::context::Context;
 use pdca_front::exit::Exit;
 use pdca_front::failure::{Failure, Problem};
 use pdca_front::{ProcessEnv, faults, process_env, session};
-use pdca_review::{Card, CardSource, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide};
+use pdca_review::{
+    Card, CardSource, DecideError, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide,
+};
 use pdca_sitting::PageKind;
 use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
@@ -103,12 +105,19 @@ impl Desk for WorkspaceDesk {
             by: &self.by,
             date: &self.env.today(),
             dry_run: false,
+            is_confirmed: false,
         };
         match decide(&signing, &self.bundle(&decision.id), decision) {
             Ok(DecisionOutcome::Decided(done)) => Ok(format!("recorded: {}", done.command)),
             Ok(DecisionOutcome::Cleared(done)) => {
                 Ok(format!("ticked {} of {}", done.cleared.len(), done.id))
             }
+            Err(error @ DecideError::Unconfirmed { .. }) => Err(format!(
+                "{} was not recorded: {}; `{} -y` does it",
+                decision.id,
+                chain(&error),
+                decision.command_line()
+            )),
             Err(error) => Err(format!("{} was not recorded: {}", decision.id, chain(&error))),
         }
     }

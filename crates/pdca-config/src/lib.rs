@@ -41,6 +41,7 @@ mod problem;
 mod programs;
 mod rules;
 pub mod scaffold;
+mod signoff;
 mod trust;
 mod variant;
 pub mod workspace;
@@ -58,6 +59,7 @@ pub use migrate::{Migrated, MigratedKind, Migration, migrate};
 pub use problem::{ConfigError, FilePosition, Problem};
 pub use programs::{has_leaf, has_program, require_leaf, require_programs};
 pub use rules::hydrate_hint;
+pub use signoff::{LeafDecision, LeafOutcomeWord, OnAccept, SignoffSettings};
 pub use trust::FileTrust;
 pub use workspace::Workspace;
 
@@ -94,6 +96,8 @@ pub struct Config {
     pub integrate: pdca_driver::integrate::QueueSettings,
     /// `[publish]`: pull requests and comments for accepted changes.
     pub publish: pdca_publish::PublishSettings,
+    /// `[signoff]`: what may be recorded by a leaf, and what follows an acceptance.
+    pub signoff: SignoffSettings,
     /// `[flow]`: a day of work with `pdca flow`.
     pub flow: pdca_flow::FlowSettings,
     /// `[notify]`: who is told that a person is needed.

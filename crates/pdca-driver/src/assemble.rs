@@ -3,7 +3,8 @@
 use pdca_events::WarningCode;
 use pdca_publish::Templates;
 use pdca_state::{
-    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble, carried_items,
+    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, asked_digest, assemble,
+    carried_items,
 };
 
 use crate::base::stands_on;
@@ -64,6 +65,7 @@ pub(crate) fn assemble_summary(
     let covered = cx.config.doctor.covered();
     let size = size_item(cx.config.check, brief, &patch);
     let brief_text = text(Artifact::Brief)?.unwrap_or_default();
+    let brief_edited = is_other_brief(cx, bundle, snapshot, &brief_text)?;
     let words = Templates {
         id: bundle.id(),
         brief_text: &brief_text,
@@ -91,6 +93,7 @@ pub(crate) fn assemble_summary(
         attachments: &attachments,
         covered_dependencies: &covered,
         size: size.as_deref(),
+        brief_edited,
         tracker_comment: comment.as_deref(),
         ..SummaryInputs::new(bundle.id(), brief, gates)
     };
@@ -107,6 +110,21 @@ pub(crate) fn assemble_summary(
         );
     }
     Ok(())
+}
+
+/// Returns whether the builder was given a brief that asks for something else.
+fn is_other_brief(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    text: &str,
+) -> Result<bool, BeatError> {
+    let known = cx.config.attempts().load(bundle.id()).map_err(BeatError::Own)?;
+    // The driver itself continues the brief of a refolded attempt.
+    let known = known.filter(|known| {
+        known.iterations == snapshot.iterations && known.refolded.is_none() && !known.is_accepted()
+    });
+    Ok(known.and_then(|known| known.asked).is_some_and(|asked| asked != asked_digest(text)))
 }
 
 /// Predicts which other built changes this one does not merge with.

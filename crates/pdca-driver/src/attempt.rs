@@ -23,6 +23,9 @@ pub(crate) struct Attempt {
     pub(crate) iterations: u32,
     /// The SHA-256 of the brief that the builder was given.
     pub(crate) brief: String,
+    /// The digest of what that brief asks for, without its declared paths; see [`pdca_state::asked_digest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<String>,
     pub(crate) target: String,
     /// The branch the base was resolved from.
     pub(crate) branch: String,
@@ -45,6 +48,20 @@ pub(crate) struct Attempt {
     /// folded onto a new base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refolded: Option<String>,
+    /// The acceptance of this attempt, from the moment before it is sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) acceptance: Option<AttemptAcceptance>,
+}
+
+/// The acceptance of one attempt. It tells a seal that a crash left half-way from the seal of an earlier acceptance of
+/// the same change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AttemptAcceptance {
+    /// The namespace of the seal.
+    pub(crate) seal: String,
+    /// True once the sign-off is recorded; the attempt is over then.
+    #[serde(default)]
+    pub(crate) is_recorded: bool,
 }
 
 /// A patch and the head of the commits that it consists of.
@@ -57,6 +74,11 @@ pub(crate) struct ChangeCommit {
 }
 
 impl Attempt {
+    /// Returns true if the attempt ended in an acceptance that is on record.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.acceptance.as_ref().is_some_and(|acceptance| acceptance.is_recorded)
+    }
+
     /// Returns the commit of a patch of this attempt, if recorded.
     pub(crate) fn head_of(&self, patch_digest: &str) -> Option<&str> {
         let known = self.changes.iter().rev().find(|change| change.patch == patch_digest);
@@ -164,7 +186,9 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: vec![ChangeCommit { patch: "p".into(), head: "h".into() }],
+            asked: None,
             refolded: None,
+            acceptance: None,
         };
         assert_eq!(attempt.head_of("p"), Some("h"));
         assert_eq!(attempt.head_of("q"), None);

@@ -177,6 +177,25 @@ pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> 
     Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
+/// Returns the bundles whose present attempt stands on the result of this one.
+pub fn based_on(config: &WorkspaceConfig, id: &BundleId) -> Vec<BundleId> {
+    let attempts = config.attempts();
+    let is_based = |other: &BundleId| {
+        let known = attempts.load(other).ok().flatten();
+        let known = known.filter(|known| known.stands_on.iter().any(|support| support.id == *id));
+        // A record outlives its attempt.
+        known.is_some_and(|known| {
+            let seen = config.dirs.bundles.bundle(other).glance();
+            seen.is_ok_and(|seen| {
+                seen.iterations == known.iterations && seen.state != State::Discontinued
+            })
+        })
+    };
+    let mut based: Vec<BundleId> = attempts.list().into_iter().filter(is_based).collect();
+    based.sort_unstable();
+    based
+}
+
 /// Returns the results that an attempt starting now would stand on. Nothing is folded.
 pub fn would_stand_on(
     config: &WorkspaceConfig,
@@ -621,7 +640,9 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
+            acceptance: None,
         };
         scene.config.attempts().store(&id, &attempt).unwrap();
         let brief = scene.bundle().read(Artifact::Brief).unwrap().unwrap();

@@ -399,6 +399,8 @@ fn standing(glance: &Result<Glance, LoadError>) -> ItemState {
         }
         // Plan is a person's beat, so the pool cannot continue it.
         State::Unplanned | State::Iterate(Reentry::Plan) => ItemState::Waiting,
+        // What was checked is not what it asks for now, so Check runs again.
+        State::AwaitingSignoff if glance.is_brief_edited => ItemState::Active,
         State::AwaitingSignoff => {
             let is_green =
                 glance.overall == Some(Overall::Pass) && glance.coverage != Coverage::Changed;

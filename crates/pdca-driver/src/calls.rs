@@ -184,8 +184,12 @@ impl Driver<'_> {
 }
 
 fn keep_call(cx: &Driver<'_>, bundle: &Bundle, dir: &Utf8Path) -> Result<(), BoxError> {
-    let Some(trace) = Trace::load(dir)? else { return Ok(()) };
+    let Some(mut trace) = Trace::load(dir)? else { return Ok(()) };
     if !trace.is_void() {
+        // A session that goes on may tell its sum: each dollar is counted once.
+        if let Some(session) = trace.transcript.session.clone() {
+            trace.take_out(bundle.calls().session(&session, &trace.header.call)?);
+        }
         let (record, transcript) = trace.record(cx.config.leaves.transcript_bytes());
         keep_record(cx, bundle, record, transcript.as_deref())?;
     }

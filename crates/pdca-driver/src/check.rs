@@ -32,7 +32,8 @@ pub fn gate(
     let report = if snapshot.artifacts.contains(Artifact::Patch) {
         judge(cx, bundle, snapshot, true)?.report
     } else {
-        close_report(bundle)
+        let brief_digest = Some(brief_digest(bundle)?);
+        GateReport { brief_digest, ..close_report(bundle) }
     };
     if let Some(run) = cx.run {
         // Before the report is published: once it is there, no driver runs the gates of this
@@ -43,6 +44,10 @@ pub fn gate(
     bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
     cx.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
     Ok(report)
+}
+
+fn brief_digest(bundle: &Bundle) -> Result<String, BeatError> {
+    Ok(sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default()))
 }
 
 /// Refuses a bundle with a sign-off: a person signed what its report said, and a new one would change the evidence
@@ -92,6 +97,8 @@ pub fn judge(
 ) -> Result<GatesOutcome, BeatError> {
     let checkout = claim_checkout(cx, bundle, snapshot, false)?;
     let patch = require_patch(bundle)?;
+    // Before the rows run: a brief that is edited meanwhile is not the one that was checked.
+    let brief = brief_digest(bundle)?;
     let jobs = cx.config.jobs().of(bundle.id());
     let digest = sha256_hex(&patch);
     let mut scene = GateContext::new(Purpose::Bundle, &cx.config.dirs.root, &jobs);
@@ -141,7 +148,8 @@ pub fn judge(
         }
     };
     let outcome = with_quarantine(cx, bundle, outcome);
-    let outcome = with_drift(cx, bundle, snapshot, outcome, &patch);
+    let mut outcome = with_drift(cx, bundle, snapshot, outcome, &patch);
+    outcome.report.brief_digest = Some(brief);
     for warning in &outcome.warnings {
         let text = warning.to_string();
         cx.tell(

@@ -13,12 +13,13 @@ use pdca_lanes::{
 };
 use pdca_leaves::Role;
 use pdca_process::Env;
-use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
+use pdca_state::{Artifact, Brief, Bundle, Snapshot, asked_digest, sha256_hex};
 
 use crate::attempt::Attempt;
+use crate::authorship::Author;
 use crate::base::{TargetTip, base_of};
 use crate::check::gate_sandbox;
-use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
+use crate::commits::{author_for, commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
@@ -120,7 +121,9 @@ impl Driver<'_> {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
+            acceptance: None,
         };
         let workspace = self.config.dirs.mark();
         Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
@@ -213,11 +216,20 @@ pub(crate) fn attempt_for(
     let name = || spec.name.clone();
     let target = Target::open(&spec.name, &spec.path)
         .map_err(|source| CheckoutError::Target { name: name(), source })?;
+    // Do alone keeps commits of others. The gates see no person's name.
+    let target = if fresh {
+        let Author { name, email } = author_for(cx.config, &target);
+        target.with_author(&name, &email)
+    } else {
+        target
+    };
     let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
     let known = cx.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
     let known = known.filter(|known| {
         known.iterations == snapshot.iterations
             && known.target == spec.name
+            // A bundle that was archived and is done again begins at the tip, whatever became of the first one.
+            && (!known.is_accepted() || snapshot.state.is_terminal())
             // Another brief asks for another change, so it begins at the tip again. Of a refolded
             // attempt the brief always differs: archiving appended the reason to it after the
             // attempt was recorded.
@@ -246,7 +258,9 @@ fn begin_attempt(
 ) -> Result<Attempt, BeatError> {
     let store = cx.config.store(spec).map_err(CheckoutError::Objects)?;
     let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    let brief = String::from_utf8_lossy(&brief);
+    let asked = asked_digest(&brief);
+    let brief = Brief::parse(&brief);
     let tip = commit_id(&found.commit)?;
     let at = TargetTip { spec, branch: &found.branch, tip };
     let base = base_of(cx.config, &store, bundle, &brief, at)?;
@@ -262,7 +276,9 @@ fn begin_attempt(
         stands_on: base.stands_on,
         made: None,
         changes: Vec::new(),
+        asked: Some(asked),
         refolded: None,
+        acceptance: None,
     };
     let store = || cx.config.attempts().store(bundle.id(), &attempt);
     cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;

@@ -30,7 +30,7 @@ const DEPENDENCY: &str = "dependency";
 pub struct BeatFailure {
     /// `builder`, `reviewer`, `patch`, or `dependency` for a bundle that was held before its builder was called.
     pub beat: String,
-    /// Failures in a row.
+    /// Failures in a row; 0 if only its agent's login or its host kept it from its work, which spends no attempt.
     pub times: u32,
     pub why: String,
     /// The error log in the bundle, if there is one.
@@ -113,7 +113,14 @@ impl BeatFailures {
 
     /// Counts a failure, if the error is one of a beat.
     pub(crate) fn note(&self, bundle: &Bundle, error: &BeatError) -> io::Result<()> {
-        let Some((beat, why, log)) = blamed(error) else { return Ok(()) };
+        let (charged, found) = match blamed(error) {
+            Some(found) => (1, found),
+            None => match hindered(error) {
+                Some(found) => (0, found),
+                None => return Ok(()),
+            },
+        };
+        let (beat, why, log) = found;
         let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
             return Ok(());
         };
@@ -126,7 +133,7 @@ impl BeatFailures {
             brief,
             state: glance.state.as_str().to_owned(),
             beat: beat.to_owned(),
-            times: before.map_or(0, |before| before.times).saturating_add(1),
+            times: before.map_or(0, |before| before.times).saturating_add(charged),
             why,
             log,
         };
@@ -182,8 +189,8 @@ fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> 
 pub(crate) fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
     match error {
         BeatError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {
-            let why = if let LeafError::Failed { ending, .. } = &**source {
-                ending.to_string()
+            let why = if let LeafError::Failed { ending, said, .. } = &**source {
+                said.as_ref().map_or_else(|| ending.to_string(), |said| format!("{ending}: {said}"))
             } else {
                 chain(&**source)
             };
@@ -231,6 +238,37 @@ pub(crate) fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<
         | BeatError::Blocked { .. }
         | BeatError::Panicked { .. }
         | BeatError::Own(_) => None,
+    }
+}
+
+/// Returns the beat that could not do its work because of its agent's login or of the host, and the reason.
+fn hindered(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
+    let BeatError::Leaf { role, log, source } = error else { return None };
+    match &**source {
+        LeafError::Agent { .. } | LeafError::Throttled { .. } => {
+            Some((role, chain(&**source), Some(log.clone())))
+        }
+        LeafError::Host { .. } | LeafError::NotStarted { .. } | LeafError::NoSandbox { .. } => {
+            Some((role, chain(&**source), None))
+        }
+        LeafError::Failed { .. }
+        | LeafError::NoArtifact { .. }
+        | LeafError::Voided { .. }
+        | LeafError::Stage(_)
+        | LeafError::NoProgram { .. }
+        | LeafError::Template(_)
+        | LeafError::NoValue(_)
+        | LeafError::Prompt { .. }
+        | LeafError::Writable { .. }
+        | LeafError::NoTerminal { .. }
+        | LeafError::Prepare(_)
+        | LeafError::Fingerprint(_)
+        | LeafError::Digest(_)
+        | LeafError::Sweep(_)
+        | LeafError::Job(_)
+        | LeafError::Log(_)
+        | LeafError::Run(_)
+        | LeafError::Cancelled => None,
     }
 }
 

@@ -49,10 +49,10 @@ pub use pdca_integrate::{
     Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use reopen::{
-    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
-    withdrawal,
+    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself,
+    open_pull_request, send_back, withdrawal,
 };
-pub use sealing::{Hand, Sealing, SealingError, seal};
+pub use sealing::{Hand, Sealing, SealingError, accepted, seal};
 pub(crate) use shared::{Shared, share, shared};
 
 /// The id that stands for all bundles together in events. It cannot be an id that a person gives.

@@ -176,7 +176,9 @@ fn refold(
                 // commits.
                 made: known.made.clone(),
                 changes,
+                asked: None,
                 refolded: Some(said.to_owned()),
+                acceptance: None,
             }))
         }
         // The fold leaves no commit, and an empty patch cannot be checked: it goes back to Do with
@@ -310,7 +312,9 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
+            acceptance: None,
         }
     }
 

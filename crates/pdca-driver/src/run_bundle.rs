@@ -257,15 +257,28 @@ impl Driver<'_> {
         let closes =
             brief.is_some_and(|brief| close_disposition(brief, &self.config.close_words).is_some());
         let has = |artifact| snapshot.artifacts.contains(artifact);
-        // Decides only in this state, and costs reading the whole patch.
-        let outdated = snapshot.state == State::Checked
-            && (snapshot.coverage()? == Coverage::Changed
-                || is_drift_outdated(self.config, snapshot)?);
+        // Decides only in these states, and costs reading the whole patch.
+        let outdated = match snapshot.state {
+            State::Checked => {
+                snapshot.coverage()? == Coverage::Changed
+                    || snapshot.is_brief_edited()?
+                    || is_drift_outdated(self.config, snapshot)?
+            }
+            State::AwaitingSignoff => snapshot.is_brief_edited()?,
+            State::Unplanned
+            | State::Resolved
+            | State::Planned
+            | State::Built
+            | State::Complete
+            | State::Iterate(_)
+            | State::Discontinued => false,
+        };
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,
             closing: has(Artifact::CloseDisposition) && !has(Artifact::Patch),
-            outdated: outdated && has(Artifact::Patch),
+            outdated: outdated
+                && (has(Artifact::Patch) || snapshot.state == State::AwaitingSignoff),
             review: match (has(Artifact::Review), snapshot.has_error_log(REVIEW_LOG)) {
                 (true, _) if !auto_findings(self.config, snapshot)?.is_empty() => {
                     ReviewTrace::Mendable
@@ -330,7 +343,7 @@ impl Driver<'_> {
             if let Some(kept) =
                 self.effects.perform("set-aside", || bundle.set_aside_file(&file))?
             {
-                let text = format!("{file} does not count for this patch; it was kept as {kept}");
+                let text = format!("{file} does not count any more; it was kept as {kept}");
                 self.warn(bundle, WarningCode::FileSetAside, text);
             }
         }

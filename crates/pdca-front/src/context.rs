@@ -195,6 +195,21 @@ impl<'a> Context<'a> {
         Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
     }
 
+    /// Asks a yes-or-no question about something that cannot be undone; a bare Enter is no.
+    pub fn confirm(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
+        let answer = self.line_of(&format!("{} [y/N] ", self.err.strong(question)), err)?;
+        Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")))
+    }
+
+    /// Asks for one line of text on the terminal; `None` at the end of the input.
+    pub fn line_of(&self, prompt: &str, err: &mut dyn Write) -> Result<Option<String>, Failure> {
+        write!(err, "{prompt}")?;
+        err.flush()?;
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer)?;
+        Ok((read > 0).then(|| answer.trim().to_owned()))
+    }
+
     /// Writes a warning to standard error, unless `--quiet`. It is for commands without an event stream, so its
     /// code is part of the line: a program that reads nothing else can tell warnings apart.
     pub fn warn(

@@ -561,7 +561,10 @@ fn seal_old(
                 }
             };
             match sealed {
-                Sealing::Sealed { .. } => cx.note(err, &format!("{id} is sealed"))?,
+                Sealing::Sealed { .. } => {
+                    pdca_driver::integrate::accepted(site, id, effects.as_ref())?;
+                    cx.note(err, &format!("{id} is sealed"))?;
+                }
                 Sealing::NotNeeded => {}
                 Sealing::Unknown { what } => {
                     cx.note(

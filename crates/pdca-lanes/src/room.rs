@@ -104,7 +104,6 @@ impl CheckoutRepository {
         checkout: &Utf8Path,
         kind: LaneKind,
     ) -> Result<Self, LaneError> {
-        let primary = target.repository();
         let lenders = alternates::resolve(&target.common_dir().join("objects"))?;
         let carried = |file: &str| match fs::read(target.common_dir().join(file)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -112,7 +111,7 @@ impl CheckoutRepository {
             Err(source) => Err(LaneError::Io { doing: "read what the primary ignores", source }),
         };
         let unreadable = |source| LaneError::objects("read the configuration", source);
-        let (mut config, converts) = settings::of(&primary).map_err(unreadable)?;
+        let (mut config, converts) = settings::of(target).map_err(unreadable)?;
         config.extend(settings::remotes(target).map_err(unreadable)?);
         let attributes = carried("info/attributes")?;
         let converts = converts || attributes.is_some();

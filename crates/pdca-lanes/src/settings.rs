@@ -7,8 +7,12 @@ use gix::{bstr::ByteSlice as _, config::file::Metadata};
 
 use crate::{failure::LaneError, target::Target};
 
+/// The author of commits in a checkout that was claimed for no author, such as that of a gate. None of them lands.
+const NOBODY: (&str, &str) = ("pdca lane", "lane@pdca.invalid");
+
 /// Returns the configuration text of a private checkout, and whether it converts content.
-pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
+pub(crate) fn of(target: &Target) -> gix::Result<(Vec<u8>, bool)> {
+    let primary = &target.repository();
     let able = primary.filesystem_options()?;
     let sha256 = primary.object_hash() != gix::hash::Kind::Sha1;
     // Hooks and `fsmonitor` are programs that git would start. Excludes and attributes of the user
@@ -36,8 +40,12 @@ pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
             converts = true;
         }
     }
-    // The user's name must not appear in a lane, and a commit there must work without further configuration.
-    text.push_str("[user]\n\tname = pdca lane\n\temail = lane@pdca.invalid\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
+    // A commit must work without the user's own configuration, which a lane does not read. It is in the configuration and
+    // not in variables, because those would win over an author that is named with `git -c`.
+    let (name, email) = target.author().unwrap_or(NOBODY);
+    writeln!(text, "[user]\n\tname = {}\n\temail = {}", quoted(name), quoted(email))
+        .expect("a string takes any text");
+    text.push_str("[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
     // The loose objects of a lane may be the only copy of a result, so nothing may prune or repack them.
     text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
     if sha256 {
@@ -53,8 +61,14 @@ pub(crate) fn work_tree(checkout: &Utf8Path) -> Result<Vec<u8>, LaneError> {
     if checkout.as_str().contains(odd) {
         return Err(LaneError::Path { path: checkout.to_owned() });
     }
-    let quoted = checkout.as_str().replace('\\', "\\\\").replace('"', "\\\"");
-    Ok(format!("[core]\n\tworktree = \"{quoted}\"\n").into_bytes())
+    Ok(format!("[core]\n\tworktree = {}\n", quoted(checkout.as_str())).into_bytes())
+}
+
+/// Returns a value that git reads back unchanged. Control characters become spaces.
+fn quoted(value: &str) -> String {
+    let plain: String =
+        value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Returns the sections of the primary that configure its remotes and rewrite their addresses, unchanged.

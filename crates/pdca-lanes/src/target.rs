@@ -30,6 +30,7 @@ pub struct Target {
     common_dir: Utf8PathBuf,
     identity: Identity,
     notes: Vec<String>,
+    author: Option<(String, String)>,
     repo: gix::ThreadSafeRepository,
 }
 
@@ -196,8 +197,19 @@ impl Target {
             common_dir,
             identity: Identity::of(&found),
             notes: notes(&repo),
+            author: None,
             repo: sync,
         })
+    }
+
+    /// Sets the name and address of commits that a process makes in a checkout without naming an author.
+    #[must_use]
+    pub fn with_author(self, name: &str, email: &str) -> Self {
+        Self { author: Some((name.to_owned(), email.to_owned())), ..self }
+    }
+
+    pub(crate) fn author(&self) -> Option<(&str, &str)> {
+        self.author.as_ref().map(|(name, email)| (name.as_str(), email.as_str()))
     }
 
     /// Returns the name in the configuration, which is also the directory name of its checkout in every lane.

@@ -124,6 +124,12 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
     let says_so = says_so(throttled, heard.log);
     let is_cut = heard.is_cut(protocol);
     let diagnosis = heard.diagnosis();
+    let last = StreamEnd {
+        is_cut: is_cut && !heard.is_failure(),
+        has_begun: heard.transcript.is_some_and(|said| said.session.is_some()),
+        is_empty: heard.printed.as_ref().is_some_and(|printed| is_blank(&printed.bytes)),
+        line: last_line(heard.log),
+    };
     let mut may_speak = true;
     let judgment = match verdict.ending {
         // An error inside is an error, whatever the exit code is.
@@ -167,6 +173,10 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
         | Ending::NotStarted { .. }
         | Ending::Infra { .. } => Judgment::Failed,
     };
+    let diagnosis = diagnosis.or_else(|| {
+        let is_unfinished = matches!(judgment, Judgment::Failed | Judgment::Nothing(_));
+        (is_unfinished && !says_so).then(|| cut_stream(verdict, &last))?
+    });
     match diagnosis {
         found if says_so => Judgment::Throttled(found),
         Some(found) if may_speak && found.class == FailureClass::Throttled => {
@@ -175,6 +185,50 @@ fn decide(call: &Call<'_>, view: &Utf8Path, verdict: &ChildVerdict, heard: Heard
         Some(found) if may_speak => Judgment::Diagnosed(found),
         Some(_) | None => judgment,
     }
+}
+
+/// The end of a stream of records.
+struct StreamEnd {
+    /// An agent that announces its end did not.
+    is_cut: bool,
+    /// It said which session it works in.
+    has_begun: bool,
+    /// Nothing was printed on standard output.
+    is_empty: bool,
+    /// The last line that was printed.
+    line: Option<String>,
+}
+
+/// Returns the diagnosis of a stream that was cut off: nothing in it says that the agent is at fault.
+///
+/// An agent that never began and failed has a reason of its own, such as a wrong option: that is no fault of the host.
+fn cut_stream(verdict: &ChildVerdict, end: &StreamEnd) -> Option<Diagnosis> {
+    let is_fault = match verdict.ending {
+        Ending::Exited(0) => end.is_cut,
+        Ending::Exited(_) => end.is_cut && end.has_begun,
+        Ending::Signaled(_)
+        | Ending::TimedOut
+        | Ending::OverMemory { .. }
+        | Ending::Stalled
+        | Ending::Cancelled
+        | Ending::NotStarted { .. }
+        | Ending::Infra { .. } => false,
+    };
+    let what = if end.is_empty { "it printed nothing" } else { "its stream was cut off" };
+    let line =
+        end.line.as_deref().map_or_else(String::new, |line| format!("; it said last: {line}"));
+    let evidence = format!("{what}{line}");
+    is_fault.then_some(Diagnosis { class: FailureClass::Host, evidence, wait: None })
+}
+
+/// Returns the last line that is no record of a protocol, printable and short.
+pub(crate) fn last_line(log: &ChildLog) -> Option<String> {
+    const LONGEST: usize = 200;
+    let from = log.bytes.len().saturating_sub(LAST_WORDS);
+    let text = pdca_process::printable(&log.bytes[from..]);
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("{\"");
+    let line = text.lines().rev().find(is_said)?;
+    Some(line.trim().chars().take(LONGEST).collect())
 }
 
 /// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.

@@ -13,6 +13,7 @@ use crate::{
     config::PromptVia,
     error::LeafError,
     guard, home, preset, prompt,
+    protocol::Protocol,
     template::{self, Placeholder, Template, Values},
     trace,
 };
@@ -95,6 +96,7 @@ pub(crate) fn describe(
     let mut env = Env::default()
         .withhold_credentials(true)
         .model_keys(true)
+        .model_vendors(&vendor_keys(config.protocol, config.family.as_deref()))
         .usual_only(true)
         .pass(&config.env_pass);
     env.set.extend(signed_out(call, &env.pass));
@@ -213,6 +215,34 @@ fn values(call: &Call<'_>, layout: &JobLayout) -> Values {
 fn output(call: &Call<'_>, view: &Utf8Path) -> Utf8PathBuf {
     let is_session = !call.inputs.session().is_empty();
     if is_session { view.to_owned() } else { view.join(call.inputs.role().output().file_name()) }
+}
+
+/// Returns the beginnings of the variables with which an agent signs in to its own vendor; none where that is not known.
+fn vendor_keys(protocol: Protocol, family: Option<&str>) -> Vec<&'static str> {
+    const ANTHROPIC: [&str; 2] = ["ANTHROPIC_", "CLAUDE_"];
+    const OPENAI: [&str; 3] = ["OPENAI_", "CODEX_", "AZURE_OPENAI_"];
+    const GOOGLE: [&str; 2] = ["GEMINI_", "GOOGLE_API_KEY"];
+    let of_family = || match family.map(str::to_ascii_lowercase)?.as_str() {
+        "anthropic" => Some(ANTHROPIC.to_vec()),
+        "openai" => Some(OPENAI.to_vec()),
+        "google" => Some(GOOGLE.to_vec()),
+        "mistral" => Some(vec!["MISTRAL_"]),
+        "deepseek" => Some(vec!["DEEPSEEK_"]),
+        "groq" => Some(vec!["GROQ_"]),
+        "xai" => Some(vec!["XAI_"]),
+        "openrouter" => Some(vec!["OPENROUTER_"]),
+        _ => None,
+    };
+    let own = match protocol {
+        Protocol::Claude => return ANTHROPIC.to_vec(),
+        Protocol::Codex => return OPENAI.to_vec(),
+        Protocol::Gemini => return GOOGLE.to_vec(),
+        Protocol::Aider => Some("AIDER_"),
+        Protocol::Opencode => Some("OPENCODE_"),
+        Protocol::Text => None,
+    };
+    // These work with any vendor, so the family has to say which.
+    of_family().map(|keys| keys.into_iter().chain(own).collect()).unwrap_or_default()
 }
 
 /// Has clients that keep their credentials in files find none: those of forges look into an empty directory, and git

@@ -135,7 +135,7 @@ pub enum LeafError {
         log: String,
     },
     /// All attempts failed.
-    #[error("the {role} failed after {attempts} attempts: {ending}")]
+    #[error("the {role} failed after {attempts} attempts: {ending}{}", quoted(said.as_deref()))]
     Failed {
         /// The role.
         role: Role,
@@ -143,6 +143,8 @@ pub enum LeafError {
         attempts: u32,
         /// How the last one ended.
         ending: Ending,
+        /// The agent's own last words.
+        said: Option<String>,
         /// The text for the error log.
         log: String,
     },

@@ -9,11 +9,17 @@ use crate::config::Throttled;
 /// However long a leaf has been throttled, it is asked again after this.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// The pauses of one call: each twice the last, together no longer than configured.
+/// The longest pause that a provider may ask for. One that says another day, without a time, asks for more.
+const LONGEST_TOLD: Duration = Duration::from_secs(25 * 60 * 60);
+
+/// The pauses of one call: each twice the last, together no longer than configured. A pause until a told moment counts
+/// apart: a part of it would only be refused again.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     next: Backoff,
     left: Duration,
+    /// A configuration without any time to wait means that nothing is waited for.
+    waits: bool,
     waited: Duration,
 }
 
@@ -22,17 +28,20 @@ impl Pauses {
         Self {
             next: Backoff::new(config.backoff_secs.get()).at_most(LONGEST),
             left: config.max_wait_secs.get(),
+            waits: !config.max_wait_secs.get().is_zero(),
             waited: Duration::ZERO,
         }
     }
 
-    /// The next pause: as long as the leaf was told, else twice the last. None when the time is used up, or is not enough
-    /// for what it was told.
+    /// The next pause: as long as the leaf was told, else twice the last. None when the time is used up, or where the
+    /// provider named no moment.
     pub(crate) fn next(&mut self, told: Option<Duration>) -> Option<Duration> {
-        // To wait for a part of what was told would only be refused again, so the call gives up at
-        // once and the bundle can be taken up later.
-        if told.is_some_and(|told| told > self.left) {
-            return None;
+        if let Some(told) = told.filter(|told| *told > self.left) {
+            // `max_wait_secs` limits guesses. That a limit ends at a told moment is none.
+            return (self.waits && told <= LONGEST_TOLD).then(|| {
+                self.waited += told;
+                told
+            });
         }
         // A pause of no length would let a leaf be asked for ever.
         let pause = told.or_else(|| self.next.next())?.max(Duration::from_millis(1)).min(self.left);
@@ -87,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_comes_back_when_it_was_told_to_unless_that_is_too_late() {
+    fn a_told_moment_is_waited_for_however_short_the_time_for_guesses_is() {
         let mut pauses = Pauses::new(&Throttled {
             backoff_secs: Duration::from_secs(30).into(),
             max_wait_secs: Duration::from_secs(100).into(),
@@ -95,8 +104,19 @@ mod tests {
         });
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!(pauses.next(seconds(20)), seconds(20));
-        assert_eq!(pauses.next(seconds(81)), None);
+        assert_eq!(pauses.next(seconds(7200)), seconds(7200));
         assert_eq!(pauses.next(seconds(80)), seconds(80));
         assert_eq!(pauses.next(None), None);
+        assert_eq!(pauses.next(Some(Duration::MAX)), None, "another day, and nobody said when");
+        assert_eq!(pauses.waited(), Duration::from_secs(7300));
+    }
+
+    #[test]
+    fn who_waits_for_nothing_does_not_wait_for_a_told_moment() {
+        let mut pauses = Pauses::new(&Throttled {
+            max_wait_secs: Duration::ZERO.into(),
+            ..Throttled::default()
+        });
+        assert_eq!(pauses.next(Some(Duration::from_secs(10))), None);
     }
 }

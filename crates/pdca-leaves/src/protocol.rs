@@ -139,6 +139,9 @@ pub struct Transcript {
     pub usage: Option<Usage>,
     /// What it cost, as far as it was told.
     pub cost: Option<Money>,
+    /// The tokens behind `cost`, where they are told beside those of the call. In a session that was resumed both may be
+    /// of the whole session.
+    pub cost_tokens: Option<u64>,
     /// How many tool calls were made.
     pub tool_calls: u64,
     /// What went wrong since the last progress, oldest first; only the last ones.
@@ -234,6 +237,14 @@ impl Progress {
     fn use_tokens(&mut self, usage: Usage) {
         let all = self.transcript.usage.get_or_insert_default();
         *all = all.plus(usage);
+    }
+
+    /// Notes the tokens since the session began.
+    fn tokens_so_far(&mut self, usage: Usage) {
+        match &mut self.transcript.usage {
+            Some(before) if !usage.covers(*before) => *before = before.plus(usage),
+            known => *known = Some(usage),
+        }
     }
 
     fn session(&mut self, id: Option<&str>) {

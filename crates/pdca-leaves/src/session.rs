@@ -29,7 +29,7 @@ use pdca_process::{Cancel, ChildVerdict, Ending, Obstacle, RunError, Sign};
 use tracing::debug;
 
 use crate::{
-    attempt::{Flaw, Judgment, judge},
+    attempt::{Flaw, Judgment, judge, last_line},
     breaker::{CallAdmission, Scout},
     call::Call,
     class::{Diagnosis, FailureClass},
@@ -38,6 +38,7 @@ use crate::{
     guard::{BaselineDifference, TryBaseline, WatchedPaths},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
     pause::Pauses,
+    protocol::Transcript,
     pulse::{Pulse, load_verdict, stall_mark},
     resume,
     role::Role,
@@ -193,7 +194,13 @@ impl<'a> LeafCall<'a> {
                 }
             };
             if attempt == of {
-                return Err(self.give_up(attempt, flaw, tried.verdict.ending, progress.log));
+                let said = last_words(&said, &job);
+                return Err(self.give_up(
+                    attempt,
+                    flaw,
+                    (tried.verdict.ending, said),
+                    progress.log,
+                ));
             }
             progress.attempt += 1;
         }
@@ -484,13 +491,13 @@ impl<'a> LeafCall<'a> {
         &self,
         attempts: u32,
         flaw: Option<Flaw>,
-        ending: Ending,
+        (ending, said): (Ending, Option<String>),
         log: ErrorLog,
     ) -> LeafError {
         let (role, log) = (self.role, log.into_text());
         match flaw {
             Some(flaw) => LeafError::NoArtifact { role, attempts, flaw, log },
-            None => LeafError::Failed { role, attempts, ending, log },
+            None => LeafError::Failed { role, attempts, ending, said, log },
         }
     }
 
@@ -504,6 +511,18 @@ impl<'a> LeafCall<'a> {
         log.line(&format!("void: {} while it ran", changes(&changed, fix)));
         LeafError::Voided { role: self.role, changed, fix, guard, log: log.into_text() }
     }
+}
+
+/// Returns the agent's own last words: its last complaint, else the last line that it printed, else of its last message.
+fn last_words(said: &Transcript, job: &Utf8Path) -> Option<String> {
+    let one_line = |text: &str| {
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(pdca_process::printable(words.as_bytes()).chars().take(200).collect::<String>())
+    };
+    let complaint = said.complaints.last().and_then(|complaint| one_line(&complaint.text));
+    let printed = || last_line(&pdca_process::read_log(job).ok()?);
+    complaint.or_else(printed).or_else(|| one_line(said.message.as_deref()?))
 }
 
 /// Returns how many attempts there are. A person who ended a session is not asked again at once.

@@ -14,7 +14,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{ChildVerdict, Ending, log_path, printed_path};
-use pdca_state::{CallRecord, CostBasis, Money, files};
+use pdca_state::{CallRecord, CostBasis, Money, SessionSoFar, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -123,6 +123,39 @@ impl Trace {
     pub fn is_void(&self) -> bool {
         let ending = self.verdict.as_ref().map(|verdict| &verdict.ending);
         matches!(ending, Some(Ending::NotStarted { .. }))
+    }
+
+    /// Takes what earlier calls in the same session used out of what this one told, where that is of the whole session.
+    ///
+    /// An agent does not say which of the two it tells, and newer versions tell another one than older ones:
+    /// - Claude Code tells the tokens of the call beside those behind its cost. The cost is of the session if its tokens
+    ///   are at least those of all calls together.
+    /// - Codex tells the tokens of the session. A version that tells those of the call is known by a count that is less
+    ///   than before.
+    pub fn take_out(&mut self, so_far: SessionSoFar) {
+        let transcript = &mut self.transcript;
+        if so_far.calls == 0 {
+            return;
+        }
+        match self.header.protocol {
+            Protocol::Claude => {
+                let (Some(cost), Some(tokens)) = (transcript.cost, transcript.cost_tokens) else {
+                    return;
+                };
+                let own = transcript.usage.unwrap_or_default();
+                let is_of_session = tokens >= so_far.usage.plus(own).total();
+                if is_of_session && so_far.usage.total() > 0 && cost >= so_far.cost {
+                    let own = cost.micros() - so_far.cost.micros();
+                    transcript.cost = Some(Money::from_micros(own));
+                }
+            }
+            Protocol::Codex => {
+                if let Some(usage) = transcript.usage.filter(|usage| usage.covers(so_far.usage)) {
+                    transcript.usage = Some(usage.minus(so_far.usage));
+                }
+            }
+            Protocol::Text | Protocol::Aider | Protocol::Gemini | Protocol::Opencode => {}
+        }
     }
 
     /// Makes the record, for a transcript of at most `max` bytes; 0 keeps none.
@@ -293,6 +326,64 @@ mod tests {
         assert_eq!(cost(Protocol::Codex, USED, all.0, all.1), Some((800_100, CostBasis::Price)));
         assert_eq!(cost(Protocol::Codex, "", all.0, all.1), Some((5, CostBasis::PerCall)));
         assert_eq!(cost(Protocol::Codex, USED, None, None), None);
+    }
+
+    /// Returns what the calls of one session are recorded with, by what each of them told.
+    fn session(protocol: Protocol, told: &[&str]) -> Vec<(u64, u64)> {
+        let mut so_far = SessionSoFar::default();
+        let one = |text: &&str| {
+            let (_dir, path) = dir();
+            begin_call(&path, &CallHeader { protocol, ..header() }).unwrap();
+            fs::write(log_path(&path), text).unwrap();
+            let mut trace = Trace::load(&path).unwrap().unwrap();
+            trace.take_out(so_far);
+            let (record, _) = trace.record(0);
+            let (cost, usage) = (record.cost.unwrap_or_default(), record.usage.unwrap());
+            so_far.calls += 1;
+            so_far.cost = so_far.cost.plus(cost);
+            so_far.usage = so_far.usage.plus(usage);
+            (cost.micros(), usage.total())
+        };
+        told.iter().map(one).collect()
+    }
+
+    fn claude(cost: &str, of_call: u64, of_models: u64) -> String {
+        format!(
+            "{{\"type\":\"result\",\"session_id\":\"s\",\"total_cost_usd\":{cost},\"usage\":{{\"input_tokens\":{of_call}}},\
+             \"modelUsage\":{{\"m\":{{\"inputTokens\":{of_models}}}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn each_dollar_of_a_session_counts_once_whether_the_sum_or_the_call_is_told() {
+        let first = claude("0.04", 4000, 4000);
+        for (second, third) in [
+            (claude("0.05", 1000, 5000), claude("0.08", 3000, 8000)),
+            (claude("0.01", 1000, 1000), claude("0.03", 3000, 3000)),
+            // A call that costs more than all before it.
+            (claude("0.01", 1000, 1000), claude("0.11", 6000, 11_000)),
+        ] {
+            let all = session(Protocol::Claude, &[&first, &second, &third]);
+            assert_eq!(all[..2], [(40_000, 4000), (10_000, 1000)], "{second}");
+            assert_eq!(all[2].0, if third.contains("0.11") { 60_000 } else { 30_000 }, "{third}");
+        }
+        let more = claude("0.09", 9000, 9000);
+        assert_eq!(session(Protocol::Claude, &[&first, &more])[1], (90_000, 9000));
+    }
+
+    #[test]
+    fn tokens_of_a_session_are_counted_once() {
+        let codex = |tokens: u64| {
+            format!("{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":{tokens}}}}}\n")
+        };
+        let sums = [codex(4000), codex(5000), codex(9000)];
+        let calls = [codex(4000), codex(1000), codex(3000)];
+        let counts = |told: &[String; 3]| -> Vec<u64> {
+            let told: Vec<&str> = told.iter().map(String::as_str).collect();
+            session(Protocol::Codex, &told).into_iter().map(|(_, tokens)| tokens).collect()
+        };
+        assert_eq!(counts(&sums), [4000, 1000, 4000]);
+        assert_eq!(counts(&calls), [4000, 1000, 3000]);
     }
 
     proptest! {

@@ -6,7 +6,8 @@ use std::io::Write;
 use pdca_dag::{Case, Pattern, Plan, Rivalry, Touch};
 use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, LoadError, Snapshot, State, Widening, WideningError,
+    Artifact, Brief, Bundle, BundleId, GateReport, LoadError, Snapshot, State, Widening,
+    WideningError, sha256_hex,
 };
 use serde::Serialize;
 
@@ -55,6 +56,7 @@ pub fn widen(
         // the summary aside.
         if wider != text {
             bundle.publish(Artifact::Brief, wider.as_bytes())?;
+            keep_brief_digest(&bundle, &snapshot, (&text, &wider))?;
         }
         if judged_again && snapshot.state == State::AwaitingSignoff {
             // Without the summary the bundle is back in Check, where the driver sees that
@@ -80,6 +82,22 @@ pub fn widen(
         lanes_file: lanes_file.as_str(),
         dry_run: cx.globals.dry_run,
     }))
+}
+
+/// Names the widened brief in the gate report, if it named the one before: what was checked is asked for as before, and the
+/// brief says who widened it and why.
+fn keep_brief_digest(
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    (text, wider): (&str, &str),
+) -> Result<(), Failure> {
+    let Some(report) = &snapshot.gates else { return Ok(()) };
+    if report.brief_digest.as_deref() != Some(sha256_hex(text.as_bytes()).as_str()) {
+        return Ok(());
+    }
+    let brief_digest = Some(sha256_hex(wider.as_bytes()));
+    let report = GateReport { brief_digest, ..report.clone() };
+    Ok(bundle.publish(Artifact::GatesJson, report.to_json().as_bytes())?)
 }
 
 /// Returns an error for invalid globs, all at once.

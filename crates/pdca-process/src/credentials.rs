@@ -5,6 +5,7 @@
 //!
 //! [`CREDENTIAL_FILES`] and [`CREDENTIAL_VARIABLES`] are what the reference page about the sandbox prints.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -293,6 +294,14 @@ pub(crate) fn is_model_key(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.to_ascii_uppercase();
     MODEL_PROVIDERS.iter().any(|provider| name.starts_with(provider))
+}
+
+/// Returns true if an agent signs in to its model with this variable, and its vendors do not include that of the variable.
+pub(crate) fn is_foreign_model_key(name: &OsStr, vendors: &BTreeSet<String>) -> bool {
+    let Some(upper) = name.to_str().map(str::to_ascii_uppercase) else { return false };
+    !vendors.is_empty()
+        && is_model_key(name)
+        && !vendors.iter().any(|vendor| upper.starts_with(vendor.as_str()))
 }
 
 /// Returns true for variables that [`Env::withhold_credentials`](crate::Env::withhold_credentials) withholds for their

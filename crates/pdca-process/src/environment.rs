@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
-use crate::credentials::{MODEL_PROVIDERS, is_credential, is_credential_value, is_model_key};
+use crate::credentials::{
+    MODEL_PROVIDERS, is_credential, is_credential_value, is_foreign_model_key, is_model_key,
+};
 use crate::spec::Env;
 
 /// The variable that carries the tokens of all supervisors above a process, newest last.
@@ -117,7 +119,8 @@ pub(crate) fn cleanse(command: &mut Command, env: &Env) {
         let is_passed = env.pass.contains(&name);
         let is_secret = env.withhold_credentials && is_secret(&name, &value, env.model_keys);
         let is_odd = env.usual_only && !is_usual(&name);
-        if is_withheld(&name) || ((is_secret || is_odd) && !is_passed) {
+        let is_foreign = is_foreign_model_key(&name, &env.model_vendors);
+        if is_withheld(&name) || ((is_secret || is_odd || is_foreign) && !is_passed) {
             command.env_remove(name);
         }
     }

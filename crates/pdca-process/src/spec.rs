@@ -120,6 +120,9 @@ pub struct Env {
     /// Passes the keys of model providers, and proxies with a password, though credentials are withheld.
     #[serde(default)]
     pub model_keys: bool,
+    /// The beginnings of the model keys that are passed; all of them if it is empty.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub model_vendors: BTreeSet<String>,
     /// Passes only the variables that programs commonly need: paths, locale, terminal, proxies, toolchain directories,
     /// and the keys of model providers.
     #[serde(default)]
@@ -156,6 +159,13 @@ impl Env {
     #[must_use]
     pub fn model_keys(mut self, pass: bool) -> Self {
         self.model_keys = pass;
+        self
+    }
+
+    /// Sets the beginnings of the model keys that are passed, such as `ANTHROPIC_`; without one, all are.
+    #[must_use]
+    pub fn model_vendors(mut self, beginnings: &[&str]) -> Self {
+        self.model_vendors = beginnings.iter().map(|&beginning| beginning.to_owned()).collect();
         self
     }
 

@@ -7,8 +7,8 @@ use pdca_driver::WorkspaceConfig;
 use pdca_snapshot::WorkspaceSnapshot;
 use pdca_state::{
     Artifact, Bundle, BundleId, CostTotal, Coverage, Element, GateReport, GateResult, GateRow,
-    Label, LoadError, Overall, Review, SignoffAction, SignoffDecision, SignoffError, Snapshot,
-    State, Summary, SummaryItem, patch_files, record, title_of,
+    Label, LoadError, Overall, Review, SignoffAction, SignoffDecision, SignoffError,
+    SignoffProposal, Snapshot, State, Summary, SummaryItem, patch_files, record, title_of,
 };
 use serde::Serialize;
 
@@ -70,10 +70,32 @@ pub struct Card {
     pub plan_advice: Vec<String>,
     /// Every item of §6, open or ticked, with a number that never moves.
     pub items: Vec<SummaryItem>,
+    /// The decision that the sign-off leaf proposes, and that nobody has made.
+    pub proposal: Option<ProposedDecision>,
     /// Files that were ignored or only partly readable.
     pub problems: Vec<String>,
     /// The decisions, in the order of their keys.
     pub offers: Vec<OfferedDecision>,
+}
+
+/// A decision that the sign-off leaf proposes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProposedDecision {
+    pub action: &'static str,
+    pub note: Option<String>,
+    pub date: String,
+    /// The command with which a person makes it their own.
+    pub command: String,
+}
+
+impl ProposedDecision {
+    pub fn of(id: &BundleId, proposal: SignoffProposal) -> Self {
+        let SignoffProposal { action, note, date } = proposal;
+        let decision = Decision { id: id.clone(), choice: Choice::of(action), note };
+        let command = decision.command_line();
+        Self { action: action.as_str(), note: decision.note, date, command }
+    }
 }
 
 /// The proof of a change: a check fails without it and passes with it.
@@ -228,6 +250,10 @@ impl Card {
                 None => pdca_state::carried_items(bundle),
             },
             items: snapshot.summary.as_ref().map(Summary::items).unwrap_or_default().to_vec(),
+            proposal: bundle
+                .proposal()?
+                .filter(|_| snapshot.state == State::AwaitingSignoff)
+                .map(|proposal| ProposedDecision::of(id, proposal)),
             problems: snapshot.problems.iter().map(ToString::to_string).collect(),
             // What has landed is mended by another bundle.
             offers: if is_landed { Vec::new() } else { offers(&snapshot, coverage) },
@@ -380,8 +406,8 @@ fn offers(snapshot: &Snapshot, coverage: Coverage) -> Vec<OfferedDecision> {
             let refused = refusal(snapshot, coverage);
             let mut offers = vec![
                 OfferedDecision { refused, ..offer('a', "accept it as done", accept, false) },
-                offer('i', "build it again from the same brief", Choice::IterateDo, false),
-                offer('p', "plan it again", Choice::IteratePlan, false),
+                offer('i', "build it again from the same brief", Choice::IterateDo, true),
+                offer('p', "plan it again", Choice::IteratePlan, true),
                 discontinue("give it up"),
             ];
             if has_open {
@@ -411,6 +437,10 @@ fn offered_command(id: &BundleId, choice: Choice, needs_note: bool) -> String {
 fn refusal(snapshot: &Snapshot, coverage: Coverage) -> Option<String> {
     if coverage == Coverage::Changed {
         return Some("the patch was edited after Check".to_owned());
+    }
+    if snapshot.is_brief_edited().unwrap_or(true) {
+        let id = &snapshot.id;
+        return Some(format!("the brief was edited after Check; `pdca run {id}` checks it again"));
     }
     let summary = snapshot.summary.as_ref()?;
     // Open items alone are no refusal: they are asked for one by one before an acceptance.

@@ -37,6 +37,8 @@ pub struct Signing<'a> {
     pub date: &'a str,
     /// Checks everything and changes nothing.
     pub dry_run: bool,
+    /// The person knows what else an acceptance that is taken back concerns.
+    pub is_confirmed: bool,
 }
 
 /// The error of a decision. Nothing was recorded, unless a variant says otherwise.
@@ -58,6 +60,16 @@ pub enum DecideError {
         /// The present digest; `None` if there is no patch.
         now: Option<String>,
     },
+    /// The brief is not the one that Check began with, and the decision gives no reason.
+    #[error("brief edited after Check: what was checked is not what it asks for now")]
+    BriefEdited {
+        id: BundleId,
+        file: Utf8PathBuf,
+        /// The digest that the gate report names.
+        checked: String,
+        /// The present digest; `None` if there is no brief.
+        now: Option<String>,
+    },
     /// The summary was replaced by something that is not text.
     #[error("the summary is not UTF-8")]
     NotUtf8 { file: Utf8PathBuf },
@@ -70,6 +82,9 @@ pub enum DecideError {
     /// An acceptance could not be sealed.
     #[error(transparent)]
     Sealing(#[from] SealingError),
+    /// Others are based on the accepted change, or its pull request is out, and nobody confirmed that it is taken back.
+    #[error("{}", concerns(id, based, pull_request.as_deref()))]
+    Unconfirmed { id: BundleId, based: Vec<BundleId>, pull_request: Option<String> },
     /// An acceptance could not be taken back.
     #[error(transparent)]
     Return(#[from] ReturnError),
@@ -78,9 +93,25 @@ pub enum DecideError {
     /// Publishing failed, after the seal of an acceptance was made; deciding again finds that seal.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The acceptance is recorded and sealed, and the record of the attempt does not say so.
+    #[error("it is accepted, but the record of its attempt cannot be written")]
+    Attempt(#[source] std::io::Error),
     /// The decision is recorded, and the attempt is not archived yet; the next driver does that.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+}
+
+/// Returns what else is concerned if an acceptance is taken back.
+fn concerns(id: &BundleId, based: &[BundleId], pull_request: Option<&str>) -> String {
+    let names: Vec<&str> = based.iter().map(AsRef::as_ref).collect();
+    let mut parts = Vec::new();
+    match names.as_slice() {
+        [] => {}
+        [one] => parts.push(format!("{one} is based on it")),
+        many => parts.push(format!("{} are based on it", many.join(", "))),
+    }
+    parts.extend(pull_request.map(|url| format!("its pull request is out: {url}")));
+    format!("{id} is accepted, and {}", parts.join("; "))
 }
 
 /// What came of a decision.
@@ -138,6 +169,8 @@ pub enum DecisionRemark {
     Unsealed { what: String },
     /// These bundles wait for a bundle that was discontinued.
     DependencyGivenUp { waiting: Vec<BundleId> },
+    /// It was accepted although its brief was edited after Check; the note is the reason.
+    BriefEdited { file: String },
     /// A staging branch still contains a change that was taken back.
     StillStaged { branch: String },
 }
@@ -327,18 +360,24 @@ impl TakenBundle<'_> {
         } else {
             require_awaiting(bundle, snapshot)?;
         }
+        let mut is_brief_edited = false;
         // Before the summary is published: a change that cannot be sealed must not count as accepted. The seal
         // takes the signer from the summary as it will be.
         if action == SignoffAction::Accept {
             require_same_patch(bundle, snapshot)?;
+            is_brief_edited = require_same_brief(bundle, snapshot, decision.note.as_deref())?;
         }
         let (text, cleared) = ticked(&summary_text(bundle, snapshot)?, decision)?;
         let signed = record(&text, snapshot.gates.as_ref(), &signing.signoff(action, decision))?;
+        let mut remarks = Vec::new();
+        if is_brief_edited {
+            remarks.push(DecisionRemark::BriefEdited { file: bundle.path(Artifact::Brief).into() });
+        }
         let decided = Decided { cleared, ..Decided::of(signing, decision, action, snapshot.state) };
         if signing.dry_run {
-            return Ok(decided);
+            return Ok(Decided { remarks, ..decided });
         }
-        let (effects, mut remarks) = (signing.effects, Vec::new());
+        let effects = signing.effects;
         if action == SignoffAction::Accept {
             remarks.extend(seal(signing, bundle, snapshot, &signed)?);
         }
@@ -351,6 +390,10 @@ impl TakenBundle<'_> {
             effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
         }
         effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
+        if action == SignoffAction::Accept {
+            pdca_driver::integrate::accepted(signing.config, bundle.id(), effects)
+                .map_err(DecideError::Attempt)?;
+        }
         let archived = match action {
             SignoffAction::Accept | SignoffAction::Discontinue => None,
             SignoffAction::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),
@@ -461,6 +504,27 @@ fn require_same_patch(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Decide
         file: bundle.path(Artifact::Patch),
         gated: gated.unwrap_or_default().trim_start_matches("sha256:").to_owned(),
         now: bundle.read(Artifact::Patch)?.map(|patch| sha256_hex(&patch)),
+    })
+}
+
+/// Returns whether the brief was edited after Check, or an error if no note says why that does not matter.
+fn require_same_brief(
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    note: Option<&str>,
+) -> Result<bool, DecideError> {
+    if !snapshot.is_brief_edited()? {
+        return Ok(false);
+    }
+    if note.is_some_and(|note| !note.trim().is_empty()) {
+        return Ok(true);
+    }
+    let checked = snapshot.gates.as_ref().and_then(|gates| gates.brief_digest.as_deref());
+    Err(DecideError::BriefEdited {
+        id: bundle.id().clone(),
+        file: bundle.path(Artifact::Brief),
+        checked: checked.unwrap_or_default().trim_start_matches("sha256:").to_owned(),
+        now: bundle.read(Artifact::Brief)?.map(|brief| sha256_hex(&brief)),
     })
 }
 

@@ -68,6 +68,16 @@ impl Choice {
         Self::Accept { clear: Ticks::All, overridden: None }
     }
 
+    /// Returns the choice of an action, which ticks and overrides nothing.
+    pub const fn of(action: SignoffAction) -> Self {
+        match action {
+            SignoffAction::Accept => Self::accept(),
+            SignoffAction::IterateDo => Self::IterateDo,
+            SignoffAction::IteratePlan => Self::IteratePlan,
+            SignoffAction::Discontinue => Self::Discontinue,
+        }
+    }
+
     /// Returns what §9 records; `None` for [`Choice::Clear`].
     pub fn action(&self) -> Option<SignoffAction> {
         match self {

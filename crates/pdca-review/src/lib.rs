@@ -38,7 +38,7 @@ mod waiting;
 
 pub use card::{
     AttemptDelta, Card, CardSource, ChangeSize, ChangedFile, GateLine, NoteAnswer, OfferedDecision,
-    Proof, ProofStep, ReviewLine,
+    Proof, ProofStep, ProposedDecision, ReviewLine,
 };
 pub use checklist::{ChecklistError, tick};
 pub use decide::{

@@ -46,6 +46,7 @@ impl Card {
             ("Advice on the brief", self.advice_lines()),
             ("Proof", self.proof_lines()),
             ("To decide", self.item_lines()),
+            ("Proposed by the sign-off leaf", self.proposal_lines()),
             ("Gates", self.gate_lines()),
             ("Review", self.review_lines()),
             ("Change", self.change_lines()),
@@ -73,6 +74,16 @@ impl Card {
 
     fn advice_lines(&self) -> Vec<CardLine> {
         self.plan_advice.iter().map(|text| line(Tone::Warn, text)).collect()
+    }
+
+    fn proposal_lines(&self) -> Vec<CardLine> {
+        let Some(proposal) = &self.proposal else { return Vec::new() };
+        let note = proposal.note.as_deref().map_or_else(String::new, |note| format!(": {note}"));
+        let action = proposal.action;
+        vec![
+            line(Tone::Warn, &format!("{action}{note} ({}; nobody has decided)", proposal.date)),
+            line(Tone::Plain, &proposal.command),
+        ]
     }
 
     fn proof_lines(&self) -> Vec<CardLine> {

@@ -38,7 +38,7 @@ pub(crate) fn take_back(
     decision: &Decision,
     action: SignoffAction,
 ) -> Result<Decided, DecideError> {
-    let Signing { config, effects, by, date, dry_run } = *signing;
+    let Signing { config, effects, by, date, dry_run, is_confirmed } = *signing;
     // Held from the question whether it has landed until it is sent back: no integration lands it in between.
     let _kept = config.locks().hold_landings(PATIENCE)?;
     let withdrawal = pdca_driver::integrate::withdrawal(config, bundle)?;
@@ -60,6 +60,13 @@ pub(crate) fn take_back(
     // An integration that held it has written down why; that is the reason for the next attempt.
     if reentry.is_some() && !has_note && withdrawal.held.is_none() {
         return Err(ReturnError::NoReason { id: id.clone() }.into());
+    }
+    if !is_confirmed && !dry_run {
+        let based = pdca_driver::based_on(config, id);
+        let pull_request = pdca_driver::integrate::open_pull_request(bundle)?;
+        if !based.is_empty() || pull_request.is_some() {
+            return Err(DecideError::Unconfirmed { id: id.clone(), based, pull_request });
+        }
     }
     let mut archived = None;
     match reentry {

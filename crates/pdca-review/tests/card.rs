@@ -78,7 +78,7 @@ fn a_card_has_the_evidence_and_the_commands() {
         "Plain 1 file, +2 -1: src/a.rs",
         "Warn outside `Touches`: src/a.rs",
         "a pdca signoff 36 accept --clear",
-        "i pdca signoff 36 iterate-do",
+        "i pdca signoff 36 iterate-do --note '…'",
         "x pdca signoff 36 discontinue --note '…'",
     ] {
         assert!(text.lines().any(|found| found.trim() == line), "{line}\n{text}");

@@ -24,16 +24,33 @@ pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
                     "put the gated patch back, or `pdca signoff {id} iterate-do --note \"…\"` to build and check again"
                 ))
         }
+        DecideError::BriefEdited { checked, now, .. } => {
+            let now = now.unwrap_or_else(|| "no brief at all".to_owned());
+            Failure::usage("brief edited after Check: what was checked is not what it asks for now")
+                .at(FilePosition::file(bundle.path(Artifact::Brief)))
+                .detail(format!("checked: {checked}"))
+                .detail(format!("now:     {now}"))
+                .hint(format!(
+                    "`pdca run {id}` has it checked and reviewed again, `pdca gates {id} --record` gated alone; \
+                     or say why it counts: `pdca signoff {id} accept --note \"why\"`"
+                ))
+        }
         DecideError::NotUtf8 { file } => Failure::usage("the summary is not UTF-8")
             .at(FilePosition::file(file))
             .hint("save it as UTF-8"),
         DecideError::Checklist(error) => unticked(&error, bundle),
         DecideError::Signoff(error) => refusal(&error, bundle),
         DecideError::Sealing(error) => unsealable(&error, bundle),
+        DecideError::Unconfirmed { .. } => Failure::from_error(Exit::Usage, &error)
+            .at(FilePosition::file(bundle.dir()))
+            .hint("add `-y` to take the acceptance back all the same; at a terminal you are asked"),
         DecideError::Return(error) => not_returned(&error, bundle),
         DecideError::Load(error) => error.into(),
         DecideError::Write(error) => error.into(),
         DecideError::Archive(error) => error.into(),
+        DecideError::Attempt(_) => Failure::from_error(Exit::Unexpected, &error)
+            .at(FilePosition::file(bundle.dir()))
+            .hint("make room and make `.pdca` writable; the acceptance itself counts"),
     }
 }
 
@@ -94,9 +111,11 @@ fn refusal(error: &SignoffError, bundle: &Bundle) -> Failure {
         SignoffError::NothingToOverride { failed, .. } => {
             failure.hint(format!("what failed: {}", failed.join(", ")))
         }
-        SignoffError::NoteRequired { .. } => failure.hint("add `--note \"why\"`"),
+        SignoffError::NoteRequired { action } => {
+            failure.hint(format!("`pdca signoff {id} {action} --note \"why\"`"))
+        }
         SignoffError::NoNeedsHuman => failure.hint(format!(
-            "a summary without §6 cannot be accepted; `pdca signoff {id} iterate-do`"
+            "a summary without §6 cannot be accepted; `pdca signoff {id} iterate-do --note \"why\"`"
         )),
         SignoffError::NoGateReport => failure.hint(format!("`pdca gates {id}` checks it again")),
         SignoffError::Undecided { .. } => failure.hint(format!(
@@ -148,7 +167,9 @@ fn not_returned(error: &ReturnError, bundle: &Bundle) -> Failure {
         ReturnError::Landed { .. } | ReturnError::Merged { .. } => failure.hint(format!(
             "what has landed is mended by another bundle: `pdca new {id}-follow-up --title \"…\"`"
         )),
-        ReturnError::NoReason { .. } => failure.hint("add `--note \"why\"`"),
+        ReturnError::NoReason { .. } => {
+            failure.hint(format!("`pdca signoff {id} iterate-do --note \"why\"`"))
+        }
         ReturnError::TargetBranch(error) => unknown(error),
         ReturnError::Root(_)
         | ReturnError::Load(_)

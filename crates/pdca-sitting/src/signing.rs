@@ -31,7 +31,9 @@ pub fn with_signing<T>(
     let effects = faults::effects(cx)?;
     let effects: &dyn Effects = effects.as_ref();
     let (by, date, dry_run) = (&*signature.by, &*signature.date, cx.globals.dry_run);
-    with(&Signing { config: &config, effects, by, date, dry_run })
+    // `-y` is a person's yes to every question.
+    let is_confirmed = cx.globals.yes;
+    with(&Signing { config: &config, effects, by, date, dry_run, is_confirmed })
 }
 
 /// Returns who decides: as typed, as configured, or the user who is logged in.

@@ -343,6 +343,7 @@ fn is_green(glance: &Glance) -> bool {
     glance.state == State::AwaitingSignoff
         && glance.overall == Some(Overall::Pass)
         && glance.coverage != Coverage::Changed
+        && !glance.is_brief_edited
 }
 
 /// Removes blockers that have landed. The targets are read only if something waits for a landing.

@@ -31,7 +31,10 @@ pub fn next_of_workspace(overview: &WorkspaceSnapshot, cwd: &Utf8Path) -> Next {
     let going: Vec<&SnapshotEntry> = overview
         .entries
         .iter()
-        .filter(|entry| entry.can_go_on() && entry.failed.is_none())
+        .filter(|entry| {
+            let is_charged = |failure: &pdca_driver::BeatFailure| failure.times > 0;
+            entry.can_go_on() && !entry.failed.as_ref().is_some_and(is_charged)
+        })
         // A run leaves it alone until a person lifts the block (decision 054).
         .filter(|entry| !overview.blocked.contains_key(&entry.id))
         .filter(|entry| overview.work.holding(&entry.id).is_empty())
@@ -137,6 +140,17 @@ pub fn next_of_bundle(
     }
     let command = match entry.state() {
         None => format!("pdca status {id}"),
+        // What was checked is not what it asks for now.
+        Some(State::AwaitingSignoff)
+            if entry.glance.as_ref().is_ok_and(|glance| glance.is_brief_edited) =>
+        {
+            format!("pdca run {id}")
+        }
+        Some(State::AwaitingSignoff)
+            if entry.glance.as_ref().is_ok_and(|glance| glance.proposed.is_some()) =>
+        {
+            format!("pdca signoff {id} ask")
+        }
         Some(State::AwaitingSignoff) => format!("pdca show {id}"),
         Some(State::Unplanned) => plan(entry, cwd).command,
         Some(State::Resolved | State::Discontinued) => return None,

@@ -28,6 +28,8 @@ pub enum Artifact {
     Review,
     /// `SUMMARY.md`: the result document; §9 of it is the sign-off.
     Summary,
+    /// `signoff-proposal.json`: a decision that the sign-off leaf proposes and nobody has made.
+    Proposal,
     /// `seal.json`: the record of what was accepted.
     Seal,
     /// The message of the commit to publish.
@@ -72,6 +74,7 @@ impl Artifact {
         Self::Logs,
         Self::Review,
         Self::Summary,
+        Self::Proposal,
         Self::Seal,
         Self::CommitMessage,
         Self::PrDescription,
@@ -97,6 +100,7 @@ impl Artifact {
             Self::Logs => "logs",
             Self::Review => "check-review.md",
             Self::Summary => "SUMMARY.md",
+            Self::Proposal => "signoff-proposal.json",
             Self::Seal => "seal.json",
             Self::CommitMessage => "commit-msg.txt",
             Self::PrDescription => "pr-description.md",
@@ -168,6 +172,7 @@ impl Artifact {
             | Self::Logs
             | Self::Review
             | Self::Summary
+            | Self::Proposal
             | Self::Seal
             | Self::CommitMessage
             | Self::PrDescription

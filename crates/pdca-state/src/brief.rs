@@ -26,7 +26,7 @@ pub use parts::{Part, PartsError, parts};
 pub use size::{SizeLimit, size_limit};
 pub use split::{SPLIT_FROM, SPLIT_INTO, SplitOff, Splitting, note_split, repoint};
 pub use target::{OntoBranch, RepoTarget};
-pub use widening::{Widening, WideningError};
+pub use widening::{Widening, WideningError, asked_digest};
 
 use crate::id_list::{IdList, parse_id_list};
 use crate::lines::{TextLine, indent, lines, without_bom};

@@ -53,6 +53,37 @@ impl Usage {
             output: self.output.saturating_add(other.output),
         }
     }
+
+    /// The difference; nothing is less than zero.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            cached: self.cached.saturating_sub(other.cached),
+            output: self.output.saturating_sub(other.output),
+        }
+    }
+
+    /// Returns whether no count is less than that of another one.
+    pub const fn covers(self, other: Self) -> bool {
+        self.input >= other.input && self.cached >= other.cached && self.output >= other.output
+    }
+
+    /// All tokens, read and written.
+    pub const fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+/// What earlier calls in one session of an agent used, by their records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionSoFar {
+    /// The number of these calls.
+    pub calls: usize,
+    /// Their tokens, as far as they are known.
+    pub usage: Usage,
+    /// Their cost, as far as it is known.
+    pub cost: Money,
 }
 
 /// The source of a call's cost.
@@ -317,6 +348,19 @@ impl<'b> BundleCalls<'b> {
     pub fn cost(&self) -> Result<CostTotal, LoadError> {
         let calls = self.all()?;
         Ok(CostTotal::of(calls.iter().map(|call| &call.record)))
+    }
+
+    /// Returns what the calls in a session used, but for the call of this name.
+    pub fn session(&self, session: &str, but: &str) -> Result<SessionSoFar, LoadError> {
+        let mut so_far = SessionSoFar::default();
+        for KeptCall { record, .. } in self.all()? {
+            if record.session.as_deref() == Some(session) && record.call != but {
+                so_far.calls += 1;
+                so_far.usage = so_far.usage.plus(record.usage.unwrap_or_default());
+                so_far.cost = so_far.cost.plus(record.cost.unwrap_or_default());
+            }
+        }
+        Ok(so_far)
     }
 
     /// Reads the transcript of a call; `None` if there is none.

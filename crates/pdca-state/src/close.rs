@@ -21,6 +21,11 @@ fn alike(text: &str) -> String {
     parts.join("-").replace(['’', 'ʼ', '‘', '`', '´'], "'")
 }
 
+/// Returns whether two dispositions are the same: case, joins of words and kinds of apostrophes do not matter.
+pub fn same_disposition(one: &str, other: &str) -> bool {
+    alike(one) == alike(other)
+}
+
 /// The content of `close-disposition`: one line, whatever the input.
 pub fn close_text(disposition: &str) -> String {
     format!("{}\n", disposition.split_whitespace().collect::<Vec<_>>().join(" "))

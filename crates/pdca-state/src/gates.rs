@@ -36,6 +36,9 @@ pub struct GateReport {
     /// The commit that the patch was applied to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// The sha256 of the brief when Check began; absent in reports of earlier versions and of other tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brief_digest: Option<String>,
     /// The rows in the order of [`Element::ALL`]; at least one per element in our own reports.
     pub rows: Vec<GateRow>,
 }
@@ -157,6 +160,7 @@ impl GateReport {
             overall: raw.overall,
             patch_digest: raw.patch_digest,
             base: raw.base,
+            brief_digest: raw.brief_digest,
             rows: raw.rows.into_iter().map(GateRow::from).collect(),
         };
         // A report without rows would pass although nothing was checked.
@@ -202,6 +206,7 @@ impl GateReport {
             overall,
             patch_digest: provenance.patch_digest,
             base: provenance.base,
+            brief_digest: None,
             rows,
         }
     }
@@ -426,6 +431,8 @@ struct RawReport {
     patch_digest: Option<String>,
     #[serde(default)]
     base: Option<String>,
+    #[serde(default)]
+    brief_digest: Option<String>,
     rows: Vec<RawRow>,
 }
 

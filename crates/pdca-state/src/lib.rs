@@ -43,6 +43,7 @@ mod claims;
 mod gates;
 mod notes;
 pub mod patch;
+mod proposal;
 mod review;
 mod signoff;
 mod summary;
@@ -83,15 +84,16 @@ pub use attempts::Attempts;
 pub use brief::{
     Awaits, Brief, BriefField, Label, OntoBranch, Part, PartsError, RepoTarget, SPLIT_FROM,
     SPLIT_INTO, SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Widening, WideningError,
-    note_split, parts, repoint, size_limit,
+    asked_digest, note_split, parts, repoint, size_limit,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{
-    BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, Usage, last_session,
+    BundleCalls, CallRecord, CostBasis, CostTotal, KeptCall, LastSession, SessionSoFar, Usage,
+    last_session,
 };
 pub use carried::{PlanAdvice, carried_items};
 pub use claims::{CHECKED_TRAILER, SEALED_TRAILER, has_claims, quote_claims, quote_claims_in};
-pub use close::{close_disposition, close_text};
+pub use close::{close_disposition, close_text, same_disposition};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};
 pub use failure::chain;
@@ -106,6 +108,7 @@ pub use money::{Dollars, Money, MoneyError};
 pub use patch::{
     PatchError, PatchFault, PatchFile, PatchScan, footprint, named_paths, patch_files,
 };
+pub use proposal::SignoffProposal;
 pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};

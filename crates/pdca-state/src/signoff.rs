@@ -55,7 +55,7 @@ pub struct SignoffDecision {
     pub by: String,
     /// The date in the form to be written, such as `2026-11-16`.
     pub date: String,
-    /// The reason; line ends become spaces. Required to discontinue.
+    /// The reason; line ends become spaces. Required by all but an acceptance.
     pub note: Option<String>,
     /// Failed gating rows to accept all the same; ignored unless the action is accept.
     pub overrides: Vec<Override>,
@@ -265,6 +265,12 @@ pub fn record(
     match decision.action {
         SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides, &note)?,
         SignoffAction::Discontinue if note.is_empty() => {
+            return Err(SignoffError::NoteRequired { action: decision.action });
+        }
+        // A reason that was written into §9 by hand stays there, and is one.
+        SignoffAction::IterateDo | SignoffAction::IteratePlan
+            if note.is_empty() && parsed.iteration_delta().trim().is_empty() =>
+        {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
         SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan => {}

@@ -138,6 +138,11 @@ impl Snapshot {
             .map_or(Ok(Coverage::Unknown), |gates| coverage(&self.dir, has_patch, gates))
     }
 
+    /// Returns whether the brief is another one than Check began with. Reads the brief.
+    pub fn is_brief_edited(&self) -> Result<bool, LoadError> {
+        self.gates.as_ref().map_or(Ok(false), |gates| is_brief_edited(&self.dir, gates))
+    }
+
     /// The files that judge the change, relative to the bundle. Set them aside in this order when the
     /// change is replaced.
     ///
@@ -175,6 +180,13 @@ pub(crate) fn coverage(
     Ok(if same { Coverage::Same } else { Coverage::Changed })
 }
 
+/// Returns whether the brief is another one than the gate report names.
+pub(crate) fn is_brief_edited(dir: &Utf8Path, gates: &GateReport) -> Result<bool, LoadError> {
+    let Some(seen) = gates.brief_digest.as_deref() else { return Ok(false) };
+    let now = sha256_within(dir, Artifact::Brief.file_name())?;
+    Ok(now.is_none_or(|now| !now.eq_ignore_ascii_case(seen.trim_start_matches("sha256:"))))
+}
+
 /// The value of [`Snapshot::verdict_files`].
 fn verdicts(contents: &Contents<'_>) -> Vec<Utf8PathBuf> {
     let artifact = |artifact: Artifact| {
@@ -184,7 +196,7 @@ fn verdicts(contents: &Contents<'_>) -> Vec<Utf8PathBuf> {
         .leftovers
         .iter()
         .filter(|name| name.starts_with(CHECK) && name.ends_with(ERROR_LOG));
-    [Artifact::Summary, Artifact::Review]
+    [Artifact::Summary, Artifact::Proposal, Artifact::Review]
         .into_iter()
         .filter_map(artifact)
         .chain(contents.advisories.iter().chain(logs).map(Utf8PathBuf::from))

@@ -17,8 +17,10 @@ use crate::id::BundleId;
 use crate::id_list::IdList;
 use crate::notes;
 use crate::parallel::map_chunks;
+use crate::proposal::SignoffProposal;
 use crate::root::{BundleRoot, RootError};
-use crate::snapshot::{Coverage, brief_fact, coverage};
+use crate::signoff::SignoffAction;
+use crate::snapshot::{Coverage, brief_fact, coverage, is_brief_edited};
 use crate::state::{BriefFact, State};
 use crate::summary::Summary;
 
@@ -63,6 +65,10 @@ pub struct Glance {
     /// The relation of the gate report to the patch; computed only in the states
     /// [`State::Checked`] and [`State::AwaitingSignoff`].
     pub coverage: Coverage,
+    /// True if the brief was edited after Check; computed in the same states.
+    pub is_brief_edited: bool,
+    /// The decision that the sign-off leaf proposes; read only in [`State::AwaitingSignoff`].
+    pub proposed: Option<SignoffAction>,
     /// The number of the newest archived attempt; 0 if there is none.
     pub iterations: u32,
     /// The artifacts that lie in the directory, so that no caller has to look for one again.
@@ -144,6 +150,8 @@ impl Glance {
         Ok(Glance {
             state,
             coverage: covered(&contents, state, gates.as_ref()),
+            is_brief_edited: is_edited(&contents, state, gates.as_ref()),
+            proposed: proposed(&contents, state, bytes),
             closes: contents.artifacts.contains(Artifact::CloseDisposition),
             open_items: summary.as_ref().map_or(0, |summary| summary.open_items().len()),
             standing_items: summary.as_ref().map_or(0, Summary::open_standing),
@@ -177,11 +185,28 @@ impl Glance {
             standing_items: 0,
             overall: None,
             coverage: Coverage::Unknown,
+            is_brief_edited: false,
+            proposed: None,
             iterations: 0,
             artifacts: Artifacts::default(),
             leftovers: Vec::new(),
         }
     }
+}
+
+/// Returns the decision that waits for a person.
+fn proposed(contents: &Contents<'_>, state: State, bytes: &mut Vec<u8>) -> Option<SignoffAction> {
+    let waits = state == State::AwaitingSignoff && contents.artifacts.contains(Artifact::Proposal);
+    let is_read = waits && contents.read(Artifact::Proposal, bytes).unwrap_or(false);
+    is_read.then(|| SignoffProposal::parse(bytes).map(|proposal| proposal.action))?
+}
+
+/// Returns whether the brief was edited after Check, where a decision depends on it.
+fn is_edited(contents: &Contents<'_>, state: State, gates: Option<&GateReport>) -> bool {
+    let is_judged = matches!(state, State::Checked | State::AwaitingSignoff);
+    // A brief that cannot be read now is not the one that was checked.
+    let edited = |gates| is_brief_edited(contents.dir(), gates).unwrap_or(true);
+    gates.filter(|_| is_judged).is_some_and(edited)
 }
 
 /// Reads the patch only if a person is about to rely on the verdict. A patch that cannot be read

@@ -6,9 +6,11 @@ pub(super) mod output;
 use std::io::Write;
 
 use camino::Utf8Path;
+use pdca_config::{OnAccept, SignoffSettings};
 use pdca_driver::publish::{
     MergeOutcome, PublishDryRun, PublishError, PublishRequest, PublishedBundle,
 };
+use pdca_publish::Comments;
 use pdca_state::{Bundle, BundleId};
 
 use crate::context::{Context, IdArg};
@@ -70,7 +72,7 @@ enum Came {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
-    let how = How { ready: args.ready, include_base: args.include_base };
+    let how = How { ready: args.ready, include_base: args.include_base, on_accept: None };
     let events = args.events.path(cx);
     let report = publish(&bundles, how, events.as_deref(), cx, err)?;
     let exit = report.exit();
@@ -82,6 +84,30 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 pub(in crate::command) struct How {
     pub(in crate::command) ready: bool,
     pub(in crate::command) include_base: bool,
+    /// The steps that an acceptance brings with it; those of `[publish]` if none.
+    pub(in crate::command) on_accept: Option<AcceptSteps>,
+}
+
+/// The steps of `[signoff] on_accept`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::command) struct AcceptSteps {
+    pub(in crate::command) ready: bool,
+    pub(in crate::command) comment: bool,
+    pub(in crate::command) merge: bool,
+}
+
+impl AcceptSteps {
+    /// Returns the configured steps; `None` if an acceptance brings nothing with it.
+    pub(in crate::command) fn of(settings: &SignoffSettings) -> Option<Self> {
+        let has = |step: OnAccept| settings.on_accept.contains(&step);
+        let merge = has(OnAccept::Merge);
+        (!settings.on_accept.is_empty()).then(|| Self {
+            // A draft cannot be merged.
+            ready: has(OnAccept::Ready) || merge,
+            comment: has(OnAccept::Comment),
+            merge,
+        })
+    }
 }
 
 /// Publishes bundles, those that others stand on first. Failures are printed on `err` and are part of the report.
@@ -93,8 +119,15 @@ pub(in crate::command) fn publish(
     err: &mut dyn Write,
 ) -> Result<PublishReport, Failure> {
     let site = session::driver_config(cx)?;
-    let settings = &cx.workspace()?.config.publish;
-    let How { ready, include_base } = how;
+    let mut settings = cx.workspace()?.config.publish.clone();
+    let How { ready, include_base, on_accept } = how;
+    if let Some(steps) = on_accept {
+        settings.merge = steps.merge;
+        if !steps.comment {
+            settings.comments = Comments::Off;
+        }
+    }
+    let settings = &settings;
     let request = PublishRequest { settings, ready, include_base };
     let dry_run = cx.globals.dry_run;
     let bundles = pdca_driver::publish::in_stack_order(bundles);

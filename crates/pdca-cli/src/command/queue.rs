@@ -38,6 +38,8 @@ struct Item {
     /// It closes without a change.
     closes: bool,
     patch_changed: bool,
+    /// The brief was edited after Check.
+    brief_changed: bool,
     open_items: Vec<String>,
     slug: Option<String>,
     /// The bundles that its change conflicts with.
@@ -90,6 +92,7 @@ impl Report for Queue {
 fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
     let snapshot = bundle.load()?;
     let coverage = snapshot.coverage()?;
+    let brief_changed = snapshot.is_brief_edited()?;
     let Snapshot { id, summary, gates, brief, close_disposition, state, .. } = snapshot;
     if state != State::AwaitingSignoff {
         return Ok(None);
@@ -109,6 +112,7 @@ fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
         overall,
         standing: summary.open_standing(),
         patch_changed: coverage == Coverage::Changed,
+        brief_changed,
         open_items: open_texts(&summary),
         slug: brief.and_then(|brief| brief.slug()),
         forecast_conflicts: Vec::new(),
@@ -241,6 +245,7 @@ mod tests {
           ],
           "overall": "pass",
           "patch_changed": false,
+          "brief_changed": false,
           "slug": "a-small-thing",
           "standing": 1
         }

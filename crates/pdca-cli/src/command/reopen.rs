@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let decision = Decision { id: bundle.id().clone(), choice, note: args.note.clone() };
     let decided = signoff::with_signing(cx, &signature, |signing| {
         let taken = signing.take(&bundle).map_err(|error| session::refused(&error))?;
-        taken.take_back(signing, &decision).map_err(|error| signoff::explain(error, &bundle))
+        signoff::confirmed(cx, signing, &bundle, err, |signing| taken.take_back(signing, &decision))
     })?;
     signoff::respond(cx, &bundle, DecisionOutcome::Decided(Box::new(decided)), err)
 }

@@ -57,6 +57,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_sitting::DiffReport>(),
         one::<pdca_sitting::SittingReport>(),
         one::<signoff::accept::AcceptReport>(),
+        one::<signoff::ask::ProposalReport>(),
         one::<signoff::DecidedReport>(),
         one::<signoff::Decisions>(),
         one::<signoff::checklist::Checklist>(),

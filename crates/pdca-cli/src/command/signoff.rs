@@ -1,6 +1,7 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
 pub(super) mod accept;
+pub(super) mod ask;
 pub(super) mod checklist;
 mod line;
 #[cfg(test)]
@@ -9,12 +10,12 @@ mod tests;
 use std::io::Write;
 
 use pdca_events::WarningCode;
-use pdca_leaves::{Proposal, Role};
 use pdca_review::{
-    Choice, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark, Overridden, Ticks,
+    Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
+    Overridden, Signing, Ticks,
 };
 use pdca_sitting::SittingRequest;
-use pdca_state::{Bundle, BundleId, SignoffAction, State};
+use pdca_state::{Bundle, BundleId, SignoffAction};
 use serde::Serialize;
 
 pub(super) use line::ACTIONS;
@@ -24,15 +25,14 @@ pub(super) use pdca_sitting::{SignoffSignature, explain, signer, with_signing};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::report::{Nothing, Report, Response};
-use crate::session;
+use crate::report::{Report, Response};
 
 /// Record a decision about one bundle or many
 ///
-/// `accept` is refused while §6 has an open item, while a gating check is red that `--override` does not name, or if the
-/// patch was edited after Check. `iterate-do` and `iterate-plan` archive the attempt and pass your note to the next one.
-/// `discontinue` needs a note, and is possible in every unfinished state. All but `accept` also take an acceptance back, as
-/// long as the change has not landed. `clear` ticks items of §6 once you have decided them; you can also edit SUMMARY.md.
+/// `accept` is refused while §6 has an open item, while a gating check is red that `--override` does not name, if the
+/// patch was edited after Check, or if the brief was and no `--note` says why it counts. `iterate-do` and `iterate-plan` archive the attempt and pass your note to the next one.
+/// `discontinue` is possible in every unfinished state. All but `accept` need a note, and also take an acceptance back, as
+/// long as the change has not landed; if others are based on it or its pull request is out, you are asked first. `clear` ticks items of §6 once you have decided them; you can also edit SUMMARY.md.
 ///
 /// With several ids, every decision is checked before the first one is recorded: if one is refused, none is recorded.
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ Actions:
   discontinue    give it up
   clear          tick the items of §6 with these numbers, or `all`
   show           show §6 with its numbers, and change nothing
-  ask            discuss it with the program of [leaves.signoff], and record your decision
+  ask            have the program of [leaves.signoff] propose a decision; you confirm it, or it waits as a draft
 
 Examples:
   pdca signoff 36 show                                  # §6 with its numbers
@@ -129,25 +129,67 @@ pub(crate) fn run(
     }
     let words = Words::parse(args)?;
     let bundles = cx.require_bundles(&words.ids)?;
-    if args.publish {
+    let is_accept = matches!(&words.verb, Verb::Decide(Choice::Accept { .. }));
+    let follows = is_accept && !cx.workspace()?.config.signoff.on_accept.is_empty();
+    if args.publish || follows {
         return accept::run(args, cx, &words.verb, &bundles, err);
     }
     match (words.verb, bundles.as_slice()) {
         (Verb::Show, [one]) => checklist::show(&one.load()?),
-        (Verb::Ask, [one]) => ask(args, cx, one, err),
+        (Verb::Ask, [one]) => ask::run(args, cx, one, err),
         (Verb::Show | Verb::Ask, _) => {
             Err(Failure::usage("it takes one bundle at a time").hint("`pdca signoff <id> show`"))
         }
         (Verb::Decide(choice), [one]) => {
-            let decision = decision(one.id(), choice, args.note.as_deref());
+            let note = reason(args.note.as_deref(), &choice, cx, err)?;
+            let decision = decision(one.id(), choice, note.as_deref());
             decided(cx, &signed(args, cx, &decision)?, one, &decision, err)
         }
         (Verb::Decide(choice), many) => {
-            let decision = |one: &Bundle| decision(one.id(), choice.clone(), args.note.as_deref());
+            let note = reason(args.note.as_deref(), &choice, cx, err)?;
+            let decision = |one: &Bundle| decision(one.id(), choice.clone(), note.as_deref());
             let decisions: Vec<(Bundle, Decision)> =
                 many.iter().map(|one| (one.clone(), decision(one))).collect();
             all_decided(args, cx, &decisions, err)
         }
+    }
+}
+
+/// Returns the reason as typed, or asks for it where the choice needs one and a person is there.
+pub(super) fn reason(
+    typed: Option<&str>,
+    choice: &Choice,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Option<String>, Failure> {
+    let is_needed = matches!(choice, Choice::IterateDo | Choice::IteratePlan | Choice::Discontinue);
+    let has_one = typed.is_some_and(|note| !note.trim().is_empty());
+    if has_one || !is_needed || !cx.may_ask() {
+        return Ok(typed.map(str::to_owned));
+    }
+    let prompt = format!("{}: why? ", choice.word());
+    Ok(cx.line_of(&prompt, err)?.filter(|line| !line.is_empty()))
+}
+
+/// Calls `decide`, and once more after the person confirmed that it concerns others, if it does.
+pub(super) fn confirmed<T>(
+    cx: &Context<'_>,
+    signing: &Signing<'_>,
+    bundle: &Bundle,
+    err: &mut dyn Write,
+    decide: impl Fn(&Signing<'_>) -> Result<T, DecideError>,
+) -> Result<T, Failure> {
+    match decide(signing) {
+        Err(error @ DecideError::Unconfirmed { .. }) if cx.may_ask() => {
+            cx.note(err, &error.to_string())?;
+            if cx.confirm("Take the acceptance back all the same?", err)? {
+                decide(&Signing { is_confirmed: true, ..*signing })
+                    .map_err(|error| explain(error, bundle))
+            } else {
+                Err(explain(error, bundle))
+            }
+        }
+        done => done.map_err(|error| explain(error, bundle)),
     }
 }
 
@@ -173,7 +215,9 @@ fn decided(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let outcome = with_signing(cx, signature, |signing| {
-        pdca_review::decide(signing, bundle, decision).map_err(|error| explain(error, bundle))
+        confirmed(cx, signing, bundle, err, |signing| {
+            pdca_review::decide(signing, bundle, decision)
+        })
     })?;
     respond(cx, bundle, outcome, err)
 }
@@ -235,6 +279,14 @@ fn remark(
                 );
                 (WarningCode::DependencyGivenUp, text)
             }
+            DecisionRemark::BriefEdited { file } => (
+                WarningCode::BriefEdited,
+                format!(
+                    "{} is accepted with a brief that was edited after Check: {}",
+                    bundle.id(),
+                    cx.show(file.as_str().into())
+                ),
+            ),
             DecisionRemark::StillStaged { branch } => (
                 WarningCode::StillStaged,
                 format!("{branch} still has it; the next `pdca integrate` leaves it out"),
@@ -379,50 +431,6 @@ fn record_all(
         failure.exit = Exit::Unexpected;
     }
     Ok((report, worst))
-}
-
-/// Runs the sign-off leaf with the person, and records the resulting decision.
-///
-/// The leaf cannot tick or sign anything: it leaves a proposal, which has to pass the same rules
-/// as a typed decision.
-fn ask(
-    args: &Args,
-    cx: &Context<'_>,
-    bundle: &Bundle,
-    err: &mut dyn Write,
-) -> Result<Response, Failure> {
-    let signature = SignoffSignature { by: signer(args.by.as_deref(), cx)?, date: date(args, cx)? };
-    let outcome = with_signing(cx, &signature, |signing| {
-        // A driver that holds the bundle must not see it change.
-        let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;
-        let state = bundle.load()?.state;
-        if state != State::AwaitingSignoff {
-            return Err(pdca_sitting::not_awaiting(state, bundle));
-        }
-        session::require_leaf(cx, Role::Signoff)?;
-        let config = signing.config;
-        let proposed =
-            session::work(cx, config, None, err, |driver| pdca_driver::propose(driver, bundle))?;
-        let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
-            return Ok(None);
-        };
-        let proposal = Proposal::parse(&proposed).map_err(|error| {
-            Failure::from_error(Exit::Usage, &error).hint(format!(
-                "nothing was recorded; decide yourself with `pdca signoff {} …`",
-                bundle.id()
-            ))
-        })?;
-        let note = args.note.clone().or(proposal.note);
-        let decision = decision(bundle.id(), args.choice(proposal.action)?, note.as_deref());
-        let outcome = taken.decide(signing, &decision);
-        outcome.map(Some).map_err(|error| explain(error, bundle))
-    })?;
-    let Some(outcome) = outcome else {
-        let message = "no decision was made".to_owned();
-        cx.note(err, &message)?;
-        return Ok(Response::new(Nothing { message }, Exit::Waiting));
-    };
-    respond(cx, bundle, outcome, err)
 }
 
 impl Args {

@@ -124,6 +124,10 @@ pub(super) struct StatusRow {
     disposition: Option<String>,
     overall: Option<Overall>,
     patch_changed: bool,
+    /// The brief was edited after Check.
+    brief_changed: bool,
+    /// The decision that the sign-off leaf proposes and nobody has made.
+    proposed: Option<&'static str>,
     iterations: u32,
     /// What the calls of leaves cost, over all attempts; null if nothing is known of it.
     cost: Option<CostTotal>,
@@ -180,6 +184,8 @@ impl StatusRow {
             disposition: None,
             overall: None,
             patch_changed: false,
+            brief_changed: false,
+            proposed: None,
             iterations: 0,
             cost: overview_cost(entry).filter(CostTotal::is_known),
             failed: entry.failed.clone(),
@@ -202,6 +208,8 @@ impl StatusRow {
                 disposition: glance.disposition_hint.clone(),
                 overall: glance.overall,
                 patch_changed: glance.coverage == Coverage::Changed,
+                brief_changed: glance.is_brief_edited,
+                proposed: glance.proposed.map(pdca_state::SignoffAction::as_str),
                 iterations: glance.iterations,
                 ..empty
             },

@@ -401,6 +401,18 @@ fn awaiting(
     if snapshot.coverage()? == Coverage::Changed {
         say("patch.diff was edited after Check: accept is refused".to_owned());
     }
+    if let Some(proposal) = bundle.proposal()?.filter(|_| snapshot.state == State::AwaitingSignoff)
+    {
+        let proposed = pdca_review::ProposedDecision::of(&snapshot.id, proposal);
+        say(format!("the sign-off leaf proposes {}; nobody has decided", proposed.action));
+        say(format!("`{}` makes it your decision", cx.typed(&proposed.command)));
+    }
+    if snapshot.state == State::AwaitingSignoff && snapshot.is_brief_edited()? {
+        say(format!(
+            "brief.md was edited after Check: accept needs `--note`, or `{}` has it checked again",
+            cx.typed(&format!("pdca run {}", snapshot.id))
+        ));
+    }
     Ok(())
 }
 

@@ -334,7 +334,9 @@ mod tests {
             stands_on: Vec::new(),
             made: None,
             changes: Vec::new(),
+            asked: None,
             refolded: None,
+            acceptance: None,
         };
         scene.config.attempts().store(&id, &attempt).unwrap();
         let red = GatedBase {

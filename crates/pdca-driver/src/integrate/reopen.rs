@@ -217,6 +217,15 @@ pub fn may_return_by_itself(bundle: &Bundle) -> Result<bool, LoadError> {
     Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
 }
 
+/// Returns the address of a change's pull request, or its number, if it is out and neither merged nor closed.
+pub fn open_pull_request(bundle: &Bundle) -> Result<Option<String>, LoadError> {
+    let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());
+    let pull = record.and_then(|record| record.pull_request);
+    let pull =
+        pull.filter(|pull| !matches!(pull.state, Some(PullState::Merged | PullState::Closed)));
+    Ok(pull.map(|pull| pull.url.unwrap_or_else(|| "its number is not known".to_owned())))
+}
+
 /// Returns an error if the pull request was merged: the change has landed even if the branch here does not have it.
 fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
     let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());

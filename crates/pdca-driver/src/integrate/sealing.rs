@@ -2,11 +2,14 @@
 //!
 //! 1. Take the commits that Do left and Check saw. If they no longer exist, make one
 //!    commit from the base and the patch, in the target's object store and without a working tree.
-//! 2. Create the ref of the seal, then write `seal.json`.
-//! 3. Only then may the caller record the decision. After a crash in between, the same inputs give the same seal.
+//! 2. Note the name of the seal with the attempt, create its ref, then write `seal.json`.
+//! 3. Only then may the caller record the decision, and say so with [`accepted`]. After a crash in between, the noted
+//!    seal is taken up again. Without a note a seal is that of an earlier acceptance of the same change, which may have
+//!    landed and been reverted: the change gets a seal of its own.
 //!
 //! A result that stands on others can be accepted only after them, and not at all while it is stale.
 
+use std::io;
 use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
@@ -21,7 +24,7 @@ use pdca_state::{
 };
 
 use crate::admission::BundleLockError;
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, AttemptAcceptance};
 use crate::authorship::Author;
 use crate::base::{BaseError, checked_change, landscape_of, stale_sentence};
 use crate::commits::{author_for, message_for};
@@ -78,6 +81,9 @@ pub enum SealingError {
         /// SHA-256 of the present patch.
         found: String,
     },
+    /// The brief was edited after Check, and the sign-off gives no reason.
+    #[error("the brief is not the one that Check began with, and the sign-off gives no reason")]
+    BriefChanged,
     /// The base in the gate report is no commit id.
     #[error("the report names the base {given:?}, which is no commit id")]
     Base { given: String },
@@ -162,6 +168,11 @@ pub fn seal(
     let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
     require_seen(config, hand.summary, &patch)?;
     let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+    let checked_brief = report.and_then(|report| report.brief_digest.as_deref());
+    let is_edited = checked_brief.is_some_and(|seen| seen.trim_start_matches("sha256:") != brief);
+    if is_edited && !has_note(hand.summary) {
+        return Err(SealingError::BriefChanged);
+    }
     // From here on, because the completion order is the largest known one plus one.
     let _turn = config.locks().sealing(PATIENCE)?;
     let store = config.store(&target)?;
@@ -180,9 +191,12 @@ pub fn seal(
     // A seal of exactly this acceptance is there if a driver died before `seal.json` or the
     // sign-off was written. All of its fields are taken over below, so that the seal gets the same
     // bytes.
+    let begun = attempt.as_ref().and_then(|attempt| attempt.acceptance.as_ref());
+    let begun = begun.filter(|begun| !begun.is_recorded);
     let is_it = |sealed: &&Sealed| {
         let record = sealed.record();
-        (&record.id, record.head, record.base) == (bundle.id(), head, base)
+        begun.is_some_and(|begun| begun.seal == record.run.as_str())
+            && (&record.id, record.head, record.base) == (bundle.id(), head, base)
             && record.patch_digest == checked
             // Seals of earlier versions have no digest of the brief.
             && record.brief_digest.as_ref().is_none_or(|sealed| *sealed == brief)
@@ -205,7 +219,14 @@ pub fn seal(
     };
     let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
     let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
-    let name = name_of(bundle.id(), (base, head), (checked, &brief), &signer);
+    let is_taken = |name: &RefNamespace| {
+        known.iter().any(|sealed| sealed.id() == bundle.id() && sealed.record().run == *name)
+    };
+    // Two acceptances of the same change within one second differ in nothing else.
+    let name = (0..=known.len())
+        .map(|nth| name_of(bundle.id(), (base, head), (checked, &brief), &signer, nth))
+        .find(|name| !is_taken(name))
+        .expect("because there is one name more than there are seals");
     let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
     let accepted = Acceptance {
         run: earlier.map_or(&name, |record| &record.run),
@@ -224,12 +245,30 @@ pub fn seal(
         brief: brief.map(String::as_str),
         overrides: &accepted.overrides,
     };
+    let begun = AttemptAcceptance { seal: accepted.run.to_string(), is_recorded: false };
+    effects
+        .perform("attempt", || {
+            let attempts = config.attempts();
+            attempts.update(bundle.id(), |attempt| attempt.acceptance = Some(begun.clone()))
+        })
+        .map_err(BaseError::Attempt)?;
     let log = ReflogEntry { message: "pdca: accept", seconds: config.dates.now() };
     let (sealed, effect) =
         // The ref first: it decides. Without it, `seal.json` would be a claim that nothing proves.
         effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
     effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
     Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
+}
+
+/// Notes that the decision about a sealed attempt is recorded: the attempt is over, and its seal is not taken up again.
+pub fn accepted(config: &WorkspaceConfig, id: &BundleId, effects: &dyn Effects) -> io::Result<()> {
+    effects.perform("attempt", || {
+        config.attempts().update(id, |attempt| {
+            if let Some(acceptance) = &mut attempt.acceptance {
+                acceptance.is_recorded = true;
+            }
+        })
+    })
 }
 
 /// Returns an error unless a settled item of §6 names every protected path of the change.
@@ -242,6 +281,12 @@ fn require_seen(config: &WorkspaceConfig, summary: &str, patch: &[u8]) -> Result
     let mut paths = protected_paths(&config.rows, patch);
     paths.retain(|path| !is_named(path));
     if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
+}
+
+fn has_note(summary: &str) -> bool {
+    let summary = Summary::parse(summary);
+    let note = summary.signoff().and_then(|signed| signed.note);
+    note.is_some_and(|note| !note.trim().is_empty())
 }
 
 /// Makes one commit from base and patch, for a change whose own commits no longer exist.
@@ -344,9 +389,13 @@ fn name_of(
     (base, head): (ObjectId, ObjectId),
     (patch, brief): (&str, &str),
     by: &Signer,
+    nth: usize,
 ) -> RefNamespace {
     let Signer { name, email, seconds } = by;
-    let text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}");
+    let mut text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}");
+    if nth > 0 {
+        text.push_str(&format!("\0{nth}"));
+    }
     let name = format!("s{:.25}", sha256_hex(text.as_bytes()));
     name.parse().expect("because it is letters and digits")
 }

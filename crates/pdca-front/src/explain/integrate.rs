@@ -113,6 +113,7 @@ pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
         | SealingError::NotAccepted(_)
         | SealingError::Protected { .. }
         | SealingError::PatchChanged { .. }
+        | SealingError::BriefChanged
         | SealingError::Base { .. }
         | SealingError::OtherCommit { .. }
         | SealingError::AcceptFirst { .. }
@@ -156,6 +157,9 @@ pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
             .detail(format!("gated: {checked}"))
             .detail(format!("now:   {found}"))
             .hint(format!("put the gated patch back, or {again}")),
+        SealingError::BriefChanged => Failure::usage(format!("{id} cannot be sealed: {error}"))
+            .at(FilePosition::file(bundle.path(Artifact::Brief)))
+            .hint(format!("put the checked brief back, or {again}")),
         SealingError::AcceptFirst { on } => {
             let first = on.iter().map(|on| format!("`pdca signoff {on} accept`"));
             let first = first.collect::<Vec<_>>().join(", then ");

@@ -505,6 +505,15 @@ pub(super) struct Chosen {
     pub(super) landed: Vec<(BundleId, ObjectId)>,
 }
 
+/// Returns whether a later acceptance of a bundle with the same id is there.
+fn is_succeeded(branch: &TargetBranch, sealed: &Sealed) -> bool {
+    let mut others = branch.changes.iter().filter_map(AcceptedChange::sealed);
+    others.any(|other| {
+        other.id() == sealed.id()
+            && other.record().completion_order > sealed.record().completion_order
+    })
+}
+
 /// Sorts the requested changes into those that take part, those that are held and those that have landed.
 ///
 /// Those in `skipped` have nothing to land; they are left out and hold nothing else back.
@@ -536,6 +545,8 @@ pub(super) fn choose(
         }
         match &change.standing {
             ChangeState::Landed { .. } => {}
+            // Done and accepted again under its id: the later acceptance has a seal of its own, and decides.
+            ChangeState::Reverted { sealed, .. } if is_succeeded(branch, sealed) => {}
             ChangeState::Reverted { by, sealed } => {
                 let detail = Some(by.to_hex_with_len(12).to_string());
                 let head = Some(sealed.record().head.to_string());

@@ -83,6 +83,7 @@ fn result(record: &Value, progress: &mut Progress) {
             output: number(usage, "/output_tokens"),
         });
     }
+    progress.transcript.cost_tokens = model_tokens(record);
     let said = text(record, "/result").unwrap_or_default();
     let is_error = record.pointer("/is_error").and_then(Value::as_bool).unwrap_or(false);
     let subtype = text(record, "/subtype").unwrap_or("success");
@@ -106,6 +107,16 @@ fn result(record: &Value, progress: &mut Progress) {
     }
     progress.transcript.complaints.clear();
     progress.transcript.end = Some(End::Success);
+}
+
+/// The tokens of all models, as `total_cost_usd` counts them: those of the call up to 2.1.324, and those of the session
+/// from then on. `usage` is that of the call in both.
+fn model_tokens(record: &Value) -> Option<u64> {
+    const KEYS: [&str; 4] =
+        ["/inputTokens", "/outputTokens", "/cacheReadInputTokens", "/cacheCreationInputTokens"];
+    let models = record.pointer("/modelUsage").and_then(Value::as_object)?;
+    let counts = models.values().flat_map(|model| KEYS.map(|key| number(model, key)));
+    Some(counts.fold(0, u64::saturating_add))
 }
 
 fn parts(record: &Value) -> impl Iterator<Item = &Value> {

@@ -38,7 +38,8 @@ pub(super) fn read(record: &Value, progress: &mut Progress) {
         Some("turn.completed") => {
             progress.step();
             if let Some(usage) = record.pointer("/usage") {
-                progress.use_tokens(Usage {
+                // Of the whole session, also after it was resumed.
+                progress.tokens_so_far(Usage {
                     input: number(usage, "/input_tokens"),
                     cached: number(usage, "/cached_input_tokens"),
                     output: number(usage, "/output_tokens"),

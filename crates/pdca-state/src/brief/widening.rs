@@ -41,6 +41,31 @@ pub enum WideningError {
     },
 }
 
+/// Returns the SHA-256 of what a brief asks for: its text without the `Touches` field and the record of widenings. Both
+/// say where the work may reach, which the gates judge by themselves.
+pub fn asked_digest(text: &str) -> String {
+    let (mut asked, mut is_widened, mut is_touches) = (String::new(), false, false);
+    for line in lines(without_bom(text)) {
+        if line.text.starts_with('#') {
+            is_widened = line.text.trim_end() == HEADING;
+        }
+        let is_field = line.text.starts_with(['-', '*']);
+        let is_continued = line.text.starts_with([' ', '\t']);
+        is_touches = (is_touches && is_continued && !is_field) || (is_field && is_label(line.text));
+        // Blank lines come and go with the section.
+        if !is_widened && !is_touches && !line.is_blank() {
+            asked.push_str(line.text.trim_end());
+            asked.push('\n');
+        }
+    }
+    crate::digest::sha256_hex(asked.as_bytes())
+}
+
+fn is_label(line: &str) -> bool {
+    let label = line.trim_start_matches(['-', '*', ' ']);
+    label.get(..7).is_some_and(|label| label.eq_ignore_ascii_case("touches"))
+}
+
 impl Widening<'_> {
     /// Returns the brief with the globs in `Touches` and a dated line below `## Widened`. Returns the
     /// text unchanged if it has all of them already.
@@ -177,6 +202,21 @@ fn says_the_same(before: &Brief, after: &Brief) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_widened_brief_asks_for_the_same_and_an_edited_one_does_not() {
+        let text = "# Brief\n\n- **Slug:** a\n- **Touches:** src/a.rs\n- **Success criterion:** it works\n";
+        let globs = ["docs/**".to_owned()];
+        let widening =
+            super::Widening { globs: &globs, date: "2026-11-18", by: "Eve", reason: "more" };
+        let wider = widening.apply(text).unwrap();
+        assert_ne!(wider, text);
+        assert_eq!(super::asked_digest(&wider), super::asked_digest(text));
+        let bare = "# Brief\n\n- **Slug:** a\n- **Success criterion:** it works\n";
+        assert_eq!(super::asked_digest(&widening.apply(bare).unwrap()), super::asked_digest(bare));
+        let edited = text.replace("it works", "it works twice");
+        assert_ne!(super::asked_digest(&edited), super::asked_digest(text));
+    }
+
     use insta::assert_snapshot;
     use proptest::prelude::*;
 

@@ -140,18 +140,21 @@ fn what_does_not_accept_is_not_held_up_by_open_boxes() {
 }
 
 #[test]
-fn giving_up_needs_a_reason() {
-    for note in ["", " \n "] {
-        assert_eq!(
-            refusal(SUMMARY, None, &decision(SignoffAction::Discontinue, note)),
-            SignoffError::NoteRequired { action: SignoffAction::Discontinue }
-        );
+fn all_but_an_acceptance_needs_a_reason() {
+    for action in [SignoffAction::IterateDo, SignoffAction::IteratePlan, SignoffAction::Discontinue]
+    {
+        for note in ["", " \n "] {
+            assert_eq!(
+                refusal(SUMMARY, None, &decision(action, note)),
+                SignoffError::NoteRequired { action }
+            );
+        }
     }
 }
 
 #[test]
 fn a_decision_is_made_once_and_by_somebody() {
-    let signed = record(SUMMARY, None, &decision(SignoffAction::IteratePlan, "")).unwrap();
+    let signed = record(SUMMARY, None, &decision(SignoffAction::IteratePlan, "why")).unwrap();
     assert_eq!(
         refusal(&signed, Some(&green()), &decision(SignoffAction::Accept, "")),
         SignoffError::AlreadyDecided { outcome: SignoffOutcome::IteratedToPlan }
@@ -184,10 +187,16 @@ fn a_field_that_is_missing_is_added_below_the_outcome() {
         signed,
         "## 9. Check sign-off\r\n- Outcome: iterated-to-Do\r\n- By / date: A. Person / 2026-11-16\r\n- Iteration delta (if iterating): why\r\nmore"
     );
-    let last =
-        record("## 9. Check sign-off\n- Outcome:", None, &decision(SignoffAction::IterateDo, ""))
-            .unwrap();
-    assert!(last.ends_with("- Outcome: iterated-to-Do\n- By / date: A. Person / 2026-11-16"));
+    let last = record(
+        "## 9. Check sign-off\n- Outcome:",
+        None,
+        &decision(SignoffAction::Discontinue, "x"),
+    )
+    .unwrap();
+    assert!(
+        last.contains("- Outcome: discontinued\n- By / date: A. Person / 2026-11-16"),
+        "{last}"
+    );
 }
 
 #[test]

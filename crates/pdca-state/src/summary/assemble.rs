@@ -11,6 +11,9 @@ use crate::lines::folded;
 use crate::review::{MissingReview, Review, declared_dependencies, is_standing_text};
 use crate::state::State;
 
+/// The item of §6 about a brief that was edited after Do.
+const BRIEF_EDITED: &str = "the brief was edited after Do: the builder worked from another one; decide whether the change serves this one";
+
 /// The inputs of [`assemble()`].
 #[derive(Debug, Clone)]
 pub struct SummaryInputs<'a> {
@@ -52,6 +55,8 @@ pub struct SummaryInputs<'a> {
     pub tracker_comment: Option<&'a str>,
     /// The question about a change that is larger than it was meant to be.
     pub size: Option<&'a str>,
+    /// True if the builder was given a brief that asks for something else.
+    pub brief_edited: bool,
     /// The cost of the leaves so far, in words; `None` if nothing is known of it.
     pub cost: Option<&'a str>,
     /// Hints for the next review of the process, one line each.
@@ -103,6 +108,7 @@ impl<'a> SummaryInputs<'a> {
             attachments: &[],
             tracker_comment: None,
             size: None,
+            brief_edited: false,
             cost: None,
             act_candidates: &[],
         }
@@ -125,6 +131,7 @@ impl<'a> SummaryInputs<'a> {
         texts.extend(self.gates.rows.iter().filter(|row| row.flaky).map(flaky_item));
         texts.extend(self.protected.iter().map(|path| protected_item(path)));
         texts.extend(self.size.map(str::to_owned));
+        texts.extend(self.brief_edited.then(|| BRIEF_EDITED.to_owned()));
         if let Some(text) = self.review() {
             let review = Review::parse(text);
             texts.extend(review.findings().map(str::to_owned));

@@ -54,6 +54,7 @@ mod tests {
             overall: Overall::Pass,
             patch_digest: None,
             base: None,
+            brief_digest: None,
             rows: Vec::new(),
         };
         let inputs =

@@ -7,7 +7,7 @@ use pdca_events::FlowTask;
 use pdca_flow::{Person, Visit};
 use pdca_front::notify;
 use pdca_leaves::{LeafError, Role};
-use pdca_state::{Bundle, BundleId, Overall, State};
+use pdca_state::{Bundle, BundleId, Overall, SignoffAction, SignoffProposal, State};
 
 use super::host::Tracks;
 use crate::command::subcommand;
@@ -92,11 +92,13 @@ impl AtTerminal<'_, '_, '_> {
             Err(failure) if failure.exit == Exit::Usage => failure,
             Err(failure) => return Err(failure),
         };
+        let proposed = self.cx.workspace()?.require_bundle(id)?.proposal()?;
+        let accepts = proposed.filter(|proposed| proposed.action == SignoffAction::Accept);
         let open = self.open_items(id)?;
-        if open.is_empty() {
+        let Some(SignoffProposal { note, .. }) = accepts.filter(|_| !open.is_empty()) else {
             // A proposal that the rules refuse is shown, and the bundle waits on.
             return Ok(refused.render(self.cx.err, &self.cx.env.cwd, self.err)?);
-        }
+        };
         for item in &open {
             let question = format!("{id}: {} — decided?", printable(item));
             if !self.cx.ask(&question, self.err)? {
@@ -104,7 +106,10 @@ impl AtTerminal<'_, '_, '_> {
             }
         }
         self.command(&["signoff", id.as_ref(), "clear", "all"])?;
-        self.command(&["signoff", id.as_ref(), "accept"]).map(drop)
+        let mut words = vec!["signoff", id.as_ref(), "accept"];
+        words.extend(note.iter().flat_map(|note| ["--note", note.as_str()]));
+        let question = format!("Accept {id}, as the sign-off leaf proposes?");
+        if self.cx.confirm(&question, self.err)? { self.command(&words).map(drop) } else { Ok(()) }
     }
 
     /// Returns what is open in §6, if nothing but that is in the way of an acceptance.

@@ -1,4 +1,4 @@
-//! `pdca signoff … accept --publish`: the acceptance, and what it promises.
+//! `pdca signoff … accept --publish`, and `accept` where `[signoff] on_accept` says so: the acceptance, and what it promises.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::line::Verb;
 use super::{Args, Decisions, decided_line, decision, record_all};
-use crate::command::publish::{How, PublishReport, publish};
+use crate::command::publish::{AcceptSteps, How, PublishReport, publish};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -76,7 +76,10 @@ pub(super) fn run(
             cx.note(err, &format!("{id} was closed without a change: nothing is published"))?;
         }
     }
-    let how = How { ready: true, include_base: false };
+    // `--publish` does what [publish] says, whatever follows an acceptance otherwise.
+    let on_accept = AcceptSteps::of(&cx.workspace()?.config.signoff).filter(|_| !args.publish);
+    let ready = on_accept.is_none_or(|steps| steps.ready);
+    let how = How { ready, include_base: false, on_accept };
     let published = publish(&changes, how, None, cx, err)?;
     let exit = published.exit();
     let is_done = exit == Exit::NothingToDo && !done.is_empty();

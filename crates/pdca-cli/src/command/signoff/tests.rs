@@ -74,7 +74,10 @@ fn accept_is_refused_when_the_patch_was_edited_after_check() {
     hint: put the gated patch back, or `pdca signoff 36 iterate-do --note "…"` to build and check again
     --- exit 2
     "#);
-    assert_eq!(desk.run(&["signoff", "36", "iterate-do"]).exit, Exit::Done);
+    let refused = desk.run(&["signoff", "36", "iterate-do"]);
+    assert_eq!(refused.exit, Exit::Usage);
+    assert!(refused.err.contains("`pdca signoff 36 iterate-do --note \"why\"`"), "{}", refused.err);
+    assert_eq!(desk.run(&["signoff", "36", "iterate-do", "--note", "again"]).exit, Exit::Done);
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn a_dry_run_records_nothing() {
     let desk = Desk::new();
     desk.awaiting("36", &["a"], "pass");
     let before = desk.all_files();
-    insta::assert_snapshot!(desk.run(&["signoff", "36", "iterate-do", "-n"]), @"would record iterated-to-Do by ada / 2026-11-16 for 36");
+    insta::assert_snapshot!(desk.run(&["signoff", "36", "iterate-do", "--note", "x", "-n"]), @"would record iterated-to-Do by ada / 2026-11-16 for 36");
     assert_eq!(desk.run(&["signoff", "36", "clear", "1", "-n"]).exit, Exit::Done);
     assert_eq!(desk.all_files(), before);
 }

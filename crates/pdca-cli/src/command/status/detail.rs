@@ -303,7 +303,9 @@ fn needs_human(cx: &Context<'_>, summary: &Summary, out: &mut dyn Write) -> Resu
 
 fn problems(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), Failure> {
     let changed = snapshot.coverage()? == Coverage::Changed;
-    if snapshot.problems.is_empty() && snapshot.leftovers.is_empty() && !changed {
+    let is_judged = matches!(snapshot.state, State::Checked | State::AwaitingSignoff);
+    let edited = is_judged && snapshot.is_brief_edited()?;
+    if snapshot.problems.is_empty() && snapshot.leftovers.is_empty() && !changed && !edited {
         return Ok(());
     }
     writeln!(out, "{}", cx.out.strong("Problems"))?;
@@ -311,6 +313,14 @@ fn problems(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Resul
         writeln!(
             out,
             "  patch.diff was edited after Check: the gates' verdict is about another patch"
+        )?;
+    }
+    if edited {
+        let id = &snapshot.id;
+        writeln!(
+            out,
+            "  brief.md was edited after Check: {} has it checked again",
+            cx.out.accent(cx.typed(&format!("pdca run {id}")))
         )?;
     }
     for problem in &snapshot.problems {

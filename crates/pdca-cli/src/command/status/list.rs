@@ -303,6 +303,12 @@ pub(super) fn remarks(
     if glance.coverage == Coverage::Changed {
         say(Tone::Bad, "[patch edited after Check]".to_owned());
     }
+    if let Some(action) = glance.proposed {
+        say(Tone::Plain, format!("[proposed: {action}]"));
+    }
+    if glance.is_brief_edited {
+        say(Tone::Bad, "[brief edited after Check]".to_owned());
+    }
     let holds = |id: &BundleId| work.holding(&entry.id).iter().any(|by| by.id == *id);
     let rivals = entry.conflicts_with.iter().filter(|id| !holds(id));
     let rivals: Vec<&str> = rivals.map(AsRef::as_ref).collect();
@@ -345,8 +351,12 @@ pub(super) fn held_by(by: &HeldBy) -> String {
 /// Renders `[builder failed ×2: timed out]`.
 fn failed(failure: &BeatFailure) -> String {
     let BeatFailure { beat, times, why, .. } = failure;
-    let times = if *times > 1 { format!(" ×{times}") } else { String::new() };
-    format!("[{beat} failed{times}: {}]", one_line(why, 60))
+    let how = match times {
+        0 => "was hindered".to_owned(),
+        1 => "failed".to_owned(),
+        times => format!("failed ×{times}"),
+    };
+    format!("[{beat} {how}: {}]", one_line(why, 60))
 }
 
 /// Names a blocker, with what is awaited if its state alone does not tell.

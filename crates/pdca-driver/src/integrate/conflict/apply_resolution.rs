@@ -83,7 +83,9 @@ pub(crate) fn take_resolution(
         stands_on: Vec::new(),
         made: None,
         changes: Vec::new(),
+        asked: None,
         refolded: None,
+        acceptance: None,
     };
     let store = || cx.config.attempts().store(bundle.id(), &attempt);
     cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;

@@ -1,0 +1,186 @@
+//! `pdca signoff … ask`: the sign-off leaf proposes, a person decides.
+//!
+//! 1. The leaf is called, unless a proposal of an earlier call waits. It cannot tick or sign anything.
+//! 2. The proposal is kept in the bundle, before anybody is asked: a terminal that goes away costs no second call.
+//! 3. The rules of sign-off are tried. A proposal that they refuse is told with the refusal.
+//! 4. A person confirms it, at the terminal or with `-y`. Without a person it is recorded only if `[signoff]
+//!    leaf_may_record` names exactly this outcome of this disposition, and then in the name of the leaf.
+
+use std::io::Write;
+
+use pdca_leaves::{Proposal, Role};
+use pdca_review::{Choice, Decision, DecisionOutcome, ProposedDecision, Signing, TakenBundle};
+use pdca_state::{Artifact, Bundle, BundleId, SignoffProposal, Snapshot, State};
+use serde::Serialize;
+
+use super::{
+    Args, SignoffSignature, confirmed, date, decision, explain, respond, signer, with_signing,
+};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::report::{Nothing, Report, Response};
+use crate::session;
+use crate::style::printable;
+
+/// The name that §9 records for a decision of the leaf, followed by the rule.
+const LEAF: &str = "sign-off leaf, as [signoff] leaf_may_record allows";
+
+/// A proposal that waits for a person.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in crate::command) struct ProposalReport {
+    id: BundleId,
+    #[serde(flatten)]
+    proposed: ProposedDecision,
+    /// The file in which it waits.
+    draft: String,
+    recorded: bool,
+}
+
+impl Report for ProposalReport {
+    const KIND: &'static str = "signoff-proposal";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        writeln!(out, "{} waits for you: nothing was recorded", cx.out.strong(&self.id))?;
+        tell(&self.proposed, cx, out)
+    }
+}
+
+/// Writes what is proposed, and the command that makes it a decision.
+fn tell(proposed: &ProposedDecision, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(out, "the sign-off leaf proposes: {}", cx.out.strong(proposed.action))?;
+    if let Some(note) = &proposed.note {
+        cx.write_wrapped(&printable(note), "  ", out)?;
+    }
+    writeln!(out, "next: {}", cx.out.accent(cx.typed(&proposed.command)))?;
+    Ok(())
+}
+
+/// What became of a proposal.
+enum Asked {
+    Nothing,
+    Waits(Box<ProposalReport>),
+    Dropped,
+    Decided(DecisionOutcome),
+}
+
+/// Has the leaf propose a decision, and records it if a person makes it.
+pub(super) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    let signature = SignoffSignature { by: signer(args.by.as_deref(), cx)?, date: date(args, cx)? };
+    let asked = with_signing(cx, &signature, |signing| {
+        // A driver that holds the bundle must not see it change.
+        let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;
+        let snapshot = bundle.load()?;
+        if snapshot.state != State::AwaitingSignoff {
+            return Err(pdca_sitting::not_awaiting(snapshot.state, bundle));
+        }
+        let Some(proposal) = proposal(args, cx, signing, bundle, err)? else {
+            return Ok(Asked::Nothing);
+        };
+        settle(args, cx, signing, &taken, (&snapshot, proposal), err)
+    })?;
+    let nothing = |message: &str, err: &mut dyn Write| {
+        cx.note(err, message)?;
+        Ok(Response::new(Nothing { message: message.to_owned() }, Exit::Waiting))
+    };
+    match asked {
+        Asked::Nothing => nothing("no decision was made", err),
+        Asked::Dropped => nothing("the proposal was dropped; nothing was recorded", err),
+        Asked::Waits(report) => Ok(Response::new(*report, Exit::Waiting)),
+        Asked::Decided(outcome) => respond(cx, bundle, outcome, err),
+    }
+}
+
+/// Returns the proposal that waits, or has the leaf make one and keeps it.
+fn proposal(
+    args: &Args,
+    cx: &Context<'_>,
+    signing: &Signing<'_>,
+    bundle: &Bundle,
+    err: &mut dyn Write,
+) -> Result<Option<SignoffProposal>, Failure> {
+    if let Some(waits) = bundle.proposal()? {
+        return Ok(Some(waits));
+    }
+    session::require_leaf(cx, Role::Signoff)?;
+    let proposed = session::work(cx, signing.config, None, err, |driver| {
+        pdca_driver::propose(driver, bundle)
+    })?;
+    let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
+        return Ok(None);
+    };
+    let Proposal { action, note } = Proposal::parse(&proposed).map_err(|error| {
+        Failure::from_error(Exit::Usage, &error).hint(format!(
+            "nothing was recorded; decide yourself with `pdca signoff {} …`",
+            bundle.id()
+        ))
+    })?;
+    let note = args.note.clone().or(note);
+    let proposal = SignoffProposal { action, note, date: signing.date.to_owned() };
+    if !signing.dry_run {
+        bundle.keep_proposal(&proposal)?;
+    }
+    Ok(Some(proposal))
+}
+
+/// Records the proposal, or leaves it for a person.
+fn settle(
+    args: &Args,
+    cx: &Context<'_>,
+    signing: &Signing<'_>,
+    taken: &TakenBundle<'_>,
+    (snapshot, proposal): (&Snapshot, SignoffProposal),
+    err: &mut dyn Write,
+) -> Result<Asked, Failure> {
+    let bundle = taken.bundle();
+    let choice = args.choice(proposal.action)?;
+    let decision = decision(bundle.id(), choice, proposal.note.as_deref());
+    let waits = |proposal: SignoffProposal| {
+        Asked::Waits(Box::new(ProposalReport {
+            id: bundle.id().clone(),
+            proposed: ProposedDecision::of(bundle.id(), proposal),
+            draft: bundle.path(Artifact::Proposal).into_string(),
+            recorded: false,
+        }))
+    };
+    let record = |signing: &Signing<'_>, decision: &Decision, err: &mut dyn Write| {
+        confirmed(cx, signing, bundle, err, |signing| taken.decide(signing, decision))
+            .map(Asked::Decided)
+    };
+    if cx.globals.dry_run || cx.globals.yes {
+        return record(signing, &decision, err);
+    }
+    let rehearsed = Signing { dry_run: true, ..*signing };
+    // The proposal waits all the same: what is in its way may be settled.
+    taken.decide(&rehearsed, &decision).map_err(|refused| explain(refused, bundle))?;
+    if cx.may_ask() {
+        tell(&ProposedDecision::of(bundle.id(), proposal), cx, err)?;
+        let question = format!("Is this your decision, {}?", printable(signing.by));
+        if cx.confirm(&question, err)? {
+            return record(signing, &decision, err);
+        }
+        bundle.set_aside(Artifact::Proposal)?;
+        return Ok(Asked::Dropped);
+    }
+    let disposition = disposition(snapshot);
+    let rules = &cx.workspace()?.config.signoff;
+    if !rules.may_record(proposal.action, &disposition) {
+        return Ok(waits(proposal));
+    }
+    let by = format!("{LEAF} ({} {})", proposal.action, disposition.trim());
+    let signing = Signing { by: &by, ..*signing };
+    record(&signing, &Decision { choice: Choice::of(proposal.action), ..decision }, err)
+}
+
+/// Returns the disposition of a bundle, as `leaf_may_record` names it.
+fn disposition(snapshot: &Snapshot) -> String {
+    let closed = snapshot.close_disposition.as_deref().and_then(|text| text.lines().next());
+    let hint = || snapshot.authored_brief().and_then(|brief| brief.disposition_hint());
+    closed.or_else(hint).unwrap_or("fix").to_owned()
+}
