@@ -234,7 +234,12 @@ fn the_file_has_the_documented_form() {
           ],
           "rule": "overlap",
           "evidence": "`a` meets `a`",
-          "witness": "a"
+          "witness": "a",
+          "merged_wps": [
+            "1",
+            "2"
+          ],
+          "reason": "overlapping paths: `a` meets `a`"
         }
       ],
       "apart": [],
