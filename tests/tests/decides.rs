@@ -14,7 +14,8 @@ fn scene(proposes: &str, fields: &[(&str, &str)]) -> Scene {
     scene.workspace.write("calls/proposes", proposes);
     scene.brief("7", fields);
     scene.pdca(&["run", "7"]).expect(0);
-    scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    let cleared = scene.pdca(&["signoff", "7", "clear", "all"]).code;
+    assert!(cleared == 0 || cleared == 4, "a bundle that is closed has nothing open");
     scene
 }
 

@@ -12,6 +12,7 @@ land = "target"
 id = "T1-there"
 tier = "T1"
 cmd = "test -f greeting.txt"
+needs = []
 "#;
 
 fn scene() -> Scene {
@@ -65,13 +66,13 @@ fn a_run_of_three_bundles_an_accept_and_an_integration_have_their_effects_in_thi
 
     scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
     let accept = effects(&scene, &["signoff", "7", "accept"]);
-    assert_eq!(accept.join(", "), "seal-ref, seal.json, sign-off");
+    assert_eq!(accept.join(", "), "attempt, seal-ref, seal.json, sign-off, attempt");
 
     scene.accept("8");
     let integrate = effects(&scene, &["integrate"]);
     assert_eq!(
         integrate.join(", "),
-        "journal, fence, fold ×6, int-ref, occupy, reset, hydrate, occupy ×2, gate, stats, verdict, \
+        "journal, fence, workspace, fold ×6, int-ref, occupy, reset, hydrate, occupy ×2, gate, stats, verdict, \
          announce, land-intent, land, certificate, land-outcome, flakes.json, stats ×2, journal-end, \
          held.json"
     );

@@ -46,7 +46,8 @@ fn scene(more: &str) -> Scene {
 fn agreeing() -> Vec<Reply> {
     let yes = ["plan them? ", "accept it? ", "look back? "].map(|to| Reply { to, with: "yes\n" });
     let enter = Reply { to: "[Y/n] ", with: "\n" };
-    yes.into_iter().chain([enter]).collect()
+    let confirm = Reply { to: "[y/N] ", with: "y\n" };
+    yes.into_iter().chain([enter, confirm]).collect()
 }
 
 const LINE: &str = "exec $PDCA flow --from-csv export.csv --character hygiene --batch b --act";

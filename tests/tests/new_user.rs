@@ -106,7 +106,7 @@ fn a_probe_calls_each_leaf_once_and_says_what_came_back() {
     let rows = report["rows"].as_array().unwrap();
     let probed: Vec<&serde_json::Value> =
         rows.iter().filter(|row| row["what"].as_str().unwrap().starts_with("probe ")).collect();
-    assert_eq!(probed.len(), 2, "builder and reviewer");
+    assert_eq!(probed.len(), 6, "one for each role that the agent fills");
     let answer = &probed[0]["probe"];
     assert_eq!(answer["class"], "done");
     assert_eq!((&answer["said"], &answer["cost_usd_micros"]), (&"ready".into(), &250_000.into()));

@@ -347,7 +347,7 @@ fn a_failed_builder_is_told_by_status_why_and_next_and_tried_three_times_unasked
             (&"builder".into(), &times.into()),
             "{failed}"
         );
-        assert_eq!(failed["why"], "exit status 3");
+        assert_eq!(failed["why"], "exit status 3: cannot");
         assert!(
             failed["log"].as_str().is_some_and(|log| log.ends_with("builder.error.log")),
             "{failed}"

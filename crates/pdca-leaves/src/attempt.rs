@@ -225,10 +225,10 @@ fn cut_stream(verdict: &ChildVerdict, end: &StreamEnd) -> Option<Diagnosis> {
 pub(crate) fn last_line(log: &ChildLog) -> Option<String> {
     const LONGEST: usize = 200;
     let from = log.bytes.len().saturating_sub(LAST_WORDS);
-    let text = pdca_process::printable(&log.bytes[from..]);
+    let text = String::from_utf8_lossy(&log.bytes[from..]);
     let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("{\"");
     let line = text.lines().rev().find(is_said)?;
-    Some(line.trim().chars().take(LONGEST).collect())
+    Some(pdca_process::printable(line.trim().as_bytes()).chars().take(LONGEST).collect())
 }
 
 /// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.

@@ -14,7 +14,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{ChildVerdict, Ending, log_path, printed_path};
-use pdca_state::{CallRecord, CostBasis, InstructionsRecord, Money, SessionSoFar, files};
+use pdca_state::{CallRecord, CostBasis, InstructionsRecord, Money, SessionSoFar, Usage, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -133,8 +133,8 @@ impl Trace {
     /// An agent does not say which of the two it tells, and newer versions tell another one than older ones:
     /// - Claude Code tells the tokens of the call beside those behind its cost. The cost is of the session if its tokens
     ///   are at least those of all calls together.
-    /// - Codex tells the tokens of the session. A version that tells those of the call is known by a count that is less
-    ///   than before.
+    /// - Codex tells the tokens of the session. A version that tells those of the call is known by a count that is not
+    ///   more than before.
     pub fn take_out(&mut self, so_far: SessionSoFar) {
         let transcript = &mut self.transcript;
         if so_far.calls == 0 {
@@ -153,7 +153,10 @@ impl Trace {
                 }
             }
             Protocol::Codex => {
-                if let Some(usage) = transcript.usage.filter(|usage| usage.covers(so_far.usage)) {
+                let is_of_session = |usage: &Usage| {
+                    usage.covers(so_far.usage) && usage.total() > so_far.usage.total()
+                };
+                if let Some(usage) = transcript.usage.filter(is_of_session) {
                     transcript.usage = Some(usage.minus(so_far.usage));
                 }
             }
@@ -257,7 +260,6 @@ fn remove(file: &Utf8Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use pdca_state::Usage;
     use proptest::prelude::*;
 
     use super::*;

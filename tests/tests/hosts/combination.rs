@@ -11,7 +11,8 @@ const GATE: &str = "[gates]\nsandbox = \"off\"\n[[gates.checks]]\nid = \"T1-toge
 fn accepted(names: &[&str], ids: &[&str], script: &str) -> Hosts {
     let hosts = Hosts::new(names, BUILDER, GATE);
     let count = hosts.around().join("count");
-    let said = "echo \"gate - $(basename \"$HOME\")\" >> \"$COUNT/log\"";
+    // A gate has a home of its own, so the place of its checkout says which machine it runs on.
+    let said = "place=${PDCA_WORKTREE#\"${COUNT%/count}\"/}\necho \"gate - ${place%%/*}\" >> \"$COUNT/log\"";
     hosts.scene.workspace.write("leaves/gate.sh", format!("COUNT='{count}'\n{said}\n{script}\n"));
     hosts.briefs(ids);
     hosts.scene.pdca(&["batch", "--local"]).expect(0);

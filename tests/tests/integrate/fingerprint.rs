@@ -75,10 +75,10 @@ fn scene(more: &str) -> Meeting {
     // Every mark is followed by a line that a test may replace.
     let config = format!(
         "[lanes]\n#lanes\n\n[lanes.hydrate]\n#hydrate\n\n[integrate]\nland = \"target\"\n\
-         [gates]\n#gates\n\n[[gates.checks]]\nid = \"T2-counted\"\ntier = \"T2\"\n\
+         [gates]\n#gates\n\n[[gates.checks]]\nid = \"T2-counted\"\ntier = \"T2\"\nneeds = []\n\
          identity = [\"cat version\"]\n#row\n\n{more}cmd = '''\nsh tools/gate.sh || sh \"$PDCA_WORKSPACE/tools/gate.sh\"\n#command\n\n'''\n"
     );
-    let scene = Meeting::with("true", &config);
+    let scene = Meeting::sharing("true", &config);
     scene.scene.workspace.write("tools/gate.sh", format!("{COUNT}\n"));
     scene.scene.workspace.write("version", "0");
     scene

@@ -45,9 +45,18 @@ impl Meeting {
     ///
     /// The branch is not gated before bundles are built: these suites count what integrations gate.
     pub(crate) fn with(gate: &str, more: &str) -> Self {
+        Self::with_row("", gate, more)
+    }
+
+    /// One whose gate reads nothing of a bundle or a lane, so that what Check says of a tree counts at landing too.
+    pub(crate) fn sharing(gate: &str, more: &str) -> Self {
+        Self::with_row("needs = []\n", gate, more)
+    }
+
+    fn with_row(keys: &str, gate: &str, more: &str) -> Self {
         let more = format!("[driver]\ngate_base = \"off\"\n{more}");
         let gate = format!(
-            "{more}\n[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = '''{gate}'''\n"
+            "{more}\n[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\n{keys}cmd = '''{gate}'''\n"
         );
         let scene = Scene::with_leaves(BUILDER, REVIEWER, &gate);
         let mut meeting = Self { scene, checkout: BTreeMap::new() };

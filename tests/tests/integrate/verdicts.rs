@@ -42,7 +42,7 @@ fn age(workspace: &Utf8Path) {
 
 #[test]
 fn a_change_on_the_base_it_was_checked_on_lands_without_a_gate_run() {
-    let scene = Meeting::with(COUNTED, TARGET);
+    let scene = Meeting::sharing(COUNTED, TARGET);
     scene.accepted("1", "a.txt", "a\n");
     assert_eq!(runs(&scene.scene), 1, "Check ran the gates");
     let done = scene.integrate(&["--json"]).expect(0).json();
@@ -53,7 +53,7 @@ fn a_change_on_the_base_it_was_checked_on_lands_without_a_gate_run() {
 
 #[test]
 fn what_check_said_about_another_tree_lands_nothing() {
-    let scene = Meeting::with(COUNTED, TARGET);
+    let scene = Meeting::sharing(COUNTED, TARGET);
     scene.accepted("1", "a.txt", "a\n");
     scene.commit_to_main("other.txt", "other\n");
     let done = scene.integrate(&["--json"]).expect(0).json();
@@ -63,7 +63,7 @@ fn what_check_said_about_another_tree_lands_nothing() {
 
 #[test]
 fn fresh_uses_no_verdict_that_is_known() {
-    let scene = Meeting::with(COUNTED, TARGET);
+    let scene = Meeting::sharing(COUNTED, TARGET);
     scene.accepted("1", "a.txt", "a\n");
     let said = scene.integrate(&["--dry-run", "--json"]).expect(0).json();
     assert_eq!(said["verdict"], "green", "{said:#}");
@@ -78,7 +78,7 @@ fn fresh_uses_no_verdict_that_is_known() {
 #[test]
 fn fresh_asks_about_a_known_culprit_again_and_lands_it_where_the_world_changed() {
     // What the row reads is nothing that anybody declared.
-    let gate = r#"test ! -e a.txt || test -e "$PDCA_WORKSPACE/mended""#;
+    let gate = r#"test ! -e a.txt || ls "$PDCA_WORKSPACE" | grep -q mended"#;
     let scene = Meeting::with(gate, TARGET);
     scene.scene.workspace.write("mended", "");
     scene.accepted("1", "a.txt", "a\n");
@@ -94,7 +94,7 @@ fn fresh_asks_about_a_known_culprit_again_and_lands_it_where_the_world_changed()
 #[test]
 fn a_verdict_that_is_too_old_is_asked_for_again() {
     for (limit, asked) in [("", false), ("verdict_max_age = \"7d\"\n", true)] {
-        let scene = Meeting::with(COUNTED, &format!("{TARGET}{limit}"));
+        let scene = Meeting::sharing(COUNTED, &format!("{TARGET}{limit}"));
         scene.accepted("1", "a.txt", "a\n");
         age(scene.scene.workspace.path());
         let done = scene.integrate(&["--json"]).expect(0).json();
@@ -128,7 +128,7 @@ fn a_span_that_cannot_be_read_is_told_with_its_line() {
 
 #[test]
 fn check_of_a_tree_that_an_integration_gated_green_is_not_run_again() {
-    let scene = Meeting::new(COUNTED);
+    let scene = Meeting::sharing(COUNTED, "");
     scene.accepted("1", "a.txt", "a\n");
     scene.accepted("2", "b.txt", "b\n");
     scene.integrate(&[]).expect(0);
@@ -163,7 +163,7 @@ fn a_row_that_reads_which_bundle_it_is_about_is_asked_about_the_combination_itse
 
 #[test]
 fn killed_before_check_has_kept_its_verdict_nothing_is_lost_but_the_shortcut() {
-    let scene = Meeting::with(COUNTED, TARGET);
+    let scene = Meeting::sharing(COUNTED, TARGET);
     scene.scene.workspace.write("todo/1/a.txt", "a\n");
     scene.scene.brief("1", &[]);
     let killed = scene.scene.pdca_with(&[("PDCA_CRASH_AT", "check-verdict")], &["run", "1"]);

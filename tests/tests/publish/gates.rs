@@ -2,7 +2,8 @@
 
 use crate::stall::Stall;
 
-/// A row that says and does what the test wants.
+/// A row that says and does what the test wants. It reads a file that it does not name by its path, because such a file
+/// would be part of what decides.
 const ROW: &str = r#"
 [[gates.checks]]
 id = "T4-late"
@@ -12,7 +13,7 @@ cmd = '''
 test -e a.txt && git diff --quiet "$PDCA_BASE" -- greeting.txt || exit 9
 if [ -e "$PDCA_WORKSPACE/says" ]; then cat "$PDCA_WORKSPACE/says"; fi
 if [ -e "$PDCA_BUNDLE/commit-msg.txt" ]; then echo "at publish"; else echo "before"; fi
-exit "$(cat "$PDCA_WORKSPACE/exit" 2>/dev/null || echo 0)"
+exit "$(cd "$PDCA_WORKSPACE" && cat exit 2>/dev/null || echo 0)"
 '''
 "#;
 

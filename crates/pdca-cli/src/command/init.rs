@@ -330,6 +330,7 @@ mod tests {
           cmd = "cargo fmt --all --check"
           scope = "repo"
           gating = false
+          needs = []
           [[gates.checks]]
           id = "T2-clippy"
           tier = "T2"
@@ -337,6 +338,7 @@ mod tests {
           cmd = "cargo clippy --workspace --all-targets -- -D warnings"
           scope = "repo"
           gating = false
+          needs = []
           [[gates.checks]]
           id = "T3-test"
           tier = "T3"
@@ -344,6 +346,7 @@ mod tests {
           cmd = "cargo test --workspace"
           scope = "repo"
           gating = true
+          needs = []
 
         done: a workspace in .
         next: pdca new <id> --title "…"

@@ -232,6 +232,7 @@ mod tests {
         assert_eq!(ids, ["7", "9", "11", "10", "8"]);
         insta::assert_snapshot!(serde_json::to_string_pretty(&json["items"][3]).unwrap(), @r#"
         {
+          "brief_changed": false,
           "cheap": false,
           "closes": false,
           "disposition": "fix",
@@ -244,7 +245,6 @@ mod tests {
           ],
           "overall": "pass",
           "patch_changed": false,
-          "brief_changed": false,
           "slug": "a-small-thing",
           "standing": 1
         }

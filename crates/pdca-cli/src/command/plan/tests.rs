@@ -131,7 +131,12 @@ fn scripts_get_the_whole_plan() {
           ],
           "rule": "conflict",
           "evidence": "declared in results/issue_18/brief.md:11",
-          "witness": null
+          "witness": null,
+          "merged_wps": [
+            "18",
+            "20"
+          ],
+          "reason": "declared conflict: declared in results/issue_18/brief.md:11"
         },
         {
           "bundles": [
@@ -140,7 +145,12 @@ fn scripts_get_the_whole_plan() {
           ],
           "rule": "overlap",
           "evidence": "`src/*.py` meets `src/{ab,c}.py`",
-          "witness": "src/ab.py"
+          "witness": "src/ab.py",
+          "merged_wps": [
+            "12",
+            "15"
+          ],
+          "reason": "overlapping paths: `src/*.py` meets `src/{ab,c}.py`"
         },
         {
           "bundles": [
@@ -149,7 +159,12 @@ fn scripts_get_the_whole_plan() {
           ],
           "rule": "overlap",
           "evidence": "`src/*.py` meets `src/main.py`",
-          "witness": "src/main.py"
+          "witness": "src/main.py",
+          "merged_wps": [
+            "12",
+            "21"
+          ],
+          "reason": "overlapping paths: `src/*.py` meets `src/main.py`"
         }
       ],
       "apart": [],

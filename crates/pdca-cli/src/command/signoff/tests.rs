@@ -260,7 +260,7 @@ fn discontinue_needs_a_note_and_moves_nothing() {
     --- stderr
     error: discontinue needs a note
       --> results/issue_36/SUMMARY.md
-    hint: add `--note "why"`
+    hint: `pdca signoff 36 discontinue --note "why"`
     --- exit 2
     "#);
     assert_eq!(

@@ -70,6 +70,7 @@ fn scripts_get_the_documented_fields() {
         "2",
         "99"
       ],
+      "brief_changed": false,
       "conflicts_with": [
         "4"
       ],
@@ -92,7 +93,6 @@ fn scripts_get_the_documented_fields() {
       "open_items": 0,
       "overall": null,
       "patch_changed": false,
-      "brief_changed": false,
       "proposed": null,
       "since": "…",
       "slug": "third",

@@ -53,7 +53,7 @@ fn every_mistake_of_a_file_is_told_at_once() {
     ), @r#"
     error: unknown key `colour` at the top level
       --> pdca.toml:1:1
-    hint: known here: project, paths, driver, schedule, lanes, tracker, select, targets, hosts, gates, check, doctor, integrate, publish, flow, act, notify, leaves; `--compat` makes unknown keys warnings
+    hint: known here: project, paths, driver, schedule, lanes, tracker, select, targets, hosts, gates, check, doctor, integrate, publish, signoff, flow, act, notify, leaves; `--compat` makes unknown keys warnings
     error: `lanes` in [driver] must be a whole number that is not negative or "auto", not string "two"
       --> pdca.toml:3:9
     hint: write a whole number that is not negative or "auto" there, or remove the line to get the default

@@ -94,8 +94,8 @@ fn a_damaged_lanes_json_is_an_error_with_its_line_and_not_the_same_as_none() {
     insta::assert_snapshot!(told(&good[..good.len() / 2], &["plan", "--write"]), @"
     --- stderr
     error: lanes.json cannot be used: it is damaged
-      --> lanes.json:39
-      because: EOF while parsing a list at line 39 column 12
+      --> lanes.json:48
+      because: EOF while parsing a string at line 48 column 18
     hint: restore it from version control, or remove the file to have groups made anew
     --- exit 2
     ");
