@@ -354,9 +354,9 @@ fn a_failed_builder_is_told_by_status_why_and_next_and_tried_three_times_unasked
         );
     }
     let status = scene.pdca(&["status"]).expect(0).out;
-    assert!(status.contains("[builder failed ×3: exit status 3]"), "{status}");
+    assert!(status.contains("[builder failed ×3: exit status 3: cannot]"), "{status}");
     let why = scene.pdca(&["why", "1"]).expect(0).out;
-    assert!(why.contains("the builder failed 3 times, last: exit status 3; see "), "{why}");
+    assert!(why.contains("the builder failed 3 times, last: exit status 3: cannot; see "), "{why}");
     assert!(why.contains("next: pdca run 1"), "{why}");
     let next = scene.pdca::<&str>(&[]).expect(0).out;
     assert!(next.contains("next: pdca why 1   # the builder of 1 failed 3 times"), "{next}");

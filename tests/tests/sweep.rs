@@ -352,7 +352,8 @@ fn play_stacked(scene: &Scene, k: u64, visited: &AtomicU64) -> (bool, Stacked) {
     // 2 is built on 1, which then changes: 2 is folded onto the new one without a builder.
     died |= again(scene, &batch, k, &batch, visited);
     scene.workspace.write("word", "second");
-    let reopen = ["reopen", "1", "--note", "once more"];
+    // 2 is based on it, so this has to be confirmed.
+    let reopen = ["--yes", "reopen", "1", "--note", "once more"];
     died |= again(scene, &reopen, k, &batch, visited);
     if scene.state("1") == "COMPLETE" {
         scene.pdca(&reopen).expect(0);

@@ -12,7 +12,7 @@ fn accepted(names: &[&str], ids: &[&str], script: &str) -> Hosts {
     let hosts = Hosts::new(names, BUILDER, GATE);
     let count = hosts.around().join("count");
     // A gate has a home of its own, so the place of its checkout says which machine it runs on.
-    let said = "place=${PDCA_WORKTREE#\"${COUNT%/count}\"/}\necho \"gate - ${place%%/*}\" >> \"$COUNT/log\"";
+    let said = "place=${PDCA_WORKTREE#\"${COUNT%/count}\"/}\nplace=${place#hosts/}\necho \"gate - ${place%%/*}\" >> \"$COUNT/log\"";
     hosts.scene.workspace.write("leaves/gate.sh", format!("COUNT='{count}'\n{said}\n{script}\n"));
     hosts.briefs(ids);
     hosts.scene.pdca(&["batch", "--local"]).expect(0);
