@@ -67,11 +67,11 @@ fn judges_the_change(setup: &Setup<'_>, prepare: impl Fn(&Scene)) {
         let builder =
             format!("case \"$1\" in\n1) {} ;;\n2) {} ;;\nesac", setup.breaks, setup.right);
         let scene = scene(&builder, "", "");
-        let (app, around) = (scene.repo.path().to_owned(), scene.workspace.around().to_owned());
+        let (app, around) = (scene.repo.path().to_owned(), scene.workspace.around().clone());
         let fill =
             |text: &str| text.replace("{app}", app.as_str()).replace("{around}", around.as_str());
         for (file, text) in setup.files {
-            scene.repo.write(file, &fill(text));
+            scene.repo.write(file, fill(text));
         }
         scene.repo.commit("a project");
         scene.repo.git(&["branch", "--force", "main", "HEAD"]);
@@ -302,7 +302,7 @@ fn what_a_builder_left_in_a_cache_of_the_home_is_not_seen_and_a_declared_cache_i
                    test ! -e ~/.npm/results/key && ! cat {around}/.cache/results/key && mkdir -p ~/.cache/results && \
                    echo own > ~/.cache/results/key";
         let scene = scene(builder, "", "");
-        let around = scene.workspace.around().to_owned();
+        let around = scene.workspace.around().clone();
         for dir in [".cache/declared", ".npm"] {
             fs_err::create_dir_all(around.join(dir)).unwrap();
         }
@@ -337,7 +337,7 @@ fn a_program_of_the_home_is_part_of_the_key_however_it_is_written() {
         ("sh -c '. ~/mine/first.sh'", "mine/lib/second"),
     ] {
         let scene = scene("echo x > new.txt", "", &row("needs = []", cmd));
-        let home = scene.workspace.around().to_owned();
+        let home = scene.workspace.around().clone();
         put(&home.join("mine/first.sh"), 0);
         fs_err::write(home.join("mine/first.sh"), "~/mine/lib/second\n").unwrap();
         put(&home.join(file), 0);
@@ -376,8 +376,8 @@ fn a_verdict_of_check_counts_at_landing_only_for_rows_that_need_no_variable_of_t
 #[test]
 fn doctor_finds_what_leads_into_a_checkout_and_proxies_that_rows_do_not_get() {
     let scene = scene("true", "", "");
-    let (app, around) = (scene.repo.path().to_owned(), scene.workspace.around().to_owned());
-    scene.repo.write("Makefile", &format!("include {app}/rules.mk\n"));
+    let (app, around) = (scene.repo.path().to_owned(), scene.workspace.around().clone());
+    scene.repo.write("Makefile", format!("include {app}/rules.mk\n"));
     let site = app.join(".venv/lib/python3.11/site-packages");
     fs_err::create_dir_all(site.join("calc-1.dist-info")).unwrap();
     fs_err::write(site.join("__editable__.calc.pth"), format!("{app}/src\n")).unwrap();

@@ -207,6 +207,7 @@ pub enum Untouched {
 }
 
 /// Options of [`Plan::new`](crate::Plan::new).
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in [schedule]")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The claim of a bundle without `Touches`.

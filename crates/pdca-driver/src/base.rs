@@ -216,11 +216,14 @@ pub fn would_all_stand_on(
         .collect()
 }
 
+/// A branch and its tip.
+type KnownTip = (String, ObjectId);
+
 /// The branches that bundles ask for, each resolved and read once.
 #[derive(Default)]
 struct BranchReadings {
     /// The branch and tip by target and requested branch; `None` if it cannot be resolved.
-    tips: BTreeMap<(String, Option<String>), Option<(String, ObjectId)>>,
+    tips: BTreeMap<(String, Option<String>), Option<KnownTip>>,
     landscapes: BTreeMap<(String, String), Landscape>,
 }
 

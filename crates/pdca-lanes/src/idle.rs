@@ -181,5 +181,5 @@ impl Search<'_> {
 
 /// Returns seconds and nanoseconds of the last change of a file or its attributes.
 fn change_time(found: &sys::Stat) -> (i64, i64) {
-    (i64::from(found.st_ctime), i64::try_from(found.st_ctime_nsec).unwrap_or(0))
+    (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(0))
 }

@@ -228,7 +228,8 @@ pub(crate) fn last_line(log: &ChildLog) -> Option<String> {
     let text = String::from_utf8_lossy(&log.bytes[from..]);
     let is_said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("{\"");
     let line = text.lines().rev().find(is_said)?;
-    Some(pdca_process::printable(line.trim().as_bytes()).chars().take(LONGEST).collect())
+    let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(pdca_process::printable(words.as_bytes()).chars().take(LONGEST).collect())
 }
 
 /// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.

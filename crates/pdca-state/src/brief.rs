@@ -270,17 +270,15 @@ impl FieldIndex {
     fn remark_repeated(&mut self, first: usize, label: &str, value: &str, line: usize) {
         let Some(known) = Label::of(label) else { return };
         let first = self.view(&self.spans[first]);
-        let adds = match known {
-            Label::DependsOn | Label::ConflictsWith => {
-                let ids = |text: &str| parse_id_list(text).among(&|_| false).ids;
-                let before = ids(first.own_line);
-                ids(value).iter().any(|id| !before.contains(id))
-            }
-            Label::Touches => {
-                let before = touches::globs(&first.whole());
-                touches::globs(value).iter().any(|glob| !before.contains(glob))
-            }
-            _ => false,
+        let adds = if matches!(known, Label::DependsOn | Label::ConflictsWith) {
+            let ids = |text: &str| parse_id_list(text).among(&|_| false).ids;
+            let before = ids(first.own_line);
+            ids(value).iter().any(|id| !before.contains(id))
+        } else if known == Label::Touches {
+            let before = touches::globs(&first.whole());
+            touches::globs(value).iter().any(|glob| !before.contains(glob))
+        } else {
+            false
         };
         if adds && !is_placeholder(value) {
             let why = Unread::Repeated(first.line);

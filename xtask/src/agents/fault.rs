@@ -105,7 +105,7 @@ pub(super) fn try_fault(
     let wall = scene::walls()[0];
     let leaf = format!(
         "[leaves.builder]\nagent = \"{}\"\nsandbox = \"{wall}\"\ntimeout_secs = {TIMEOUT}\nstall_secs = {STALL}\n\
-         throttled = {{ backoff_secs = 1, max_wait_secs = 1 }}\n",
+         throttled = {{ backoff_secs = 1, max_wait_secs = 0 }}\n",
         agent.name()
     );
     scene.workspace(&leaf, &["7"])?;

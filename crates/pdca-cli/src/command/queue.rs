@@ -23,6 +23,7 @@ Examples:
 pub(crate) struct Args {}
 
 /// One waiting bundle.
+#[expect(clippy::struct_excessive_bools, reason = "each is a documented field of the JSON")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Item {

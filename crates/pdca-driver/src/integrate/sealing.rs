@@ -219,14 +219,7 @@ pub fn seal(
     };
     let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
     let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
-    let is_taken = |name: &RefNamespace| {
-        known.iter().any(|sealed| sealed.id() == bundle.id() && sealed.record().run == *name)
-    };
-    // Two acceptances of the same change within one second differ in nothing else.
-    let name = (0..=known.len())
-        .map(|nth| name_of(bundle.id(), (base, head), (checked, &brief), &signer, nth))
-        .find(|name| !is_taken(name))
-        .expect("because there is one name more than there are seals");
+    let name = free_name(&known, bundle.id(), (base, head), (checked, &brief), &signer);
     let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
     let accepted = Acceptance {
         run: earlier.map_or(&name, |record| &record.run),
@@ -245,19 +238,26 @@ pub fn seal(
         brief: brief.map(String::as_str),
         overrides: &accepted.overrides,
     };
-    let begun = AttemptAcceptance { seal: accepted.run.to_string(), is_recorded: false };
-    effects
-        .perform("attempt", || {
-            let attempts = config.attempts();
-            attempts.update(bundle.id(), |attempt| attempt.acceptance = Some(begun.clone()))
-        })
-        .map_err(BaseError::Attempt)?;
+    begin_acceptance(config, &accepted, effects).map_err(BaseError::Attempt)?;
     let log = ReflogEntry { message: "pdca: accept", seconds: config.dates.now() };
     let (sealed, effect) =
         // The ref first: it decides. Without it, `seal.json` would be a claim that nothing proves.
         effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
     effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
     Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
+}
+
+/// Notes which seal an attempt is about to get, so that an accept that is interrupted is repeated with the same one.
+fn begin_acceptance(
+    config: &WorkspaceConfig,
+    accepted: &Acceptance<'_>,
+    effects: &dyn Effects,
+) -> io::Result<()> {
+    let begun = AttemptAcceptance { seal: accepted.run.to_string(), is_recorded: false };
+    effects.perform("attempt", || {
+        let attempts = config.attempts();
+        attempts.update(accepted.id, |attempt| attempt.acceptance = Some(begun.clone()))
+    })
 }
 
 /// Notes that the decision about a sealed attempt is recorded: the attempt is over, and its seal is not taken up again.
@@ -382,6 +382,23 @@ fn require_checked(
     if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
 }
 
+/// Returns the name of a new seal. Two acceptances of the same change within one second differ in nothing but a number.
+fn free_name(
+    known: &[Sealed],
+    id: &BundleId,
+    commits: (ObjectId, ObjectId),
+    digests: (&str, &str),
+    by: &Signer,
+) -> RefNamespace {
+    let is_taken = |name: &RefNamespace| {
+        known.iter().any(|sealed| sealed.id() == id && sealed.record().run == *name)
+    };
+    (0..=known.len())
+        .map(|nth| name_of(id, commits, digests, by, nth))
+        .find(|name| !is_taken(name))
+        .expect("because there is one name more than there are seals")
+}
+
 /// Derives the name of a seal's ref from its contents, so that the same acceptance gives the
 /// same seal everywhere, and landed commits have the same ids.
 fn name_of(
@@ -392,10 +409,8 @@ fn name_of(
     nth: usize,
 ) -> RefNamespace {
     let Signer { name, email, seconds } = by;
-    let mut text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}");
-    if nth > 0 {
-        text.push_str(&format!("\0{nth}"));
-    }
+    let nth = if nth > 0 { format!("\0{nth}") } else { String::new() };
+    let text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}{nth}");
     let name = format!("s{:.25}", sha256_hex(text.as_bytes()));
     name.parse().expect("because it is letters and digits")
 }

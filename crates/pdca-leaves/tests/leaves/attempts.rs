@@ -39,7 +39,10 @@ fn the_error_log_says_how_each_attempt_ended_and_what_it_said_last() {
         matches!(error, LeafError::Failed { attempts: 2, ending: Ending::Exited(4), .. }),
         "{error:?}"
     );
-    assert_eq!(error.to_string(), "the builder failed after 2 attempts: exit status 4");
+    assert_eq!(
+        error.to_string(),
+        "the builder failed after 2 attempts: exit status 4: second line"
+    );
     assert_snapshot!(error.error_log().unwrap(), @r"
     builder 1 of 2: exit status 4
       | first

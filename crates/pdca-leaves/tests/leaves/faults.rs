@@ -41,7 +41,7 @@ fn script(shape: &Shape<'_>) -> String {
 fn ended(shape: &Shape<'_>, protocol: &str) -> String {
     let scene = Scene::new();
     let keys = format!(
-        "protocol = \"{protocol}\"\nprompt_via = \"none\"\nthrottled = {{ backoff_secs = 0.001, max_wait_secs = 0.001 }}\n"
+        "protocol = \"{protocol}\"\nprompt_via = \"none\"\nthrottled = {{ backoff_secs = 0.001, max_wait_secs = 0 }}\n"
     );
     let config = scene.leaf(&keys, &script(shape));
     let class = match scene.call(Role::Builder, &config) {

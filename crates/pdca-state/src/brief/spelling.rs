@@ -216,12 +216,12 @@ pub(super) fn loses(label: Label, value: &str) -> bool {
     if value.is_empty() || is_nothing(value) || is_placeholder(value) {
         return false;
     }
-    match label {
-        Label::DependsOn | Label::ConflictsWith => {
-            !parse_id_list(value).among(&|_| false).ids.is_empty()
-        }
-        Label::Touches => !touches::globs(value).is_empty(),
-        other => other.is_acted_on(),
+    if matches!(label, Label::DependsOn | Label::ConflictsWith) {
+        !parse_id_list(value).among(&|_| false).ids.is_empty()
+    } else if label == Label::Touches {
+        !touches::globs(value).is_empty()
+    } else {
+        label.is_acted_on()
     }
 }
 
@@ -319,12 +319,12 @@ fn distance(a: &str, b: &str) -> usize {
     for (i, from) in a.iter().enumerate() {
         let mut row = vec![i + 1];
         for (j, to) in b.iter().enumerate() {
-            let mut least =
+            let mut steps =
                 (last[j + 1] + 1).min(row[j] + 1).min(last[j] + usize::from(from != to));
             if i > 0 && j > 0 && *from == b[j - 1] && a[i - 1] == *to {
-                least = least.min(before[j - 1] + 1);
+                steps = steps.min(before[j - 1] + 1);
             }
-            row.push(least);
+            row.push(steps);
         }
         before = std::mem::replace(&mut last, row);
     }
