@@ -46,7 +46,7 @@ pub struct Spec {
     pub keep_printed: bool,
     /// The trees that the kernel keeps the child from reading and writing.
     pub sandbox: Option<Sandbox>,
-    /// Gives the child a fixed mask for new files and fixed limits, whatever the driver has: [`FixedLimits`].
+    /// Gives the child a fixed mask for new files and fixed limits, whatever the driver has: [`FixedLimits`](crate::FixedLimits).
     #[serde(default)]
     pub fixed_limits: bool,
     /// The most processes the child's tree may have at a time; `None` means [`Spec::MAX_PROCESSES`].

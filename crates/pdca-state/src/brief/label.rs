@@ -143,7 +143,7 @@ impl Label {
         self.row().1
     }
 
-    /// The accepted spellings as [`normal`] forms; the first one with a value wins.
+    /// The accepted spellings as normal forms; the first one with a value wins.
     pub fn spellings(self) -> &'static [&'static str] {
         self.row().2
     }

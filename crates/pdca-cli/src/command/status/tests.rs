@@ -106,6 +106,7 @@ fn scripts_get_the_documented_fields() {
     {
       "blocked": null,
       "blocked_by": [],
+      "brief_changed": false,
       "conflicts_with": [],
       "cost": null,
       "dir": "[TMP]/ws/results/issue_6",
@@ -130,7 +131,6 @@ fn scripts_get_the_documented_fields() {
       "open_items": 0,
       "overall": null,
       "patch_changed": false,
-      "brief_changed": false,
       "proposed": null,
       "since": "…",
       "slug": null,
