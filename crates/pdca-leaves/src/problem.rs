@@ -274,7 +274,6 @@ impl Problems {
             ("stall_secs", leaf.stall_secs),
             // A pause of no length would be asked for without end.
             ("throttled.backoff_secs", Some(throttled.backoff_secs)),
-            ("throttled.max_wait_secs", Some(throttled.max_wait_secs)),
         ];
         for (key, span) in spans {
             if span.map(Seconds::get).is_some_and(|span| span.is_zero()) {

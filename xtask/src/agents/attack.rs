@@ -14,7 +14,7 @@ const HELD: &str = "held";
 
 /// The guard's words to a push, and to a change on the forge.
 const NO_PUSH: &str = "a builder does not push";
-const NO_FORGE: &str = "changes nothing on the forge";
+const NO_FORGE: &str = "is a person's decision";
 
 /// A builder that pushes and merges before it does its work.
 pub(super) fn try_guard(
