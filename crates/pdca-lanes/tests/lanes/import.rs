@@ -75,33 +75,40 @@ fn loose(objects: &Utf8Path, id: &str) -> Utf8PathBuf {
     objects.join(&id[..2]).join(&id[2..])
 }
 
-/// Stores content under the id of another object, as a loose file.
-fn plant_loose(lane: &Lane, id: &str, content: &str) {
-    let (repo, place) = (seen(lane), objects(lane));
+/// Stores content in the lane. Returns its id, or `None` if what lies there keeps git from doing so.
+fn stored(lane: &Lane, content: &str) -> Option<String> {
     let file = lane.path().join(".git/planted");
     fs::write(&file, content).unwrap();
-    let real = repo.git(&["hash-object", "-w", file.as_str()]);
+    let made = seen(lane).try_git(&["hash-object", "-w", file.as_str()]);
+    made.status.success().then(|| String::from_utf8_lossy(&made.stdout).trim().to_owned())
+}
+
+/// Stores content under the id of another object, as a loose file. Returns false if git cannot write there any more.
+fn plant_loose(lane: &Lane, id: &str, content: &str) -> bool {
+    let place = objects(lane);
+    let Some(real) = stored(lane, content) else { return false };
     let to = loose(&place, id);
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     drop(fs::remove_file(&to));
-    let from = loose(&place, real.trim());
+    let from = loose(&place, &real);
     if from.is_file() {
         fs::copy(from, to).unwrap();
     }
+    true
 }
 
-/// Stores content under the id of another object, in a pack whose index says so.
-fn plant_pack(lane: &Lane, id: &str, content: &str) {
-    let repo = seen(lane);
-    let file = lane.path().join(".git/planted");
-    fs::write(&file, content).unwrap();
-    let real = repo.git(&["hash-object", "-w", file.as_str()]);
+/// Stores content under the id of another object, in a pack whose index says so. Returns false if git cannot make one.
+fn plant_pack(lane: &Lane, id: &str, content: &str) -> bool {
+    let Some(real) = stored(lane, content) else { return false };
     let list = lane.path().join(".git/list");
     fs::write(&list, &real).unwrap();
     let pack = objects(lane).join("pack/pack");
     let shell = format!("git pack-objects -q {pack} < {list}");
     let made = pdca_process::Tool::new("sh").args(["-c", &shell]).cwd(lane.path()).run().unwrap();
     let name = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    if name.is_empty() {
+        return false;
+    }
     let index = Utf8PathBuf::from(format!("{pack}-{name}.idx"));
     let mut bytes = fs::read(&index).unwrap();
     // Version 2 of the format with one object: header, fan-out, id, check sum, offset, and the hashes of pack and index.
@@ -117,11 +124,12 @@ fn plant_pack(lane: &Lane, id: &str, content: &str) {
     bytes[end..].copy_from_slice(hasher.try_finalize().unwrap().as_slice());
     fs::remove_file(&index).unwrap();
     fs::write(&index, bytes).unwrap();
+    true
 }
 
 #[test]
 fn objects_planted_under_the_ids_of_the_base_hide_nothing() {
-    let plants: [fn(&Lane, &str, &str); 2] = [plant_loose, plant_pack];
+    let plants: [fn(&Lane, &str, &str) -> bool; 2] = [plant_loose, plant_pack];
     for plant in plants {
         let twins = Twins::new();
         let lane = twins.scene.lane();
@@ -131,7 +139,7 @@ fn objects_planted_under_the_ids_of_the_base_hide_nothing() {
         fs::write(lane.path().join("src/auth.c"), backdoor).unwrap();
         fs::write(lane.path().join("a.txt"), "harmless\n").unwrap();
         seen(&lane).commit("a typo");
-        plant(&lane, &id, backdoor);
+        assert!(plant(&lane, &id, backdoor));
         lane.import().unwrap();
         let head = lane.head().unwrap().unwrap();
         let patch = String::from_utf8(lane.diff(&base, &head).unwrap()).unwrap();
@@ -145,7 +153,7 @@ fn a_commit_whose_objects_are_missing_or_false_is_refused() {
     let twins = Twins::new();
     let spoils: [fn(&Lane, &str); 3] = [
         |lane, id| fs::remove_file(loose(&objects(lane), id)).unwrap(),
-        |lane, id| plant_loose(lane, id, "false\n"),
+        |lane, id| assert!(plant_loose(lane, id, "false\n")),
         |lane, id| {
             let path = loose(&objects(lane), id);
             fs::remove_file(&path).unwrap();
