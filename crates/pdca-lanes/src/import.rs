@@ -142,6 +142,9 @@ impl Untrusted<'_> {
 pub(crate) struct Import<'a> {
     /// The driver's repository, which no process of a lane can write.
     own: &'a gix::Repository,
+    /// The same one, to ask for objects that are probably new. A miss does not list the packs again, which would cost
+    /// more than the rest of the import; a pack that somebody made meanwhile is found through `own`.
+    quick: gix::Repository,
     own_dir: Utf8PathBuf,
     from: Untrusted<'a>,
     loose: gix::odb::loose::Store,
@@ -157,6 +160,7 @@ impl<'a> Import<'a> {
         let objects = from.0.join("objects").into_std_path_buf();
         Self {
             own,
+            quick: quick(own),
             own_dir: own_dir.to_owned(),
             from,
             loose: gix::odb::loose::Store::at(objects, own.object_hash()),
@@ -173,7 +177,7 @@ impl<'a> Import<'a> {
             return Ok(());
         }
         for id in self.new_commits(head)? {
-            let data = self.read(id, Kind::Commit)?;
+            let (found, data) = self.read(id, Kind::Commit)?;
             let (tree, parents) = commit_parts(id, &data)?;
             // The first parent is in the store by now, or there is none.
             let before = match parents.first() {
@@ -181,7 +185,9 @@ impl<'a> Import<'a> {
                 None => None,
             };
             self.take_tree(before, tree)?;
-            self.write(id, Kind::Commit, &data)?;
+            if found == Found::InLane {
+                self.write(id, Kind::Commit, &data)?;
+            }
         }
         Ok(())
     }
@@ -197,13 +203,13 @@ impl<'a> Import<'a> {
                 order.push(id);
                 continue;
             }
-            if self.own.has_object(id) || !met.insert(id) {
+            if self.quick.has_object(id) || !met.insert(id) {
                 continue;
             }
             if met.len() > MOST_COMMITS {
                 return Err(untrue(id, "is one of too many commits that the target does not have"));
             }
-            let data = self.read(id, Kind::Commit)?;
+            let (_, data) = self.read(id, Kind::Commit)?;
             open.push((id, true));
             open.extend(commit_parts(id, &data)?.1.into_iter().map(|parent| (parent, false)));
         }
@@ -233,7 +239,7 @@ impl<'a> Import<'a> {
                     .collect(),
                 None => BTreeMap::new(),
             };
-            let data = self.read(tree, Kind::Tree)?;
+            let (found, data) = self.read(tree, Kind::Tree)?;
             for (name, kind, id) in tree_entries(tree, &data, self.own.object_hash())? {
                 let at_same_place = known.get(&name);
                 if at_same_place.is_some_and(|(_, known)| *known == id) {
@@ -245,8 +251,10 @@ impl<'a> Import<'a> {
                         open.push((before.map(|(_, id)| *id), id));
                     }
                     EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
-                        if !self.own.has_object(id) {
-                            let data = self.read(id, Kind::Blob)?;
+                        // A blob that is known is not read: it may be large.
+                        if !self.quick.has_object(id)
+                            && let (Found::InLane, data) = self.read(id, Kind::Blob)?
+                        {
                             self.write(id, Kind::Blob, &data)?;
                         }
                     }
@@ -254,7 +262,9 @@ impl<'a> Import<'a> {
                     EntryKind::Commit => {}
                 }
             }
-            trees.push((tree, data));
+            if found == Found::InLane {
+                trees.push((tree, data));
+            }
         }
         trees.iter().rev().try_for_each(|(tree, data)| self.write(*tree, Kind::Tree, data))
     }
@@ -266,29 +276,27 @@ impl<'a> Import<'a> {
     }
 
     /// Returns the content of an object: the known one, or what the lane has under this id if it is true.
-    fn read(&mut self, id: ObjectId, wanted: Kind) -> Result<Vec<u8>, LaneError> {
-        if let Some((kind, data)) = self.read_known(id)? {
-            return require_kind(id, wanted, kind, data);
+    fn read(&mut self, id: ObjectId, wanted: Kind) -> Result<(Found, Vec<u8>), LaneError> {
+        let known = |(kind, data)| Ok((Found::InStore, require_kind(id, wanted, kind, data)?));
+        if let Some(found) = read_known(&self.quick, id)? {
+            return known(found);
         }
         let why = match self.read_loose(id)? {
-            Loose::True(kind, data) => return require_kind(id, wanted, kind, data),
+            Loose::True(kind, data) => {
+                return Ok((Found::InLane, require_kind(id, wanted, kind, data)?));
+            }
             Loose::Untrue => "has content that is not its own",
             Loose::Missing => "is missing",
         };
         if !self.are_packs_in {
             self.take_packs()?;
             self.are_packs_in = true;
-            if let Some((kind, data)) = self.read_known(id)? {
-                return require_kind(id, wanted, kind, data);
-            }
+        }
+        // The packs of the lane, or one that a repacking of the target made meanwhile.
+        if let Some(found) = read_known(self.own, id)? {
+            return known(found);
         }
         Err(untrue(id, why))
-    }
-
-    fn read_known(&self, id: ObjectId) -> Result<Option<(Kind, Vec<u8>)>, LaneError> {
-        let found = self.own.try_find_object(id);
-        let found = found.map_err(|source| LaneError::objects("read an object", source))?;
-        Ok(found.map(|found| (found.kind, found.detach().data)))
     }
 
     /// Reads a loose object of the lane, and computes its id.
@@ -299,6 +307,7 @@ impl<'a> Import<'a> {
         if !is_file {
             return Ok(Loose::Missing);
         }
+        // Asked first: the reader makes room for as much as the header says.
         let Ok(Some((size, _))) = self.loose.try_header(&id) else { return Ok(Loose::Untrue) };
         self.count(id, size)?;
         let mut data = Vec::new();
@@ -382,15 +391,34 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
+    /// Writes an object that the store does not have.
     fn write(&self, id: ObjectId, kind: Kind, data: &[u8]) -> Result<(), LaneError> {
-        if self.own.has_object(id) {
-            return Ok(());
-        }
         let written = self.own.objects.write_buf(kind, data);
         let written = written.map_err(|source| LaneError::objects("write an object", source))?;
         // Hashed a second time, by the writer: nothing is in the store under an id that is not its own.
         if written == id { Ok(()) } else { Err(untrue(id, "has content that is not its own")) }
     }
+}
+
+/// Returns a handle whose misses are cheap.
+fn quick(repo: &gix::Repository) -> gix::Repository {
+    let mut quick = repo.clone();
+    quick.objects.refresh_never();
+    quick
+}
+
+fn read_known(repo: &gix::Repository, id: ObjectId) -> Result<Option<(Kind, Vec<u8>)>, LaneError> {
+    let found = repo.try_find_object(id);
+    let found = found.map_err(|source| LaneError::objects("read an object", source))?;
+    Ok(found.map(|found| (found.kind, found.detach().data)))
+}
+
+/// The place where an object was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    InStore,
+    /// In the lane alone: it is to be written into the store.
+    InLane,
 }
 
 /// What a lane has under an id, as a loose object.
