@@ -8,6 +8,9 @@ const REVIEWER: &str =
 /// Proposes what the first line of a file in the workspace says.
 const SIGNER: &str = r#"printf '{"action": "%s", "note": "a model says so"}' "$(cat "$PDCA_WORKSPACE/calls/proposes")" > "$PDCA_OUTPUT""#;
 
+/// A row that a combination is gated with.
+const ROW: &str = "[[gates.checks]]\nid = \"T1\"\ntier = \"T1\"\ncmd = \"true\"\n";
+
 fn scene(proposes: &str, fields: &[(&str, &str)]) -> Scene {
     let scene = Scene::with_leaves("echo done > greeting.txt", REVIEWER, &leaf("signoff"));
     scene.script("signoff", SIGNER);
@@ -132,6 +135,34 @@ fn the_same_change_accepted_twice_has_two_seals_and_is_two_cycles() {
     assert_eq!(cycles(), 1, "the second acceptance is a cycle of its own");
     scene.pdca(&["act", "log", "--record"]).expect(0);
     assert_eq!(cycles(), 0);
+}
+
+#[test]
+fn a_change_whose_accept_was_killed_and_that_landed_is_not_landed_by_its_old_seal_again() {
+    let scene = Scene::with_leaves("echo done > greeting.txt", REVIEWER, ROW);
+    let run = || {
+        scene.brief("7", &[]);
+        scene.pdca(&["run", "7"]).expect(0);
+        scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    };
+    let land = || {
+        scene.pdca(&["integrate"]).expect(0);
+        scene.repo.git(&["merge", "-q", "--ff-only", "pdca/staging/main"]);
+        assert_eq!(scene.repo.git(&["show", "HEAD:greeting.txt"]).trim(), "done");
+    };
+    run();
+    // The second note of the attempt follows the sign-off.
+    scene.pdca_with(&[("PDCA_CRASH_AT", "attempt:2")], &["signoff", "7", "accept"]).expect(137);
+    assert_eq!(scene.state("7"), "COMPLETE");
+    let first = scene.workspace.read("results/issue_7/seal.json");
+    land();
+    scene.repo.git(&["revert", "--no-edit", "HEAD"]);
+    let results = scene.workspace.path().join("results");
+    fs_err::rename(results.join("issue_7"), scene.workspace.around().join("put-away")).unwrap();
+    run();
+    scene.pdca(&["signoff", "7", "accept"]).expect(0);
+    assert_ne!(scene.workspace.read("results/issue_7/seal.json"), first);
+    land();
 }
 
 #[test]

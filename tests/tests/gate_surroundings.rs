@@ -407,3 +407,40 @@ fn doctor_finds_what_leads_into_a_checkout_and_proxies_that_rows_do_not_get() {
     let said = plain.pdca(&["doctor", "--json"]).out;
     assert!(!said.contains("checkout of app"), "{said}");
 }
+
+/// Git where nothing is seen but the system, the lane and what is bound besides, as in a container.
+const CONTAINER: &str = r#"
+inside() {
+    bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib \
+        --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --setenv HOME /tmp --setenv PATH /usr/bin:/bin \
+        --bind "$PDCA_WORKTREE" "$PDCA_WORKTREE" "$@"
+}
+bind="--ro-bind $PDCA_GIT_COMMON_DIR/objects $PDCA_GIT_COMMON_DIR/objects"
+git="git -c safe.directory=* -C $PDCA_WORKTREE"
+! inside $git log -1 --format=%s >/dev/null 2>&1 || { echo 'the objects are seen without being bound'; exit 1; }
+inside $bind sh -c "test ! -e '$PDCA_WORKSPACE/pdca.toml' && test ! -e '$PDCA_GIT_COMMON_DIR/config'" || exit 2
+inside $bind $git log --format=%H >/dev/null || exit 3
+inside $bind $git status --porcelain >/dev/null || exit 4
+test "$(inside $bind $git rev-list --count HEAD)" = "$($git rev-list --count HEAD)" || exit 5
+printf %s "$PDCA_GIT_COMMON_DIR" > "$PDCA_WORKSPACE/calls/gate-dir"
+"#;
+
+#[test]
+fn git_works_where_only_the_lane_and_the_named_objects_are_seen() {
+    if !has("bwrap") || !has("/usr/bin/git") {
+        return;
+    }
+    let alone = Tool::new("bwrap").args(["--unshare-all", "--ro-bind", "/", "/", "true"]).run();
+    if !alone.is_ok_and(|said| said.code == 0) {
+        eprintln!("skipped: bwrap is refused here");
+        return;
+    }
+    let builder = "printf %s \"$PDCA_GIT_COMMON_DIR\" > \"$PDCA_WORKSPACE/calls/builder-dir\"\necho x > new.txt";
+    let scene = scene(builder, "", &row("needs = []\nsandbox = \"off\"", CONTAINER));
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    let own = scene.repo.path().join(".git");
+    for who in ["builder", "gate"] {
+        assert_eq!(scene.workspace.read(format!("calls/{who}-dir")), own.as_str(), "{who}");
+    }
+}

@@ -252,3 +252,49 @@ fn a_workspace_can_ask_for_lanes_json() {
     scene.pdca(&["batch"]).expect(0);
     assert_eq!(scene.state("1"), "AWAITING_SIGNOFF");
 }
+
+#[test]
+fn bundles_with_a_common_surface_share_a_group_that_one_lane_builds_in_order() {
+    let scene = scene("[schedule]\nsurfaces = \"join\"\n");
+    brief(&scene, "1", "- **Touches:** a\n- **Surfaces:** Main  Menu, API");
+    brief(&scene, "2", "- **Touches:** b\n- **Surfaces:** `main menu`.");
+    brief(&scene, "3", "- **Touches:** c\n- **Surfaces:** menu");
+    let said = scene.pdca(&["plan", "--write"]).expect(0).out;
+    assert!(
+        said.contains("1 and 2 share a group: common surface: both show on main menu"),
+        "{said}"
+    );
+    let file: serde_json::Value =
+        serde_json::from_str(&scene.workspace.read("lanes.json")).expect("it is JSON");
+    let groups: Vec<&serde_json::Value> =
+        file["groups"].as_array().into_iter().flatten().map(|group| &group["bundles"]).collect();
+    // A surface is a name and no glob: `menu` is not `main menu`.
+    assert_eq!(groups, [&serde_json::json!(["1", "2"]), &serde_json::json!(["3"])], "{file}");
+    let join = &file["collapse_report"][0];
+    assert_eq!((&join["rule"], &join["bundles"]), (&"surface".into(), groups[0]), "{file}");
+    assert_eq!(join["reason"], "common surface: both show on main menu");
+    // The surface alone is declared otherwise, and the file is out of date.
+    brief(&scene, "3", "- **Touches:** c\n- **Surfaces:** api");
+    scene.pdca(&["plan", "--check"]).expect(3);
+    scene.pdca(&["plan", "--write"]).expect(0);
+    scene.pdca(&["batch", "--lanes", "3", "--events", "events.jsonl"]).expect(0);
+    let mut lanes: Vec<String> = Vec::new();
+    for line in scene.workspace.read("events.jsonl").lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        if event.to_string().contains("dispatched") {
+            lanes.push(event["lane"].to_string());
+        }
+    }
+    assert_eq!(lanes.len(), 3, "{lanes:?}");
+    assert!(lanes.iter().all(|lane| *lane == lanes[0]), "one lane for the group: {lanes:?}");
+}
+
+#[test]
+fn a_common_surface_keeps_no_two_bundles_apart_where_groups_do_not_ask_for_it() {
+    let scene = scene("");
+    brief(&scene, "1", "- **Touches:** a\n- **Surfaces:** menu");
+    brief(&scene, "2", "- **Touches:** b\n- **Surfaces:** menu");
+    let plan = scene.pdca(&["plan", "--json"]).expect(0).json();
+    assert_eq!(plan["groups"].as_array().map(Vec::len), Some(2), "{plan}");
+    assert_eq!(plan["waves"], serde_json::json!([["1", "2"]]), "{plan}");
+}

@@ -269,6 +269,20 @@ fn one_group_takes_one_checkout_however_many_lanes_there_are() {
 }
 
 #[test]
+fn independent_groups_are_built_at_the_same_time() {
+    // Each builder waits for that of the other group: one after the other, both would fail.
+    let meets = "touch \"$PDCA_WORKSPACE/calls/up-$1\"\nfor tick in $(seq 1500); do\n\
+                 [ -e \"$PDCA_WORKSPACE/calls/up-1\" ] && [ -e \"$PDCA_WORKSPACE/calls/up-2\" ] && break\n\
+                 [ $tick != 1500 ] || exit 3\nsleep 0.02\ndone\necho $1 > file-$1.txt";
+    let scene = Scene::with_leaves(meets, REVIEWER, "[schedule]\ndrift = \"off\"\n");
+    scene.brief("1", &[("Touches", "a")]);
+    scene.brief("2", &[("Touches", "b")]);
+    scene.pdca(&["plan", "--write"]).expect(0);
+    scene.pdca(&["batch", "--lanes", "2"]).expect(0);
+    assert_eq!(states(&scene, &["1", "2"]), "AWAITING_SIGNOFF AWAITING_SIGNOFF");
+}
+
+#[test]
 fn a_member_that_fails_keeps_nobody_of_its_group_but_its_dependants() {
     let scene = Scene::with_leaves(
         "[ $1 != 1 ] || exit 3\necho $1 > file-$1.txt",

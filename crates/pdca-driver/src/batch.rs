@@ -9,7 +9,7 @@ use pdca_dag::{
 };
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Coverage, Glance, Label, LoadError, Overall, Reentry,
-    RootError, State, chain, survey_bundles,
+    RootError, State, chain, parts, survey_bundles,
 };
 
 use crate::config::WorkspaceConfig;
@@ -18,7 +18,7 @@ use crate::failures::{BeatFailure, BeatFailures};
 use crate::landed::landed_of;
 use crate::refold::stale_results;
 use crate::run::Pause;
-use crate::schedule::{Durations, SurfacesPolicy};
+use crate::schedule::{Durations, SplitPolicy, SurfacesPolicy};
 
 /// The bundles that are scheduled together, and the state of the others.
 #[derive(Debug)]
@@ -351,6 +351,7 @@ impl Reading {
         }
         self.item.depends_on = self.ids(brief, Label::DependsOn, file, ids);
         self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file, ids);
+        self.wait_for_parts(config, brief, file, ids);
         self.item.surfaces = brief.surfaces();
         let target = config.target_of(brief).ok().flatten();
         let apart = target.as_ref().filter(|_| config.targets.len() > 1);
@@ -367,6 +368,30 @@ impl Reading {
             Touch { glob, place: SourceLocation::new(file, field.line), is_file }
         };
         self.item.touches = brief.touches().into_iter().map(touch).collect();
+    }
+
+    /// Adds the bundles that parts wait for, if the bundle was not started. One whose ready parts can start is split before
+    /// the batch is loaded, so this one waits as a whole.
+    fn wait_for_parts(
+        &mut self,
+        config: &WorkspaceConfig,
+        brief: &Brief,
+        file: &Utf8Path,
+        ids: &BTreeSet<BundleId>,
+    ) {
+        if config.schedule.split == SplitPolicy::Never || self.item.started {
+            return;
+        }
+        for mut part in parts(brief).unwrap_or_default() {
+            part.keep_blockers(&|id| ids.contains(id));
+            for id in part.blockers {
+                let is_known = self.item.depends_on.iter().any(|known| known.id == id);
+                if !is_known {
+                    let place = SourceLocation::new(file, part.line);
+                    self.item.depends_on.push(Declared::new(id, place));
+                }
+            }
+        }
     }
 
     /// Returns the ids of a label under all its spellings, each with its line.
@@ -422,7 +447,7 @@ fn standing(glance: &Result<Glance, LoadError>) -> ItemState {
     }
 }
 
-fn has_started(
+pub(crate) fn has_started(
     config: &WorkspaceConfig,
     id: &BundleId,
     glance: &Result<Glance, LoadError>,

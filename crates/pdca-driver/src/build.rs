@@ -63,8 +63,9 @@ pub(crate) fn build(
     let request = builder_request(cx, checkout, &inputs, &kept, chosen);
     let push = cx.config.builder_push.as_ref();
     let push = push.and_then(|push| push.arguments(bundle.id(), snapshot.authored_brief()));
-    let facts =
-        CallFacts { attempt, gates: gates.as_deref(), push: push.as_deref(), ..request.facts };
+    let git_common_dir = checkout.map(|checkout| checkout.target.common_dir().as_str());
+    let (gates, push) = (gates.as_deref(), push.as_deref());
+    let facts = CallFacts { attempt, gates, push, git_common_dir, ..request.facts };
     let request = Call { facts, ..request };
     let start = checkout.filter(|_| !request.is_stub());
     let start = start.map_or(Ok(None), |checkout| start_of(cx, bundle, checkout))?;

@@ -126,6 +126,7 @@ pub fn judge(
         Some(checkout) => {
             let mut patched = Patched::stand(cx, bundle, checkout, patch)?;
             scene.worktree = Some(checkout.lane.path());
+            scene.git_common_dir = Some(checkout.target.common_dir());
             scene.base = Some(&checkout.attempt.base);
             scene.brief_base = Some(&checkout.attempt.branch);
             scene.target = Some(&checkout.attempt.target);

@@ -52,7 +52,7 @@ pub use reopen::{
     MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself,
     open_pull_request, send_back, withdrawal,
 };
-pub use sealing::{Hand, Sealing, SealingError, accepted, seal};
+pub use sealing::{Hand, Sealing, SealingError, accepted, finish_acceptances, seal};
 pub(crate) use shared::{Shared, share, shared};
 
 /// The id that stands for all bundles together in events. It cannot be an id that a person gives.

@@ -4,8 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_events::WarningCode;
 use pdca_journal::{EffectSide, Point};
 use pdca_leaves::{
-    BoxError, Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, Role, WallClock,
-    call,
+    BoxError, Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, LongWait, Role,
+    WaitDecision, WallClock, call,
 };
 use pdca_state::{Artifact, Bundle, WriteError, chain};
 
@@ -55,6 +55,7 @@ impl Driver<'_> {
             base: checkout.map(|checkout| checkout.attempt.base.as_str()),
             brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
             target: checkout.map(|checkout| checkout.attempt.target.as_str()),
+            git_common_dir: None,
             attempt: 1,
             gates: None,
             run: Some(&self.config.run),
@@ -121,8 +122,14 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     };
     let prepare: Option<&dyn Fn(u32) -> Result<(), BoxError>> = Some(&prepare);
     let has_terminal = cx.config.has_terminal;
+    let asked = |wait: &LongWait| cx.ask_wait.map_or(WaitDecision::Wait, |ask| ask(wait));
+    let ask_wait: Option<&dyn Fn(&LongWait) -> WaitDecision> = match cx.ask_wait {
+        Some(_) => Some(&asked),
+        None => None,
+    };
+    let clock = Some(clock);
     let request =
-        Call { hold, max_memory, breaker, clock: Some(clock), prepare, has_terminal, ..*request };
+        Call { hold, max_memory, breaker, clock, prepare, has_terminal, ask_wait, ..*request };
     let outcome = call(&request, &mut tell, cx.cancel);
     // One that was cancelled has no end that is told.
     calls.keep();

@@ -33,6 +33,7 @@ mod attempt;
 mod attempt_notes;
 mod authorship;
 mod auto_iterate;
+mod auto_split;
 mod base;
 mod calls;
 mod commits;
@@ -88,6 +89,7 @@ mod testing;
 pub use admission::{BundleLockError, LockGuard};
 pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
+pub use auto_split::{DueSplit, due_splits, split_due};
 pub use base::{AttemptBase, BaseError, based_on, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, DeclarationRemark, Exhausted};
 pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves_without_cost};
@@ -130,7 +132,7 @@ pub use run::{
 pub use run_bundle::{BeatError, Driver};
 pub use schedule::{
     BlockedPolicy, Dependants, DriftPolicy, Durations, LanesJson, RivalsPolicy, Schedule,
-    SurfacesPolicy,
+    SplitPolicy, SurfacesPolicy,
 };
 pub use size::{CheckSettings, CitationCheck};
 pub use split::{

@@ -16,6 +16,7 @@ use pdca_exec::{
     BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
 };
 use pdca_journal::{Effects, Generation, Unwatched};
+use pdca_leaves::{LongWait, WaitDecision};
 use pdca_process::Cancel;
 use pdca_state::{
     ArchiveError, ArchivePlan, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State,
@@ -70,6 +71,8 @@ pub struct Driver<'a> {
     pub fleet: Option<&'a crate::far::Fleet>,
     /// The calls of leaves that a job on a host may make; `None` where the run counts them.
     pub grant: Option<&'a crate::far::CallGrant>,
+    /// Asks the person at the terminal about a limit that ends later than configured; `None` where nobody is there.
+    pub ask_wait: Option<&'a (dyn Fn(&LongWait) -> WaitDecision + Sync)>,
 }
 
 impl<'a> Driver<'a> {
@@ -87,6 +90,7 @@ impl<'a> Driver<'a> {
             executor: None,
             fleet: None,
             grant: None,
+            ask_wait: None,
         }
     }
 }

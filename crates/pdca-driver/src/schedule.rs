@@ -26,6 +26,19 @@ pub struct Schedule {
     pub lanes_json: LanesJson,
     /// The bundles that wait while one is blocked.
     pub blocked: BlockedPolicy,
+    /// Whether a driver splits a bundle of which some parts can be started and others wait for bundles.
+    pub split: SplitPolicy,
+}
+
+/// Whether a driver splits a bundle of which some parts can be started and others wait for bundles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitPolicy {
+    /// It does, before it starts anything.
+    #[default]
+    Auto,
+    /// Only `pdca split` does; to drivers, parts mean nothing.
+    Never,
 }
 
 /// The effect of equal words in `Surfaces` on the groups of `lanes.json`.

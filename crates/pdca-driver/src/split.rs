@@ -198,7 +198,11 @@ impl Plan {
         let bytes = bytes.ok_or_else(|| SplitError::NoBrief { id: id.clone() })?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let brief = Brief::parse(&text);
-        let all = new_bundles(id, &text, &brief, into)?;
+        let root = &config.dirs.bundles;
+        let exists = |other: &BundleId| {
+            root.bundle(other).dir().exists() || root.completed().bundle(other).dir().exists()
+        };
+        let all = new_bundles(id, &text, &brief, into, &exists)?;
         let mut known = Vec::new();
         for one in all {
             let was_there = is_made(config, &one.id, id)?;
@@ -276,9 +280,13 @@ fn new_bundles(
     text: &str,
     brief: &Brief,
     into: &SplitInto,
+    exists: &dyn Fn(&BundleId) -> bool,
 ) -> Result<Vec<SplitOff>, SplitError> {
     let of_brief = || -> Result<Vec<Part>, SplitError> {
-        let parts = parts(brief)?;
+        let mut parts = parts(brief)?;
+        for part in &mut parts {
+            part.keep_blockers(exists);
+        }
         if parts.is_empty() { Err(SplitError::NoParts { id: id.clone() }) } else { Ok(parts) }
     };
     let splitting = Splitting::of(id, text, brief);

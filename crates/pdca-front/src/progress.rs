@@ -13,10 +13,14 @@ use pdca_journal::RecoveryAction;
 use pdca_state::{BundleId, CallRecord, CostBasis, Reentry};
 
 use crate::columns;
+use crate::session::waits::{WaitQuestions, moment_after};
 use crate::style::{Palette, one_line, printable};
 
 /// The interval at which live lines are redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
+
+/// A pause from this length on is told with the moment at which it ends.
+const NAMED_MOMENT: Duration = Duration::from_secs(10 * 60);
 
 /// The requested amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub struct ProgressRenderer {
     talking: Vec<String>,
     /// One of them has the terminal.
     is_lent: bool,
+    /// Questions of leaves to the person at the terminal.
+    questions: Option<WaitQuestions>,
 }
 
 /// The live lines on a terminal, one per lane in use.
@@ -62,13 +68,29 @@ impl ProgressRenderer {
     pub fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
-        Self { palette, detail, live, width, talking: Vec::new(), is_lent: false }
+        Self { palette, detail, live, width, talking: Vec::new(), is_lent: false, questions: None }
     }
 
     /// Draws nothing while a leaf of one of these roles has the terminal.
     #[must_use]
     pub fn lending_to(self, talking: Vec<String>) -> Self {
         Self { talking, ..self }
+    }
+
+    /// Asks the person at the terminal what leaves want to know.
+    #[must_use]
+    pub fn asking(self, questions: WaitQuestions) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
+    /// Shows the question that is due, and takes the answer to an open one.
+    fn converse(&mut self, err: &mut dyn Write) -> io::Result<()> {
+        let is_lent = self.is_lent;
+        let Some(questions) = self.questions.as_mut().filter(|_| !is_lent) else { return Ok(()) };
+        let Some(said) = questions.look(self.palette) else { return Ok(()) };
+        self.wipe(err)?;
+        err.write_all(said.as_bytes())?;
+        err.flush()
     }
 
     /// Shows events until all senders are gone; `record` sees each of them first.
@@ -91,6 +113,7 @@ impl ProgressRenderer {
                 Err(RecvTimeoutError::Timeout) => shown = shown.and_then(|()| self.draw(err)),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            shown = shown.and_then(|()| self.converse(err));
         }
         shown?;
         self.wipe(err)?;
@@ -230,11 +253,13 @@ impl ProgressRenderer {
             }
             EventKind::LeafRecorded { facts } => return recorded(facts),
             EventKind::LeafThrottled { role, wait_ms } => {
-                format!(
-                    "{} {role} again in {}",
-                    p.warn("throttled"),
-                    span(Duration::from_millis(*wait_ms))
-                )
+                let wait = Duration::from_millis(*wait_ms);
+                let moment = if wait < NAMED_MOMENT {
+                    String::new()
+                } else {
+                    format!(", at {}", moment_after(event.at, wait))
+                };
+                format!("{} {role} again in {}{moment}", p.warn("throttled"), span(wait))
             }
             EventKind::LeafBegan { role, attempt } if *attempt > 1 => {
                 format!("{role:<9} attempt {attempt}")
@@ -299,7 +324,10 @@ impl ProgressRenderer {
 
     fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
         self.wipe(err)?;
-        let Some(screen) = self.live.as_mut().filter(|_| !self.is_lent) else { return Ok(()) };
+        // A line that is drawn again would tear what a person types.
+        let is_open = self.questions.as_ref().is_some_and(WaitQuestions::is_open);
+        let is_lent = self.is_lent || is_open;
+        let Some(screen) = self.live.as_mut().filter(|_| !is_lent) else { return Ok(()) };
         for ((lane, name), live) in &screen.lines {
             let passed = span(live.since.elapsed());
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));

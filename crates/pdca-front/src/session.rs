@@ -2,6 +2,7 @@
 
 pub mod fleet;
 mod programs;
+pub(crate) mod waits;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{Batch, Begun, Driver, Fit, LaneCount, Pause, Run, WorkspaceConfig};
 use pdca_events::{Event, EventStream, Scope};
-use pdca_leaves::Role;
+use pdca_leaves::{LongWait, Role, WaitDecision};
 use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -29,6 +30,7 @@ use crate::progress::{self, Detail, ProgressRenderer};
 
 pub use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
 pub use programs::tell_changes;
+use waits::WaitDesk;
 
 /// Builds the driver's configuration from a workspace.
 pub fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
@@ -230,14 +232,22 @@ pub fn work<T: Send>(
     let talking = talking.map(|(role, _, _)| role.name.to_owned()).collect();
     let mut progress =
         ProgressRenderer::new(cx.err, detail(cx), live, cx.width()).lending_to(talking);
+    let (desk, questions) = WaitDesk::open(&cancel);
+    if cx.may_ask() {
+        progress = progress.asking(questions);
+    }
     let done = thread::scope(|scope| {
         let cancel = &cancel;
+        let ask = move |wait: &LongWait| desk.ask(wait);
+        let may_ask = cx.may_ask();
         let worker = scope.spawn(move || {
             // The work continues even if the terminal is gone.
             let events =
                 EventStream::new(|| process_env::moment().wall, move |event| drop(to.send(event)));
             let effects = effects.as_ref();
-            job(&Driver { effects, ..Driver::new(site, &events, cancel) })
+            let ask_wait: Option<&(dyn Fn(&LongWait) -> WaitDecision + Sync)> =
+                if may_ask { Some(&ask) } else { None };
+            job(&Driver { effects, ask_wait, ..Driver::new(site, &events, cancel) })
         });
         // With the terminal gone nothing can be shown; the exit code still tells the result.
         drop(progress.follow(&from, err, &mut |event| record.write(event)));

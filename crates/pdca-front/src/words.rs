@@ -116,6 +116,24 @@ pub fn wrapped<'a>(
     lines
 }
 
+/// Describes a bundle that is split before anything starts: `36: 36-parser starts now, 36-writer after 41`.
+pub fn due_split(split: &pdca_driver::DueSplit) -> String {
+    let joined = |ids: &[BundleId]| ids.iter().map(BundleId::as_str).collect::<Vec<_>>().join(", ");
+    let mut all = Vec::new();
+    match split.ready.as_slice() {
+        [] => {}
+        [one] => all.push(format!("{one} starts now")),
+        many => all.push(format!("{} start now", joined(many))),
+    }
+    for (id, on) in &split.waiting {
+        all.push(match on.as_slice() {
+            [] => format!("{id} follows"),
+            on => format!("{id} after {}", joined(on)),
+        });
+    }
+    format!("{}: {}", split.id, all.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::wrapped;

@@ -65,6 +65,8 @@ pub struct GateContext<'a> {
     pub brief: Option<&'a Brief>,
     /// The checkout with the patch applied.
     pub worktree: Option<&'a Utf8Path>,
+    /// The git directory of the primary, from whose objects the checkout borrows.
+    pub git_common_dir: Option<&'a Utf8Path>,
     /// The commit the patch applies to.
     pub base: Option<&'a str>,
     /// The branch that the brief names.
@@ -168,6 +170,7 @@ impl<'a> GateContext<'a> {
             bundle: None,
             brief: None,
             worktree: None,
+            git_common_dir: None,
             base: None,
             brief_base: None,
             target: None,
@@ -267,6 +270,8 @@ impl<'a> GateContext<'a> {
         say("HOME", self.home.as_ref().map(|home| home.dir().to_string()));
         say("PDCA_WORKSPACE", Some(self.workspace.to_string()));
         say("PDCA_WORKTREE", self.worktree.map(ToString::to_string));
+        // The same at Check and in an integration, so no verdict depends on which of the two it is.
+        say("PDCA_GIT_COMMON_DIR", self.git_common_dir.map(ToString::to_string));
         say("PDCA_RUN", self.run.map(ToOwned::to_owned));
         for (name, value) in self.subject() {
             say(name, Some(value));
@@ -407,6 +412,7 @@ mod tests {
         };
         context.bundle = Some(&bundle);
         context.worktree = Some(Utf8Path::new("/lane"));
+        context.git_common_dir = Some(Utf8Path::new("/app/.git"));
         (context.base, context.brief_base) = (Some("abc"), Some("main"));
         (context.target, context.run) = (Some("own/repo"), Some("01H"));
         context.lane = Some(&lane);
@@ -419,6 +425,7 @@ mod tests {
                 "PDCA_BASE",
                 "PDCA_BRIEF_BASE",
                 "PDCA_BUNDLE",
+                "PDCA_GIT_COMMON_DIR",
                 "PDCA_ISSUE",
                 "PDCA_LANE",
                 "PDCA_PORT_BASE",
@@ -433,7 +440,8 @@ mod tests {
         );
         assert!(env.nothing, "nothing else is inherited");
         let without = names(&context.env_of(&check("needs = []")));
-        let left = ["LANG", "PDCA_TARGET", "PDCA_WORKSPACE", "PDCA_WORKTREE", "TZ"];
+        let left =
+            ["LANG", "PDCA_GIT_COMMON_DIR", "PDCA_TARGET", "PDCA_WORKSPACE", "PDCA_WORKTREE", "TZ"];
         assert_eq!(without, left);
         let one = context.env_of(&check("needs = ['PDCA_BASE']\nenv = { LANG = 'C', X = '1' }"));
         assert_eq!(one.set[OsStr::new("LANG")], "C");

@@ -95,6 +95,12 @@ pub fn integrate(
     };
     // Taken before the changes are read, so that none is sent back while it lands.
     let kept = if dry_run { None } else { Some(hold_landings(&site)?) };
+    if !dry_run {
+        // Before anything lands: what has landed by a seal is over, also if its accept was killed.
+        let bundles = site.dirs.bundles.list()?;
+        let effects = crate::faults::effects(cx)?;
+        pdca_driver::integrate::finish_acceptances(&site, &bundles, effects.as_ref())?;
+    }
     let unsealed =
         if args.seal && !dry_run { seal_old(cx, &site, &only, err)? } else { Vec::new() };
     let settings = settings(args, cx)?;

@@ -24,6 +24,10 @@ struct Halt {
     until: Option<Instant>,
     /// What it said when its login was not accepted.
     signed_out: Option<String>,
+    /// A person was asked about a pause that ends then.
+    asked: Option<Instant>,
+    /// What it said of its limit when a person decided to go on without it.
+    left_out: Option<String>,
     /// Its model has answered a call of this run.
     has_answered: bool,
     /// Since when the first call is under way.
@@ -33,6 +37,9 @@ struct Halt {
 /// The longest that others wait for the answer to the first call.
 // A provider that is silent for longer is no reason to hold the other lanes back (decision 038).
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Two ends of a limit that are no further apart are one: providers tell spans, and calls take their time.
+const SAME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Says whether a call may be made.
 #[derive(Debug)]
@@ -104,6 +111,31 @@ impl Breaker {
         said.next().map(|(agent, said)| (agent.clone(), said.clone()))
     }
 
+    /// Returns true if nobody was asked yet about a pause that ends this long from now. Lanes meet the same limit one by one, and
+    /// a person is asked once.
+    pub(crate) fn is_first_to_ask(&self, agent: &str, wait: Duration) -> bool {
+        let until = Instant::now().checked_add(wait);
+        let mut is_first = false;
+        self.change(agent, |halt| {
+            let known = halt.asked.and_then(|asked| asked.checked_add(SAME_LIMIT));
+            is_first = known.is_none_or(|known| until.is_none_or(|until| until > known));
+            if is_first {
+                halt.asked = until;
+            }
+        });
+        is_first
+    }
+
+    /// Has no further call of an agent made: a person goes on without it.
+    pub(crate) fn leave_out(&self, agent: &str, said: &str) {
+        self.change(agent, |halt| halt.left_out = Some(said.to_owned()));
+    }
+
+    /// What an agent said of its limit before a person decided to go on without it.
+    pub(crate) fn left_out(&self, agent: &str) -> Option<String> {
+        self.lock().get(agent)?.left_out.clone()
+    }
+
     /// Lets one call of an agent go ahead of all others until the agent has answered once. One that has no answer for long
     /// is not waited for any more.
     pub(crate) fn admit(&self, agent: &str) -> CallAdmission {
@@ -164,6 +196,16 @@ mod tests {
         assert!(matches!(breaker.admit("a"), CallAdmission::Free), "while the first goes on");
         drop(scout);
         assert!(matches!(breaker.admit("a"), CallAdmission::Free));
+    }
+
+    #[test]
+    fn one_limit_is_asked_about_once_and_a_later_one_again() {
+        let breaker = Breaker::default();
+        let hour = Duration::from_secs(3600);
+        assert!(breaker.is_first_to_ask("a", hour));
+        assert!(!breaker.is_first_to_ask("a", hour + Duration::from_secs(5)));
+        assert!(breaker.is_first_to_ask("b", hour), "another agent has a limit of its own");
+        assert!(breaker.is_first_to_ask("a", 2 * hour));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::{
     error::LeafError,
     instructions::Instructions,
     outcome::{LeafEvent, LeafOutcome},
+    pause::{LongWait, WaitDecision},
     role::Role,
     session::LeafCall,
     stage::Inputs,
@@ -68,6 +69,8 @@ pub struct Call<'a> {
     /// Says whether the checkout holds a change. Asked of a builder that ended well, left no file and
     /// printed the words of a limit: work that is there is kept.
     pub has_work: Option<&'a dyn Fn() -> bool>,
+    /// Asks a person about a limit that ends later than `max_wait_secs` allows. Without it the call waits, for a day at most.
+    pub ask_wait: Option<&'a dyn Fn(&LongWait) -> WaitDecision>,
 }
 
 impl<'a> Call<'a> {
@@ -97,6 +100,7 @@ impl<'a> Call<'a> {
             prepare: None,
             fingerprint: None,
             has_work: None,
+            ask_wait: None,
         }
     }
 
@@ -184,6 +188,8 @@ pub struct CallFacts<'a> {
     pub brief_base: Option<&'a str>,
     /// `PDCA_TARGET`: the name of the target.
     pub target: Option<&'a str>,
+    /// `PDCA_GIT_COMMON_DIR`: the git directory of the primary, from whose objects the checkout borrows.
+    pub git_common_dir: Option<&'a str>,
     /// `PDCA_ATTEMPT`: the number of the attempt at the bundle, from 1.
     pub attempt: u32,
     /// `PDCA_PUSH`: the remote and the refspec that the leaf may push; `None` if it may push nothing.
@@ -205,6 +211,7 @@ impl Default for CallFacts<'_> {
             base: None,
             brief_base: None,
             target: None,
+            git_common_dir: None,
             attempt: 1,
             push: None,
             gates: None,

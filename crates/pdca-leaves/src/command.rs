@@ -302,6 +302,7 @@ fn environment(
         ("PDCA_BASE", facts.base),
         ("PDCA_BRIEF_BASE", facts.brief_base),
         ("PDCA_TARGET", facts.target),
+        ("PDCA_GIT_COMMON_DIR", facts.git_common_dir),
         ("PDCA_ATTEMPT", Some(attempt.as_str())),
         ("PDCA_PUSH", facts.push),
         ("PDCA_RUN", facts.run),

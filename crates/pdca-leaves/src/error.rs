@@ -107,7 +107,7 @@ pub enum LeafError {
     #[error("cancelled")]
     Cancelled,
     /// It was told to come back later for longer than configured. No attempt was spent on it.
-    #[error("the {role} was throttled {times} times, for {} s of waiting{}", waited.as_secs(), quoted(said.as_deref()))]
+    #[error("{}{}", throttled(*role, *times, *waited), quoted(said.as_deref()))]
     Throttled {
         /// The role.
         role: Role,
@@ -216,6 +216,17 @@ impl LeafError {
 
 fn quoted(said: Option<&str>) -> String {
     said.map(|said| format!(": {said}")).unwrap_or_default()
+}
+
+fn throttled(role: Role, times: u32, waited: Duration) -> String {
+    match (times, waited.as_secs()) {
+        // A person goes on without its agent, which another call found limited.
+        (0, _) => format!("the {role} was not called, because its agent is limited"),
+        (1, 0) => format!("the {role} is limited, and was not waited for"),
+        (times, waited) => {
+            format!("the {role} was throttled {times} times, for {waited} s of waiting")
+        }
+    }
 }
 
 fn agent_failed(role: Role, agent: &str, class: FailureClass, said: &str) -> String {

@@ -100,6 +100,7 @@ pub use instructions::{
     INSTRUCTION_DIRS, Instructions, InstructionsFlaw, MAX_INSTRUCTIONS, instruction_paths,
 };
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
+pub use pause::{LongWait, WaitDecision};
 pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
 pub use probe::{ProbeEnding, Probed, probe};
 pub use problem::{ConfigFlaw, LeafConfigProblem};

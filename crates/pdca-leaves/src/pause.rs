@@ -4,7 +4,31 @@ use std::time::Duration;
 
 use pdca_process::Backoff;
 
-use crate::config::Throttled;
+use crate::{config::Throttled, role::Role};
+
+/// An agent's limit that ends later than `max_wait_secs` allows, for a person to decide about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongWait {
+    /// The role of the leaf.
+    pub role: Role,
+    /// The agent, which other leaves may call too.
+    pub agent: String,
+    /// How long from now.
+    pub wait: Duration,
+    /// The agent's words about it.
+    pub said: Option<String>,
+}
+
+/// The decision about a [`LongWait`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitDecision {
+    /// Wait until the limit ends.
+    Wait,
+    /// End the run; the next one goes on from here.
+    Stop,
+    /// Call the agent no more in this run: bundles that need it fail, and all others go on.
+    LeaveOut,
+}
 
 /// However long a leaf has been throttled, it is asked again after this.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
@@ -31,6 +55,18 @@ impl Pauses {
             waits: !config.max_wait_secs.get().is_zero(),
             waited: Duration::ZERO,
         }
+    }
+
+    /// Returns whether a told moment lies further ahead than is waited for without a word of a person. One that nobody named
+    /// does not: there is nothing to ask about.
+    pub(crate) fn is_long(&self, told: Duration) -> bool {
+        self.waits && told > self.left && told < Duration::MAX
+    }
+
+    /// Counts a pause that a person agreed to, however long it is.
+    pub(crate) fn agree(&mut self, told: Duration) -> Duration {
+        self.waited = self.waited.saturating_add(told);
+        told
     }
 
     /// The next pause: as long as the leaf was told, else twice the last. None when the time is used up, or where the
@@ -112,11 +148,27 @@ mod tests {
     }
 
     #[test]
+    fn a_person_is_asked_about_a_named_moment_beyond_the_time_for_guesses() {
+        let mut pauses = Pauses::new(&Throttled {
+            max_wait_secs: Duration::from_secs(100).into(),
+            ..Throttled::default()
+        });
+        let week = Duration::from_secs(7 * 24 * 60 * 60);
+        assert!(!pauses.is_long(Duration::from_secs(100)));
+        assert!(pauses.is_long(Duration::from_secs(101)) && pauses.is_long(week));
+        assert!(!pauses.is_long(Duration::MAX), "nobody said when");
+        assert_eq!(pauses.next(Some(week)), None, "nobody waits for a week unasked");
+        assert_eq!(pauses.agree(week), week);
+        assert_eq!(pauses.waited(), week);
+    }
+
+    #[test]
     fn who_waits_for_nothing_does_not_wait_for_a_told_moment() {
         let mut pauses = Pauses::new(&Throttled {
             max_wait_secs: Duration::ZERO.into(),
             ..Throttled::default()
         });
         assert_eq!(pauses.next(Some(Duration::from_secs(10))), None);
+        assert!(!pauses.is_long(Duration::from_secs(10)));
     }
 }

@@ -21,7 +21,7 @@
 //!    one is run again in its place. The last try that was run owns the view.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use fs_err as fs;
@@ -37,7 +37,7 @@ use crate::{
     error::{LeafError, changes},
     guard::{BaselineDifference, TryBaseline, WatchedPaths},
     outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
-    pause::Pauses,
+    pause::{LongWait, Pauses, WaitDecision},
     protocol::Transcript,
     pulse::{Pulse, load_verdict, stall_mark},
     resume,
@@ -47,6 +47,9 @@ use crate::{
 
 /// The pause between two looks at whether the first call has its answer.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The pause between two looks at whether a person decided to go on without the agent.
+const LOOK_AT_DECISION: Duration = Duration::from_secs(1);
 
 /// A call of a command, from its first try to its result.
 pub(crate) struct LeafCall<'a> {
@@ -405,8 +408,10 @@ impl<'a> LeafCall<'a> {
                 return Err(self.agent_error(FailureClass::Auth, said, log));
             }
             let wait = if let Some(left) = breaker.pause_of(agent) {
+                self.require_wanted(progress)?;
                 (watch.report)(LeafEvent::Throttled { wait: left });
-                left
+                self.wait_out(left, progress, watch)?;
+                continue;
             } else if self.call.config.protocol.is_text() {
                 // Nothing tells whether it was let in.
                 return Ok(None);
@@ -421,6 +426,53 @@ impl<'a> LeafCall<'a> {
                 return Err(LeafError::Cancelled);
             }
         }
+    }
+
+    /// Waits for the end of a limit, unless a person decides meanwhile to go on without the agent.
+    fn wait_out(
+        &self,
+        pause: Duration,
+        progress: &Progress,
+        watch: &Watch<'_>,
+    ) -> Result<(), LeafError> {
+        let mut left = pause;
+        while !left.is_zero() {
+            let part = left.min(LOOK_AT_DECISION);
+            if !watch.cancel.wait(part) {
+                return Err(LeafError::Cancelled);
+            }
+            left -= part;
+            self.require_wanted(progress)?;
+        }
+        Ok(())
+    }
+
+    /// Returns an error if a person decided to go on without the agent.
+    fn require_wanted(&self, progress: &Progress) -> Result<(), LeafError> {
+        let said = self.call.breaker.and_then(|breaker| breaker.left_out(self.call.agent()));
+        said.map_or(Ok(()), |said| Err(self.throttled(progress, Some(said))))
+    }
+
+    fn throttled(&self, progress: &Progress, said: Option<String>) -> LeafError {
+        LeafError::Throttled {
+            role: self.role,
+            times: progress.throttled,
+            waited: progress.pauses.waited(),
+            said,
+            log: progress.log.clone().into_text(),
+        }
+    }
+
+    /// Asks a person about a limit that ends later than configured. None where nobody is to be asked.
+    fn ask(&self, wait: Duration, said: Option<&String>) -> Option<WaitDecision> {
+        let ask = self.call.ask_wait?;
+        let agent = self.call.agent();
+        if self.call.breaker.is_some_and(|breaker| !breaker.is_first_to_ask(agent, wait)) {
+            // The person was asked by another lane; `wait_out` heeds the answer.
+            return Some(WaitDecision::Wait);
+        }
+        let agent = agent.to_owned();
+        Some(ask(&LongWait { role: self.role, agent, wait, said: said.cloned() }))
     }
 
     fn diagnosed(&self, found: Diagnosis, log: ErrorLog, watch: &mut Watch<'_>) -> LeafError {
@@ -454,21 +506,34 @@ impl<'a> LeafCall<'a> {
             // below, and `probe`, which waits for nothing, takes the class from this event.
             (watch.report)(LeafEvent::Diagnosed { class: FailureClass::Throttled, evidence });
         }
-        let Some(pause) = progress.pauses.next(told) else {
-            return Err(LeafError::Throttled {
-                role: self.role,
-                times: progress.throttled,
-                waited: progress.pauses.waited(),
-                said,
-                log: progress.log.clone().into_text(),
-            });
+        let agent = self.call.agent();
+        let since = Instant::now();
+        let long = told.filter(|told| progress.pauses.is_long(*told));
+        if let (Some(wait), Some(breaker), Some(_)) = (long, self.call.breaker, self.call.ask_wait)
+        {
+            // Before the question, which may be open for hours: the other lanes wait meanwhile.
+            breaker.pause(agent, wait);
+        }
+        let pause = match long.and_then(|wait| Some((wait, self.ask(wait, said.as_ref())?))) {
+            Some((wait, WaitDecision::Wait)) => Some(progress.pauses.agree(wait)),
+            Some((_, WaitDecision::Stop)) => return Err(LeafError::Cancelled),
+            Some((_, WaitDecision::LeaveOut)) => {
+                if let Some(breaker) = self.call.breaker {
+                    breaker.leave_out(agent, said.as_deref().unwrap_or("its limit is reached"));
+                }
+                return Err(self.throttled(progress, said));
+            }
+            None => progress.pauses.next(told),
         };
+        let Some(pause) = pause else { return Err(self.throttled(progress, said)) };
+        // The question was open for a part of the pause.
+        let pause = pause.saturating_sub(since.elapsed()).max(Duration::from_millis(1));
         // For the other lanes, which then do not run into the same limit one by one.
         if let Some(breaker) = self.call.breaker {
-            breaker.pause(self.call.agent(), pause);
+            breaker.pause(agent, pause);
         }
         (watch.report)(LeafEvent::Throttled { wait: pause });
-        if watch.cancel.wait(pause) { Ok(()) } else { Err(LeafError::Cancelled) }
+        self.wait_out(pause, progress, watch)
     }
 
     fn done(&self, produced: Vec<Produced>, tried: Try, progress: Progress) -> LeafOutcome {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pdca_dag::{BundleGroup, Edge, Join, PlanNotice, PlanProblem, Rejection};
-use pdca_driver::Exhausted;
+use pdca_driver::{DueSplit, Exhausted};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ pub(crate) struct PlanDocument {
     /// The results that a bundle would be built on if it started now; those without any are left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     stands_on: BTreeMap<BundleId, Vec<BundleId>>,
+    /// The bundles that the next driver splits before it starts anything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    splits: Vec<SplitRow>,
     collapse_report: Vec<Join>,
     apart: Vec<Join>,
     critical_path: Vec<BundleId>,
@@ -41,6 +44,36 @@ pub(crate) struct PlanDocument {
     problems: Vec<ProblemRow>,
     /// The bundles that a batch over everything leaves out, with the reasons.
     left_alone: Vec<ProblemRow>,
+}
+
+/// A bundle of which some parts can start and others wait for open bundles.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SplitRow {
+    id: BundleId,
+    /// The new bundles that wait for no open bundle.
+    ready: Vec<BundleId>,
+    waiting: Vec<WaitingRow>,
+}
+
+/// A new bundle that waits.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct WaitingRow {
+    id: BundleId,
+    /// The open bundles; none if it comes after another new one that waits.
+    waits_for: Vec<BundleId>,
+}
+
+impl SplitRow {
+    fn of(split: &DueSplit) -> Self {
+        let row = |(id, on): &(BundleId, Vec<BundleId>)| WaitingRow {
+            id: id.clone(),
+            waits_for: on.clone(),
+        };
+        let waiting = split.waiting.iter().map(row).collect();
+        Self { id: split.id.clone(), ready: split.ready.clone(), waiting }
+    }
 }
 
 /// A dependency inside the batch.
@@ -110,7 +143,7 @@ struct ProblemRow {
 
 impl PlanDocument {
     pub(crate) fn of(shown: &Shown, cx: &Context<'_>) -> Self {
-        let Shown { batch, plan, stands_on, file, fate, simulation, workstreams } = shown;
+        let Shown { batch, plan, splits, stands_on, file, fate, simulation, workstreams } = shown;
         let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
         let remarks = batch.remarks.iter().map(|remark| NoticeRow {
             kind: "declaration",
@@ -127,6 +160,7 @@ impl PlanDocument {
             groups: file.groups.clone(),
             stands_on: stands_on.clone(),
             edges: plan.edges().iter().map(EdgeRow::of).collect(),
+            splits: splits.iter().map(SplitRow::of).collect(),
             collapse_report: file.collapse_report.clone(),
             apart: file.apart.clone(),
             critical_path: file.critical_path.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_dag::{LanesFile, Plan, Simulation};
-use pdca_driver::{Batch, WorkspaceConfig};
+use pdca_driver::{Batch, DueSplit, WorkspaceConfig, due_splits};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
@@ -71,6 +71,9 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
     };
     let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
     let stands_on = foundations(&plan, cx, &site)?;
+    let named =
+        (!args.ids.is_empty()).then(|| batch.items.iter().map(|item| item.id.clone()).collect());
+    let splits = due_splits(&site, named.as_ref())?;
     let streams = |streams: Vec<Vec<&BundleId>>| -> Vec<Vec<BundleId>> {
         streams.into_iter().map(|ids| ids.into_iter().cloned().collect()).collect()
     };
@@ -83,6 +86,7 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
         workstreams: args.workstreams.then(|| streams(plan.workstreams())),
         batch,
         plan,
+        splits,
         stands_on,
         file,
         fate,
@@ -147,6 +151,8 @@ impl Report for PlanReport {
 pub(crate) struct Shown {
     pub(crate) batch: Batch,
     pub(crate) plan: Plan,
+    /// The bundles that the next driver splits before it starts anything.
+    pub(crate) splits: Vec<DueSplit>,
     /// The results that each bundle would be built on if it started now; those without any are left out.
     pub(crate) stands_on: BTreeMap<BundleId, Vec<BundleId>>,
     pub(crate) file: LanesFile,

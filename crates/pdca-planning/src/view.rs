@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_dag::{Awaits, GroupId, ItemState, PlanNotice};
+use pdca_dag::{Awaits, GroupId, ItemState, JoinRule, PlanNotice};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -29,6 +29,7 @@ pub(crate) fn show(shown: &Shown, cx: &Context<'_>, out: &mut dyn Write) -> Resu
         page.edges(out)?;
         page.rivals(out)?;
         page.foundations(out)?;
+        page.splits(out)?;
     }
     if let Some(streams) = &shown.workstreams {
         page.workstreams(streams, out)?;
@@ -152,6 +153,12 @@ impl Page<'_> {
             let ids: Vec<&BundleId> = group.bundles.iter().collect();
             self.row(group.id.as_str(), &ids, &aside, out)?;
         }
+        // Files and conflicts are listed as pairs that never run side by side; a surface joins two bundles and no more.
+        for join in file.collapse_report.iter().filter(|join| join.rule == JoinRule::Surface) {
+            let (a, b) = &join.bundles;
+            let said = format!("{a} and {b} share a group: {}", join.reason);
+            writeln!(out, "  {}", self.cx.out.faint(printable(&said)))?;
+        }
         for join in &file.apart {
             let (a, b) = &join.bundles;
             let said = format!("{a} and {b} should share a group, but both were begun: ");
@@ -195,6 +202,17 @@ impl Page<'_> {
             (words::apart(a, b, &rivals.rivalry), words::evidence(&rivals.rivalry, self.cx))
         });
         self.pairs(said, out)
+    }
+
+    fn splits(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.shown.splits.is_empty() {
+            return Ok(());
+        }
+        self.section("split first", "by the next `run`, `batch` or `flow`", out)?;
+        for split in &self.shown.splits {
+            writeln!(out, "  {}", words::due_split(split))?;
+        }
+        Ok(())
     }
 
     fn foundations(&self, out: &mut dyn Write) -> Result<(), Failure> {

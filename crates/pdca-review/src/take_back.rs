@@ -68,6 +68,10 @@ pub(crate) fn take_back(
             return Err(DecideError::Unconfirmed { id: id.clone(), based, pull_request });
         }
     }
+    if !dry_run {
+        pdca_driver::integrate::finish_acceptances(config, [bundle], effects)
+            .map_err(DecideError::Attempt)?;
+    }
     let mut archived = None;
     match reentry {
         Some(_) if dry_run => {}

@@ -33,13 +33,13 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pdca_state::{
-    Awaits, Bundle, BundleId, BundleRoot, Coverage, Glance, LoadError, Overall, RootError, State,
-    Stranger, survey_bundles,
+    Awaits, Bundle, BundleId, BundleRoot, Coverage, Glance, LoadError, Overall, Part, RootError,
+    State, Stranger, held_parts, survey_bundles,
 };
 
 use accepted::AcceptedChanges;
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_driver::{BeatFailure, WorkspaceConfig};
+use pdca_driver::{BeatFailure, SplitPolicy, WorkspaceConfig};
 use pdca_integrate::TargetBranches;
 
 pub use activity::Doing;
@@ -224,7 +224,7 @@ impl WorkspaceSnapshot {
             .map(|row| {
                 let declared = Declared::of(&row.result, &names);
                 let mut blocked_by = Vec::new();
-                for id in declared.depends_on {
+                let mut unmet = |id: BundleId| {
                     let awaits =
                         if declared.landed.contains(&id) { Awaits::Landed } else { source.awaits };
                     let standing = standing_of(&id);
@@ -236,9 +236,18 @@ impl WorkspaceSnapshot {
                         (_, Awaits::Built) => green.contains(&id),
                         _ => false,
                     };
-                    if !is_met {
-                        blocked_by.push(Blocker { id, standing, awaits });
-                    }
+                    (!is_met).then_some(Blocker { id, standing, awaits })
+                };
+                blocked_by.extend(declared.depends_on.iter().cloned().filter_map(&mut unmet));
+                if source.config.is_none_or(|config| config.schedule.split == SplitPolicy::Auto) {
+                    let waited_for = row.result.iter().flat_map(|glance| &glance.parts);
+                    let waited_for = waited_for.flat_map(|part| part.blockers.iter().cloned());
+                    let open: BTreeMap<BundleId, Blocker> =
+                        waited_for.filter_map(|id| Some((id.clone(), unmet(id)?))).collect();
+                    let is_new = |id: &BundleId| !blocked_by.iter().any(|known| known.id == *id);
+                    let waits = whole_waits(&row.result, &names, &|id| open.contains_key(id));
+                    let new: Vec<BundleId> = waits.into_iter().filter(is_new).collect();
+                    blocked_by.extend(new.iter().filter_map(|id| open.get(id).cloned()));
                 }
                 SnapshotEntry {
                     id: row.id,
@@ -339,6 +348,30 @@ impl Declared {
         }
         declared
     }
+}
+
+/// Returns the open bundles for which a bundle waits as a whole, because a part of it waits for them and no other part can
+/// start without them.
+fn whole_waits(
+    glance: &Result<Glance, LoadError>,
+    names: &BTreeSet<BundleId>,
+    is_open: &dyn Fn(&BundleId) -> bool,
+) -> BTreeSet<BundleId> {
+    let Ok(glance) = glance else { return BTreeSet::new() };
+    if glance.state != State::Planned || glance.iterations > 0 || glance.parts.is_empty() {
+        return BTreeSet::new();
+    }
+    let mut parts = glance.parts.clone();
+    for part in &mut parts {
+        part.keep_blockers(&|id| names.contains(id));
+    }
+    let held = held_parts(&parts, is_open).len();
+    // The next driver splits it, and the ready parts start.
+    if parts.iter().all(Part::is_complete) && parts.len() > 1 && held < parts.len() {
+        return BTreeSet::new();
+    }
+    let on = parts.into_iter().flat_map(|part| part.blockers);
+    on.filter(is_open).collect()
 }
 
 /// Returns whether a bundle is green and waits for its sign-off.

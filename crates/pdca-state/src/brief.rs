@@ -24,7 +24,7 @@ use std::ops::Range;
 use camino::{Utf8Component, Utf8PathBuf};
 
 pub use label::Label;
-pub use parts::{Part, PartsError, parts};
+pub use parts::{Part, PartsError, held_parts, parts};
 pub use size::{SizeLimit, size_limit};
 pub use spelling::{BriefRemark, Unread};
 pub use split::{SPLIT_FROM, SPLIT_INTO, SplitOff, Splitting, note_split, repoint};
@@ -32,7 +32,7 @@ pub use target::{OntoBranch, RepoTarget};
 pub use widening::{Widening, WideningError, asked_digest};
 
 use crate::id_list::{IdList, parse_id_list};
-use crate::lines::{TextLine, indent, lines, without_bom};
+use crate::lines::{TextLine, folded, indent, lines, without_bom};
 use spelling::{Mark, Shape};
 
 /// The label of the field in which a person records the result of triage. A brief that has the field is a draft until it
@@ -435,13 +435,14 @@ impl Brief {
         self.known(Label::Touches).map(|field| touches::globs(&field.whole())).unwrap_or_default()
     }
 
-    /// The parts of the product that the work shows on, in lower case and without duplicates.
+    /// The parts of the product that the work shows on: names, in lower case, with single spaces and without duplicates.
     pub fn surfaces(&self) -> Vec<String> {
         let value = self.known(Label::Surfaces).map(|field| field.whole()).unwrap_or_default();
         let mut surfaces: Vec<String> = Vec::new();
         for line in lines(&value) {
             for word in spelling::value_below(line.text).split([',', ';']) {
-                let word = word.trim().trim_matches('`').trim_end_matches('.').to_lowercase();
+                let word = word.trim().trim_end_matches('.').trim_matches('`').to_lowercase();
+                let word = folded(word.trim_end_matches('.'));
                 if !word.is_empty() && !target::is_nothing(&word) && !surfaces.contains(&word) {
                     surfaces.push(word);
                 }

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use camino::Utf8PathBuf;
 
 use crate::artifact::{Artifact, Artifacts};
-use crate::brief::{Brief, BriefRemark};
+use crate::brief::{Brief, BriefRemark, Part, parts};
 use crate::bundle::Bundle;
 use crate::contents::{self, Contents, LoadError};
 use crate::gates::{GateReport, Overall};
@@ -50,6 +50,8 @@ pub struct Glance {
     pub depends_on_landed: IdList,
     /// The bundles in `Conflicts with`.
     pub conflicts_with: IdList,
+    /// The parts of the brief, in the order in which they can be done; none if they cannot be read.
+    pub parts: Vec<Part>,
     /// The globs in `Touches`.
     pub touches: Vec<String>,
     /// The lines of the brief that look like a field and are not read as one.
@@ -180,6 +182,7 @@ impl Glance {
             depends_on: brief.map(Brief::depends_on).unwrap_or_default(),
             depends_on_landed: brief.map(Brief::depends_on_landed).unwrap_or_default(),
             conflicts_with: brief.map(Brief::conflicts_with).unwrap_or_default(),
+            parts: brief.and_then(|brief| parts(brief).ok()).unwrap_or_default(),
             touches: brief.map(Brief::touches).unwrap_or_default(),
             remarks: brief.map(Brief::remarks).unwrap_or_default(),
             disposition_hint: brief.and_then(Brief::disposition_hint).map(str::to_owned),

@@ -191,6 +191,33 @@ fn d21_a_push_that_lost_a_race_is_gated_again_on_what_is_there() {
 }
 
 #[test]
+fn a_base_that_gained_more_commits_than_the_limit_waits_for_a_person() {
+    for (gained, is_followed) in [(2, true), (3, false)] {
+        let scene = Meeting::new(PATIENT);
+        let remote = Remote::of(&scene);
+        pushing_to(&scene, &remote);
+        let config = scene.scene.workspace.read("pdca.toml");
+        scene.scene.workspace.config(&format!("{config}max_base_drift_commits = 2\n"));
+        scene.accepted("1", "a.txt", "a\n");
+        let started = waiting_at_the_gate(&scene);
+        for number in 0..gained {
+            remote.gains(&format!("theirs-{number}.txt"));
+        }
+        let theirs = remote.at();
+        assert_eq!(let_go(&scene, started), if is_followed { 0 } else { 104 }, "{gained}");
+        if !is_followed {
+            assert_eq!(remote.at(), theirs, "nothing is pushed without a person");
+            assert_eq!(scene.scene.state("1"), "COMPLETE");
+            // The person looked at what others did, and asks again.
+            scene.integrate(&[]).expect(0);
+        }
+        let expected = format!("a slug\n{}first\n", "somebody else\n".repeat(gained));
+        assert_eq!(remote.subjects(), expected);
+        is_done(&scene);
+    }
+}
+
+#[test]
 fn d21_a_push_that_fails_for_the_moment_is_repeated() {
     let scene = Meeting::new("true");
     let remote = Remote::of(&scene);

@@ -276,6 +276,7 @@ mod tests {
         schedule.join_dependencies = false  # default
         schedule.lanes_json = "optional"  # default
         schedule.rivals = "built"  # default
+        schedule.split = "auto"  # default
         schedule.surfaces = "ignore"  # default
         schedule.untouched = "free"  # default
         select.timeout_secs = 300  # default

@@ -7,7 +7,11 @@ use std::num::NonZeroU32;
 use pdca_dag::{Frontier, Plan, Why};
 use pdca_driver::integrate::GatedBase;
 use pdca_driver::pool::{Batched, Stop};
-use pdca_driver::{Batch, BeatError, BlockedPolicy, Halt, LaneCount, WorkspaceConfig};
+use pdca_driver::{
+    Batch, BeatError, BlockedPolicy, DueSplit, Halt, LaneCount, WorkspaceConfig, due_splits,
+    split_due,
+};
+use pdca_events::WarningCode;
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
@@ -90,6 +94,7 @@ pub(super) fn drive_all(
     session::require_programs(cx, site)?;
     let chosen: Option<BTreeSet<BundleId>> =
         bundles.map(|all| all.iter().map(|bundle| bundle.id().clone()).collect());
+    let chosen = split_first(site, chosen, cx, err)?;
     let load = || {
         let batch = match &chosen {
             Some(chosen) => Batch::of(site, chosen)?,
@@ -143,7 +148,8 @@ pub(super) fn drive_unasked(
     session::require_programs(cx, site)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
-    let batch = match among {
+    let among = split_admitted(site, among.cloned(), cx, err)?;
+    let batch = match &among {
         Some(ids) => Batch::among(site, ids)?,
         None => Batch::of_all(site)?,
     };
@@ -153,6 +159,71 @@ pub(super) fn drive_unasked(
     let fleet = fleet.as_ref();
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
     session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
+}
+
+/// Splits the bundles of which only some parts can start, and returns the bundles to run. Named, a part that waits for a
+/// bundle that is not named is left out: it would be refused, and the ready parts with it.
+fn split_first(
+    site: &WorkspaceConfig,
+    chosen: Option<BTreeSet<BundleId>>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Option<BTreeSet<BundleId>>, Failure> {
+    let due = due_splits(site, chosen.as_ref())?;
+    if due.is_empty() {
+        return Ok(chosen);
+    }
+    if cx.globals.dry_run {
+        for one in &due {
+            cx.note(err, &format!("would split {}", words::due_split(one)))?;
+        }
+        return Ok(chosen.map(|ids| without(ids, &due)));
+    }
+    let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
+    let named = chosen.clone().unwrap_or_default();
+    let done = split_and_tell(site, chosen.as_ref(), cx, err)?;
+    Ok(chosen.map(|ids| {
+        let new = done.iter().flat_map(|one| one.startable_with(&named));
+        without(ids, &done).into_iter().chain(new).collect()
+    }))
+}
+
+/// Like [`split_first`], for bundles that nobody named, with the lock of drivers held.
+fn split_admitted(
+    site: &WorkspaceConfig,
+    among: Option<BTreeSet<BundleId>>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Option<BTreeSet<BundleId>>, Failure> {
+    let done = split_and_tell(site, among.as_ref(), cx, err)?;
+    Ok(among.map(|ids| {
+        let waiting = done.iter().flat_map(|one| one.waiting.iter().map(|(id, _)| id));
+        let new = done.iter().flat_map(|one| &one.ready).chain(waiting).cloned();
+        without(ids, &done).into_iter().chain(new).collect()
+    }))
+}
+
+fn without(ids: BTreeSet<BundleId>, split: &[DueSplit]) -> BTreeSet<BundleId> {
+    ids.into_iter().filter(|id| !split.iter().any(|one| one.id == *id)).collect()
+}
+
+fn split_and_tell(
+    site: &WorkspaceConfig,
+    chosen: Option<&BTreeSet<BundleId>>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Vec<DueSplit>, Failure> {
+    let effects = crate::faults::effects(cx)?;
+    let done = split_due(site, chosen, &cx.env.today(), effects.as_ref());
+    let done = done.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+    for (due, split) in &done {
+        cx.note(err, &format!("split {}", words::due_split(due)))?;
+        for (id, why) in &split.unchanged {
+            let text = format!("{id} still depends on {}: {why}; edit it there", due.id);
+            cx.warn(err, WarningCode::DependencyGivenUp, text)?;
+        }
+    }
+    Ok(done.into_iter().map(|(due, _)| due).collect())
 }
 
 /// Plans a batch. Reports all problems at once, including those of `lanes.json`.

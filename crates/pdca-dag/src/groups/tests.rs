@@ -1,10 +1,12 @@
 use std::fmt::Write;
 
 use insta::assert_snapshot;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{id, plan, plan_with, words};
-use crate::{Options, Outside};
+use crate::{Item, Options, Outside};
 
 /// Each group on a line: name, bundles, what it waits for; then why.
 fn show(file: &LanesFile) -> String {
@@ -298,4 +300,90 @@ fn a_common_surface_joins_only_where_that_is_asked_for() {
     assert_eq!(join.merged_wps, [id("1"), id("2")]);
     assert_eq!(join.reason, "common surface: both show on menu");
     assert_eq!(LanesFile::parse(file.to_json().as_bytes()).unwrap(), file);
+}
+
+/// One bundle of a drawn batch: earlier bundles that it depends on, files, surfaces, and rivals by name.
+type Drawn = (Vec<usize>, Vec<usize>, Vec<usize>, Vec<usize>);
+
+fn drawn_batch() -> impl Strategy<Value = Vec<Drawn>> {
+    let few = |names: usize| vec(0..names, 0..3);
+    vec((few(8), few(6), few(6), few(8)), 1..9)
+}
+
+/// The items of a drawn batch. A bundle depends on earlier ones only, so that there is no cycle.
+fn drawn_items(batch: &[Drawn]) -> Vec<Item> {
+    let at = |bundle: usize| crate::SourceLocation::new(format!("{bundle}"), 1);
+    let name = |bundle: usize| id(&bundle.to_string());
+    let each = |(bundle, (before, files, surfaces, rivals)): (usize, &Drawn)| {
+        let declared = |other: &usize| crate::Declared::new(name(*other), at(bundle));
+        let touch = |file: &usize| crate::Touch {
+            glob: format!("f{file}"),
+            place: at(bundle),
+            is_file: true,
+        };
+        let mut item = Item::new(name(bundle), at(bundle));
+        item.depends_on = before.iter().filter(|other| **other < bundle).map(declared).collect();
+        item.conflicts_with =
+            rivals.iter().filter(|other| **other < bundle).map(declared).collect();
+        item.touches = files.iter().map(touch).collect();
+        item.surfaces = surfaces.iter().map(|one| format!("s{one}")).collect();
+        item
+    };
+    batch.iter().enumerate().map(each).collect()
+}
+
+/// Two bundles that a dependency, a conflict, a file or a surface relates.
+fn are_related(a: &Item, b: &Item) -> bool {
+    let names = |list: &[crate::Declared], other: &Item| list.iter().any(|one| one.id == other.id);
+    let file = |one: &crate::Touch| b.touches.iter().any(|other| other.glob == one.glob);
+    names(&a.depends_on, b)
+        || names(&b.depends_on, a)
+        || names(&a.conflicts_with, b)
+        || names(&b.conflicts_with, a)
+        || a.touches.iter().any(file)
+        || a.surfaces.iter().any(|one| b.surfaces.contains(one))
+}
+
+proptest! {
+    #[test]
+    fn groups_are_the_connected_components_over_dependencies_files_and_surfaces(
+        batch in drawn_batch()
+    ) {
+        let items = drawn_items(&batch);
+        // The plainest way to find components: the lowest number spreads until nothing changes.
+        let mut lowest: Vec<usize> = (0..items.len()).collect();
+        for _ in 0..items.len() {
+            for a in 0..items.len() {
+                for b in 0..items.len() {
+                    if are_related(&items[a], &items[b]) {
+                        lowest[a] = lowest[a].min(lowest[b]);
+                    }
+                }
+            }
+        }
+        let options =
+            Options { join_dependencies: true, join_surfaces: true, ..Options::default() };
+        let plan = Plan::new(items.clone(), &Outside::default(), options).unwrap();
+        let file = plan.groups(None);
+        for a in 0..items.len() {
+            for b in 0..items.len() {
+                let together = file.group_of(&items[a].id) == file.group_of(&items[b].id);
+                prop_assert_eq!(together, lowest[a] == lowest[b], "{} and {}: {}", a, b, show(&file));
+            }
+        }
+        // A join for each bundle beyond the first of its group, and each says which relation it is.
+        prop_assert_eq!(file.collapse_report.len(), items.len() - file.groups.len());
+        for join in &file.collapse_report {
+            let of = |id: &BundleId| items.iter().find(|item| item.id == *id).unwrap();
+            let (a, b) = (of(&join.bundles.0), of(&join.bundles.1));
+            prop_assert!(are_related(a, b), "{}", join.reason);
+            if join.rule == JoinRule::Surface {
+                let named = join.evidence.strip_prefix("both show on ").unwrap_or_default();
+                for surface in named.split(", ") {
+                    let has = |item: &Item| item.surfaces.iter().any(|one| one == surface);
+                    prop_assert!(has(a) && has(b), "{}", join.reason);
+                }
+            }
+        }
+    }
 }

@@ -281,6 +281,7 @@ pub(crate) fn common_scene<'s>(
 ) -> GateContext<'s> {
     let mut scene = GateContext::new(purpose, &cx.config.dirs.root, at.dir);
     scene.worktree = Some(checkout.lane.path());
+    scene.git_common_dir = Some(checkout.target.common_dir());
     scene.brief_base = Some(at.branch);
     scene.target = Some(&at.target.name);
     scene.run = Some(&cx.config.run);

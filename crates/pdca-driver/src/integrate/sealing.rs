@@ -19,7 +19,7 @@ use pdca_integrate::{
 };
 use pdca_journal::Effects;
 use pdca_state::{
-    Artifact, Bundle, BundleId, LoadError, SignoffError, Snapshot, Summary, WriteError,
+    Artifact, Bundle, BundleId, LoadError, SignoffError, Snapshot, State, Summary, WriteError,
     require_accepted, sha256_hex,
 };
 
@@ -269,6 +269,30 @@ pub fn accepted(config: &WorkspaceConfig, id: &BundleId, effects: &dyn Effects) 
             }
         })
     })
+}
+
+/// Makes up for the last note of accepts that were killed after the decision was recorded: from now on the seals of these
+/// bundles may land, or be archived, and are not taken up again by a later acceptance.
+///
+/// The caller holds the landings.
+pub fn finish_acceptances<'b>(
+    config: &WorkspaceConfig,
+    bundles: impl IntoIterator<Item = &'b Bundle>,
+    effects: &dyn Effects,
+) -> io::Result<()> {
+    for bundle in bundles {
+        let attempt = config.attempts().load(bundle.id())?;
+        let begun = attempt.and_then(|attempt| Some((attempt.iterations, attempt.acceptance?)));
+        let Some((iterations, _)) = begun.filter(|(_, begun)| !begun.is_recorded) else { continue };
+        // A bundle that cannot be read lands nothing, and is told by whoever needs it.
+        let is_accepted = bundle
+            .load()
+            .is_ok_and(|found| found.state == State::Complete && found.iterations == iterations);
+        if is_accepted {
+            accepted(config, bundle.id(), effects)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns an error unless a settled item of §6 names every protected path of the change.

@@ -30,6 +30,7 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
             base: Some("0123abc"),
             brief_base: Some("main"),
             target: Some("repo"),
+            git_common_dir: None,
             attempt: 3,
             gates: None,
             run: Some("run-1"),

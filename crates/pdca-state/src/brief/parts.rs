@@ -12,10 +12,16 @@
 //!   - Waits for: the format that 41 decides
 //! ```
 //!
+//! `Waits for` names bundles, which the part depends on then, or says in words what only a person can see.
+//!
 //! The labels of a part differ from those of a brief on purpose: any reader of briefs takes the first `Depends on` or
 //! `Touches` of the document for the bundle's own.
 
+use std::collections::BTreeSet;
+
 use super::{Brief, BriefField, lines, touches};
+use crate::id::BundleId;
+use crate::id_list::parse_id_list;
 use crate::lines::folded;
 
 /// The start of the label.
@@ -40,6 +46,8 @@ pub struct Part {
     pub after: Vec<String>,
     /// The reason why the part cannot be started yet.
     pub waits_for: Option<String>,
+    /// The bundles that `waits_for` names; empty if it is prose.
+    pub blockers: Vec<BundleId>,
 }
 
 /// The reasons why the parts of a brief cannot be used.
@@ -127,6 +135,9 @@ impl Part {
             .take_while(|line| !line.trim_start().starts_with(['-', '*']))
             .collect::<Vec<_>>()
             .join(" ");
+        let waits_for = text("waits for").filter(|why| !is_none(why));
+        // Only ids that the text alone tells from prose: `approval` is no bundle, and neither is a sentence.
+        let blockers = waits_for.as_deref().map(|why| parse_id_list(why).ids()).unwrap_or_default();
         Ok(Self {
             id: id.to_owned(),
             line: field.line,
@@ -137,14 +148,40 @@ impl Part {
                 .unwrap_or_default(),
             done_when: text("done when"),
             after,
-            waits_for: text("waits for").filter(|why| !is_none(why)),
+            waits_for,
+            blockers,
         })
+    }
+
+    /// Takes `waits_for` for prose unless it names existing bundles only: a date has the form of an id too.
+    pub fn keep_blockers(&mut self, is_bundle: &dyn Fn(&BundleId) -> bool) {
+        if !self.blockers.iter().all(is_bundle) {
+            self.blockers.clear();
+        }
+    }
+
+    /// Returns true if only a person can tell when the part can be started.
+    pub fn waits_for_a_person(&self) -> bool {
+        self.waits_for.is_some() && self.blockers.is_empty()
     }
 
     /// Returns true if nothing is left to be filled in by a person.
     pub fn is_complete(&self) -> bool {
-        !self.what.is_empty() && self.done_when.is_some() && self.waits_for.is_none()
+        !self.what.is_empty() && self.done_when.is_some() && !self.waits_for_a_person()
     }
+}
+
+/// Returns the ids of the parts that cannot be started while these bundles are open, among parts in order.
+pub fn held_parts<'p>(parts: &'p [Part], is_open: &dyn Fn(&BundleId) -> bool) -> BTreeSet<&'p str> {
+    let mut held: BTreeSet<&str> = BTreeSet::new();
+    // Parts are in order, so one pass finds everything behind a held one.
+    for part in parts {
+        let is_held = part.waits_for_a_person() || part.blockers.iter().any(is_open);
+        if is_held || part.after.iter().any(|id| held.contains(id.as_str())) {
+            held.insert(&part.id);
+        }
+    }
+    held
 }
 
 /// Sorts parts so that each comes after those that it needs, and otherwise as written.
@@ -203,6 +240,35 @@ mod tests {
         assert_eq!(writer.after, ["parser"]);
         assert_eq!(writer.waits_for.as_deref(), Some("the format of 41"));
         assert!(!writer.is_complete());
+    }
+
+    #[test]
+    fn a_part_waits_for_bundles_or_for_a_person() {
+        let of = |why: &str| {
+            let text = format!("- **Part a:** x\n  - Done when: y\n  - Waits for: {why}\n");
+            let mut part = parts(&Brief::parse(&text)).unwrap().remove(0);
+            part.keep_blockers(&|id| matches!(id.as_str(), "41" | "42" | "setup-db"));
+            let ids: Vec<String> = part.blockers.iter().map(ToString::to_string).collect();
+            (ids.join(" "), part.waits_for_a_person(), part.is_complete())
+        };
+        assert_eq!(of("41"), ("41".into(), false, true));
+        assert_eq!(of("41, #42 (both decide it)"), ("41 42".into(), false, true));
+        assert_eq!(of("`setup-db`"), ("setup-db".into(), false, true));
+        for prose in ["the format of 41", "approval", "2026-12-01", "41, 43"] {
+            assert_eq!(of(prose), (String::new(), true, false), "{prose}");
+        }
+        assert_eq!(of("none"), (String::new(), false, true));
+    }
+
+    #[test]
+    fn a_part_behind_a_held_one_is_held() {
+        let text = "- **Part a:** x\n- **Part b:** x\n  - Waits for: 41\n- **Part c:** x\n  - After: b\n\
+            - **Part d:** x\n  - After: a\n";
+        let parts = parts(&Brief::parse(text)).unwrap();
+        let held = |open: &str| {
+            held_parts(&parts, &|id| id.as_str() == open).into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((held("41"), held("42")), ("b c".into(), String::new()));
     }
 
     #[test]

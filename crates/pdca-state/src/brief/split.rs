@@ -73,11 +73,13 @@ impl<'a> Splitting<'a> {
             done_when: None,
             after: Vec::new(),
             waits_for: None,
+            blockers: Vec::new(),
         };
         names.iter().map(|name| self.part(&bare(name))).collect()
     }
 
-    /// Returns one bundle for each part that can be started, and a draft that keeps the others as its parts.
+    /// Returns one bundle for each part that can be started, and one that keeps the others as its parts. That is a
+    /// draft if one of them waits for a person.
     ///
     /// A part can be started if it waits for nothing and comes after none that does.
     pub fn into_ready(self, parts: &[Part]) -> Result<Vec<SplitOff>, IdError> {
@@ -117,7 +119,7 @@ impl<'a> Splitting<'a> {
             "Success criterion",
             &or_ask(part.done_when.as_deref().unwrap_or(""), &ask),
         );
-        self.depends_on(&mut text, &part.after)?;
+        self.depends_on(&mut text, &part.after, &part.blockers)?;
         let paths = if part.paths.is_empty() {
             match self.brief.touches().join(", ") {
                 all if all.is_empty() => or_ask("", "paths that this part will change"),
@@ -134,10 +136,11 @@ impl<'a> Splitting<'a> {
         Ok(SplitOff { id, brief: text, parts: vec![part.id.clone()], is_draft })
     }
 
-    /// Returns the draft that keeps the parts that cannot be started yet.
+    /// Returns the bundle that keeps the parts that cannot be started yet.
     fn rest(self, parts: &[&Part]) -> Result<SplitOff, IdError> {
         let id = self.id_of(REST)?;
-        let mut text = self.head(&id, "the parts that were not ready", REST, true);
+        let is_draft = !parts.iter().all(|part| part.is_complete());
+        let mut text = self.head(&id, "the parts that were not ready", REST, is_draft);
         for label in [Label::Defect, Label::SuccessCriterion] {
             if let Some(found) = self.brief.known(label) {
                 field(&mut text, label.as_str(), &found.whole());
@@ -150,7 +153,9 @@ impl<'a> Splitting<'a> {
                 before.push(after.clone());
             }
         }
-        self.depends_on(&mut text, &before)?;
+        let blockers: Vec<BundleId> =
+            parts.iter().flat_map(|part| part.blockers.iter().cloned()).collect();
+        self.depends_on(&mut text, &before, &blockers)?;
         let paths: Vec<String> = parts.iter().flat_map(|part| part.paths.clone()).collect();
         if !paths.is_empty() {
             field(&mut text, "Touches", &listed(&paths));
@@ -171,7 +176,7 @@ impl<'a> Splitting<'a> {
             }
         }
         let parts = parts.iter().map(|part| part.id.clone()).collect();
-        Ok(SplitOff { id, brief: text, parts, is_draft: true })
+        Ok(SplitOff { id, brief: text, parts, is_draft })
     }
 
     fn id_of(self, part: &str) -> Result<BundleId, IdError> {
@@ -194,8 +199,13 @@ impl<'a> Splitting<'a> {
         text
     }
 
-    /// Writes what the old bundle depends on, and the parts that come first.
-    fn depends_on(self, text: &mut String, after: &[String]) -> Result<(), IdError> {
+    /// Writes what the old bundle depends on, the parts that come first, and the bundles that are waited for.
+    fn depends_on(
+        self,
+        text: &mut String,
+        after: &[String],
+        blockers: &[BundleId],
+    ) -> Result<(), IdError> {
         let landed = self.brief.depends_on_landed();
         let before = self.brief.depends_on();
         let mut ids: Vec<String> = before
@@ -206,6 +216,12 @@ impl<'a> Splitting<'a> {
             .collect();
         for part in after {
             ids.push(self.id_of(part)?.to_string());
+        }
+        for blocker in blockers.iter().filter(|id| !landed.ids().contains(id)) {
+            let blocker = blocker.to_string();
+            if !ids.contains(&blocker) {
+                ids.push(blocker);
+            }
         }
         let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
         field(text, Label::DependsOn.as_str(), &ids);

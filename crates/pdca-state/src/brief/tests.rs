@@ -277,6 +277,7 @@ fn touches_accepts_lists_of_every_kind() {
 fn surfaces_are_words_between_commas_or_lines() {
     let surfaces = |value: &str| Brief::parse(&format!("- **Surfaces:** {value}\n")).surfaces();
     assert_eq!(surfaces("Main menu, `api`; API."), ["main menu", "api"]);
+    assert_eq!(surfaces("main   Menu, `api.`, `API`."), ["main menu", "api"]);
     assert_eq!(surfaces("\n  - data\n  - menu"), ["data", "menu"]);
     assert_eq!(surfaces("none"), [""; 0]);
 }

@@ -1,6 +1,6 @@
 //! The scheduler's view of one bundle: its dependencies, its rivals, and the time it waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_dag::{
     Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, Plan, PlanProblem, Rejection, Rivalry,
@@ -110,6 +110,10 @@ impl ScheduleView {
             && let Some(kept) = Kept::load(cx)?
         {
             schedule.said.extend(in_group(&kept, id, &batch));
+        }
+        for split in pdca_driver::due_splits(&site, Some(&BTreeSet::from([id.clone()])))? {
+            let what = words::due_split(&split);
+            schedule.said.push(format!("the next run splits it; {what}"));
         }
         schedule.driver = driver;
         schedule.at_work = work.at.get(id).map(Worker::of);

@@ -93,7 +93,9 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let brief = snapshot.as_ref().and_then(Snapshot::authored_brief);
     let gates = gate_lines(cx.config, brief);
     let number = snapshot.as_ref().map_or(1, |snapshot| snapshot.iterations + 1);
-    let facts = CallFacts { attempt: number, gates: gates.as_deref(), ..request.facts };
+    let git_common_dir = Some(checkout.target.common_dir().as_str());
+    let facts =
+        CallFacts { attempt: number, gates: gates.as_deref(), git_common_dir, ..request.facts };
     let request = Call { facts, ..request };
     let attempt = ask.attempt.to_string();
     let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
