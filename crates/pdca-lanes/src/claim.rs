@@ -197,10 +197,12 @@ impl Lanes {
             owner: OwnerFile::at(dir.join(format!("{}{OWNER}", target.name()))),
             moved_aside: None,
             cache: self.cache.clone(),
+            is_claimed: false,
             _lock: lock,
         };
         lane.room.clear_locks()?;
         lane.moved_aside = prepare(&mut lane, slot, target, known)?;
+        lane.is_claimed = true;
         Ok(lane)
     }
 

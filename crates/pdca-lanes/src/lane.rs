@@ -26,6 +26,8 @@ pub struct Lane {
     pub(crate) owner: OwnerFile,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) cache: Vec<Pattern>,
+    /// False while the claim can still be refused.
+    pub(crate) is_claimed: bool,
     pub(crate) _lock: FileLock,
 }
 
@@ -274,8 +276,11 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // While the lock is held: fields are dropped after this.
-        ReleaseStamp::write(&self.record);
+        // A lane that was refused is left as it is: a new stamp would hide what somebody changed there before.
+        if self.is_claimed {
+            // While the lock is held: fields are dropped after this.
+            ReleaseStamp::write(&self.record);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use pdca_driver::{
 use pdca_lanes::{HydrateError, WorkbenchError};
 use pdca_state::{Artifact, Bundle, BundleId};
 
+use super::lanes;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 
@@ -104,6 +105,13 @@ fn baseless(error: &BaseError, again: String) -> (Exit, String) {
     }
 }
 
+/// Adds the position and the remedy of an explained cause.
+fn with_remedy(told: Failure, cause: &Failure) -> Failure {
+    let Some(problem) = cause.problems.last() else { return told };
+    let told = problem.place.iter().cloned().fold(told, Failure::at);
+    problem.hint.iter().fold(told, Failure::hint)
+}
+
 /// Explains a checkout that could not be made or kept.
 fn no_checkout(
     id: &BundleId,
@@ -118,14 +126,15 @@ fn no_checkout(
         }
         CheckoutError::Base { .. } => told(Exit::Usage)
             .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
-        CheckoutError::Workbench(WorkbenchError::Claim { .. }) => told(Exit::Usage)
-            .hint("[lanes] root in pdca.toml names another place, outside every repository"),
+        CheckoutError::Workbench(WorkbenchError::Claim { source, .. }) => {
+            with_remedy(told(Exit::Usage), &lanes::claim(&source))
+        }
         CheckoutError::Workbench(WorkbenchError::Names { .. }) => told(Exit::Usage)
             .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
         CheckoutError::Workbench(WorkbenchError::Hydrate { source, .. }) => {
-            let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
-            if let HydrateError::Command { log, last_lines, .. } = *source {
-                last_lines.into_iter().fold(told, Failure::detail).at(FilePosition::file(log))
+            let told = with_remedy(told(Exit::Usage), &lanes::hydrate(&source));
+            if let HydrateError::Command { last_lines, .. } = *source {
+                last_lines.into_iter().fold(told, Failure::detail)
             } else {
                 told
             }

@@ -15,6 +15,7 @@ use crate::{
     provision::LaneKind,
     remove::REMOVED,
     room::{LENT, REPOSITORY},
+    stage::ATTRIBUTES,
     target::{Target, open_repository},
 };
 
@@ -363,7 +364,7 @@ fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<LaneFinding>) -> 
             findings.push(LaneFinding::HalfRemoved { path });
         } else if entry.file_type()?.is_dir()
             && name != LOCK
-            && ![HYDRATION, TMP, LENT, REPOSITORY].iter().any(|end| name.ends_with(end))
+            && ![ATTRIBUTES, HYDRATION, TMP, LENT, REPOSITORY].iter().any(|end| name.ends_with(end))
             && !known.contains(&name)
         {
             findings.push(LaneFinding::NoMarker { path });

@@ -6,7 +6,8 @@ use camino::Utf8Path;
 use fs_err as fs;
 use pdca_dag::{Case, Pattern};
 use pdca_lanes::{
-    Hydrate, HydrateConfig, Observer, OwnerNote, Reset, Setup, Workbench, WorkbenchEvent,
+    ClaimError, Hydrate, HydrateConfig, Observer, OwnerNote, Reset, Setup, Workbench,
+    WorkbenchEvent,
 };
 use pdca_process::Cancel;
 
@@ -95,6 +96,18 @@ fn a_lane_that_nobody_touched_is_reset_without_a_word() {
         later(&scene);
         assert_eq!(next_job(&scene).1, "", "{leaves}");
     }
+}
+
+#[test]
+fn a_refused_claim_hides_nothing_that_somebody_left_before_it() {
+    let scene = scene();
+    finished_job(&scene, |_| {});
+    later(&scene);
+    fs::write(scene.checkout().join("by-hand.o"), "by hand\n").unwrap();
+    let other = Scene::new(&[("a.txt", "another repository\n")]);
+    let refused = scene.lanes().claim(0, &other.target()).unwrap_err();
+    assert!(matches!(refused, ClaimError::OtherPrimary { .. }), "{refused:?}");
+    assert_eq!(next_job(&scene).1, "by-hand.o");
 }
 
 #[test]
