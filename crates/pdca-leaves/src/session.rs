@@ -526,8 +526,11 @@ impl<'a> LeafCall<'a> {
             None => progress.pauses.next(told),
         };
         let Some(pause) = pause else { return Err(self.throttled(progress, said)) };
-        // The question was open for a part of the pause.
-        let pause = pause.saturating_sub(since.elapsed()).max(Duration::from_millis(1));
+        let pause = match long {
+            // The question was open for a part of the pause.
+            Some(_) => pause.saturating_sub(since.elapsed()).max(Duration::from_millis(1)),
+            None => pause,
+        };
         // For the other lanes, which then do not run into the same limit one by one.
         if let Some(breaker) = self.call.breaker {
             breaker.pause(agent, pause);
