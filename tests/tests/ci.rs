@@ -52,19 +52,38 @@ impl Instance {
 /// A step with a script.
 struct Step {
     name: String,
+    /// The condition under which it runs.
+    condition: Option<String>,
     script: String,
+}
+
+impl Step {
+    /// Returns whether a runner would run the step after these outputs of earlier steps.
+    fn is_due(&self, outputs: &str) -> bool {
+        match self.condition.as_deref() {
+            None => true,
+            Some("steps.pdca.outputs.rev != ''") => outputs
+                .lines()
+                .any(|line| line.strip_prefix("rev=").is_some_and(|rev| !rev.is_empty())),
+            Some(other) => panic!("a condition that this test does not know: {other}"),
+        }
+    }
 }
 
 /// Takes the scripts out of a workflow.
 fn steps(workflow: &str) -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut name = String::new();
+    let (mut name, mut condition) = (String::new(), None);
     let mut lines = workflow.lines().peekable();
     while let Some(line) = lines.next() {
+        if line.trim_start().starts_with("- ") {
+            condition = None;
+        }
         let text = line.trim_start().trim_start_matches("- ");
         if let Some(called) = text.strip_prefix("name: ") {
             called.clone_into(&mut name);
         }
+        condition = text.strip_prefix("if: ").map(str::to_owned).or(condition);
         let Some(rest) = text.strip_prefix("run: ") else { continue };
         let mut script = String::new();
         if rest == "|" {
@@ -79,7 +98,7 @@ fn steps(workflow: &str) -> Vec<Step> {
         } else {
             script.push_str(rest);
         }
-        steps.push(Step { name: name.clone(), script });
+        steps.push(Step { name: name.clone(), condition: condition.clone(), script });
     }
     steps
 }
@@ -149,6 +168,10 @@ fn the_steps_run_on_a_fresh_clone_and_say_what_is_red() {
         scene.repo.git(&["clone", "-q", ".", clone.as_str()]);
         let mut ended = None;
         for step in steps(&workflow).iter().filter(|step| step.name != "Build pdca") {
+            let outputs = fs_err::read_to_string(home.join("output")).unwrap_or_default();
+            if !step.is_due(&outputs) {
+                continue;
+            }
             let ran = runner(&home, &clone, &workflow, &step.script);
             ended = Some((step.name.clone(), ran));
             if !ended.as_ref().is_some_and(|(_, ran)| ran.success()) {
@@ -182,23 +205,62 @@ fn the_steps_run_on_a_fresh_clone_and_say_what_is_red() {
     assert!(output.contains(&format!("rev={head}")), "{output}");
 }
 
-#[test]
-fn a_workflow_without_a_source_says_where_it_belongs() {
+/// A repository with the workflow that `init` writes for this source, and a runner's home.
+fn with_source(source: Option<&str>) -> (Scene, Utf8PathBuf, String) {
     let scene = Scene::new("");
     let repo = scene.repo.path();
-    let run = scene
-        .pdca(&["-C", repo.as_str(), "init", "--yes", "--builder", "none", "--reviewer", "none"])
-        .expect(0);
-    assert!(run.err.contains("--pdca-source URL@REV"), "{}", run.err);
+    let mut args =
+        vec!["-C", repo.as_str(), "init", "--yes", "--builder", "none", "--reviewer", "none"];
+    args.extend(source.iter().flat_map(|source| ["--pdca-source", *source]));
+    let run = scene.pdca(&args).expect(0);
+    assert_eq!(run.err.contains("--pdca-source URL@REV"), source.is_none(), "{}", run.err);
+    let home = scene.workspace.around().join("home");
+    fs_err::create_dir_all(&home).expect("a directory can be made");
     let workflow =
         fs_err::read_to_string(repo.join(".github/workflows/pdca.yml")).expect("init wrote it");
-    let first = &steps(&workflow)[0];
-    let ran = runner(&scene.workspace.around(), repo, &workflow, &first.script);
-    assert_eq!(ran.code, 1);
+    (scene, home, workflow)
+}
+
+#[test]
+fn a_workflow_without_a_source_is_no_failure_gates_nothing_and_warns() {
+    let (scene, home, workflow) = with_source(None);
+    let repo = scene.repo.path();
+    let steps = steps(&workflow);
+    let (first, rest) = steps.split_first().expect("there are steps");
+    let ran = runner(&home, repo, &workflow, &first.script);
     let out = text(&ran.stdout);
-    assert!(out.contains("::error title=pdca::PDCA_SOURCE in this workflow is empty"), "{out}");
+    assert_eq!(ran.code, 0, "{out}{}", text(&ran.stderr));
+    let warning = "::warning title=pdca gates did not run::PDCA_SOURCE in this workflow is empty";
+    assert!(out.contains(warning), "{out}");
+    let summary = fs_err::read_to_string(home.join("summary.md")).expect("it is written");
+    assert!(summary.contains("## pdca gates: not run"), "{summary}");
+    let outputs = fs_err::read_to_string(home.join("output")).unwrap_or_default();
+    assert!(!rest.is_empty());
+    for step in rest.iter().filter(|step| step.name != "Build pdca") {
+        assert!(!step.is_due(&outputs), "{} would run without pdca", step.name);
+    }
+    let build = rest.iter().find(|step| step.name == "Build pdca").expect("there is one");
+    let condition = build.condition.as_deref().expect("a hit in the cache skips it");
+    assert!(condition.starts_with("steps.pdca.outputs.rev != '' && "), "{condition}");
     let doctor = scene.pdca(&["-C", repo.as_str(), "doctor"]);
     assert!(doctor.out.contains("it does not say where pdca is built from"), "{}", doctor.out);
+}
+
+#[test]
+fn a_source_from_which_nothing_can_be_built_fails() {
+    let (scene, home, workflow) = with_source(Some("file:///nowhere/pdca"));
+    let ran = runner(&home, scene.repo.path(), &workflow, &steps(&workflow)[0].script);
+    assert_ne!(ran.code, 0, "{}", text(&ran.stdout));
+    let empty = scene.workspace.around().join("empty.git");
+    scene.repo.git(&["init", "--quiet", "--bare", empty.as_str()]);
+    let (scene, home, workflow) = with_source(Some(&format!("file://{empty}")));
+    let ran = runner(&home, scene.repo.path(), &workflow, &steps(&workflow)[0].script);
+    assert_eq!(ran.code, 1);
+    assert!(
+        text(&ran.stdout).contains("has no commit to build pdca from"),
+        "{}",
+        text(&ran.stdout)
+    );
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pdca_driver::{Effects, WorkspaceConfig};
-use pdca_front::context::Context;
+use pdca_front::context::{Context, Globals};
 use pdca_front::exit::Exit;
 use pdca_front::failure::{Failure, Problem};
+use pdca_front::process_env::Terminal;
 use pdca_front::{ProcessEnv, faults, process_env, session};
 use pdca_review::{
     Card, CardSource, DecideError, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide,
@@ -17,7 +18,7 @@ use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
 
 use crate::data::BoardData;
 use crate::input::BoardKey;
-use crate::run::{Desk, Ended, Tools, run};
+use crate::run::{Desk, Ended, Recorded, Tools, run};
 use crate::view::Theme;
 
 /// Shows the board of the workspace until the person leaves; `by` is the person who signs.
@@ -29,10 +30,13 @@ pub fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
     match run(&desk, &tools, theme, undo_window)
         .map_err(|error| Failure::from_error(Exit::Unexpected, &error))?
     {
-        Ended::Left(refused) if refused.is_empty() => Ok(()),
-        Ended::Left(refused) => {
-            let problem = |why| Problem::new(why).hint("`pdca board` shows its card again");
-            Err(Failure::of(Exit::Unexpected, refused.into_iter().map(problem).collect()))
+        Ended::Left { refused, unpublished } => {
+            let refused = refused
+                .into_iter()
+                .map(|why| Problem::new(why).hint("`pdca board` shows its card again"));
+            let problems: Vec<Problem> =
+                refused.chain(unpublished.into_iter().map(Problem::new)).collect();
+            if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Unexpected, problems)) }
         }
         Ended::Interrupted(pending) => Err(pdca_sitting::interrupted(cx, &pending, "pdca board")),
     }
@@ -47,6 +51,9 @@ struct WorkspaceDesk {
     env: ProcessEnv,
     /// The name that §9 records.
     by: String,
+    globals: Globals,
+    /// Something follows an acceptance.
+    publishes: bool,
     effects: Box<dyn Effects + Send>,
     /// The last reading. A card that is looked at a moment later needs no other one.
     last: Mutex<Option<Arc<WorkspaceSnapshot>>>,
@@ -64,6 +71,8 @@ impl WorkspaceDesk {
             awaits: workspace.config.schedule.dependants.into(),
             env: cx.env.clone(),
             by,
+            globals: cx.globals.clone(),
+            publishes: !workspace.config.signoff.on_accept.is_empty(),
             effects: faults::effects(cx)?,
             last: Mutex::new(None),
         })
@@ -98,7 +107,7 @@ impl Desk for WorkspaceDesk {
         Card::load(source, &self.bundle(id)).map_err(|error| chain(&error))
     }
 
-    fn record(&self, decision: &Decision) -> Result<String, String> {
+    fn record(&self, decision: &Decision) -> Result<Recorded, String> {
         let signing = Signing {
             config: &self.config,
             effects: self.effects.as_ref(),
@@ -108,9 +117,14 @@ impl Desk for WorkspaceDesk {
             is_confirmed: false,
         };
         match decide(&signing, &self.bundle(&decision.id), decision) {
-            Ok(DecisionOutcome::Decided(done)) => Ok(format!("recorded: {}", done.command)),
-            Ok(DecisionOutcome::Cleared(done)) => {
-                Ok(format!("ticked {} of {}", done.cleared.len(), done.id))
+            Ok(outcome) => {
+                let message = match &outcome {
+                    DecisionOutcome::Decided(done) => format!("recorded: {}", done.command),
+                    DecisionOutcome::Cleared(done) => {
+                        format!("ticked {} of {}", done.cleared.len(), done.id)
+                    }
+                };
+                Ok(Recorded { message, is_accepted: pdca_sitting::is_accepted(&outcome) })
             }
             Err(error @ DecideError::Unconfirmed { .. }) => Err(format!(
                 "{} was not recorded: {}; `{} -y` does it",
@@ -119,6 +133,21 @@ impl Desk for WorkspaceDesk {
                 decision.command_line()
             )),
             Err(error) => Err(format!("{} was not recorded: {}", decision.id, chain(&error))),
+        }
+    }
+
+    fn publish(&self, id: &BundleId) -> Option<Result<String, String>> {
+        if !self.publishes {
+            return None;
+        }
+        // The board has the terminal; nothing is asked or drawn beside it.
+        let env = ProcessEnv { terminal: Terminal::default(), ..self.env.clone() };
+        let cx = Context::new(&env, self.globals.clone());
+        match pdca_sitting::publish_accepted(&[self.bundle(id)], &cx, &mut io::sink()) {
+            Ok(report) => report.map(|report| report.line_of(id)),
+            Err(failure) => {
+                Some(Err(format!("{id} is accepted, and not published: {}", said(&failure))))
+            }
         }
     }
 }

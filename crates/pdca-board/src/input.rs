@@ -51,6 +51,8 @@ pub enum BoardInput {
     Recorded(BundleId, String),
     /// A decision was refused; the bundle waits as before.
     Refused(BundleId, String),
+    /// What follows an acceptance was not done, or not all of it.
+    Unpublished(String),
     /// A note came back from the editor.
     Note(String),
     /// Something to say in the line above the footer.

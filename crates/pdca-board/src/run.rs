@@ -1,7 +1,8 @@
 //! A board on a terminal.
 //!
-//! Two threads: this one has the terminal and the state machine, a worker reads the workspace and records decisions. A
-//! frame is drawn when something came in, and never waits for the worker.
+//! Three threads: this one has the terminal and the state machine, a worker reads the workspace and records decisions, and
+//! a third publishes what was accepted, which takes as long as the forge does. A frame is drawn when something came in, and
+//! waits for neither.
 //!
 //! 1. The hook for panics is set before the terminal is changed, so that no panic leaves it raw.
 //! 2. A child gets the terminal as it was; afterwards everything is drawn anew.
@@ -44,7 +45,16 @@ pub trait Desk: Sync {
     /// Reads a card.
     fn card(&self, id: &BundleId) -> Result<Card, String>;
     /// Records a decision, and says what became of it.
-    fn record(&self, decision: &Decision) -> Result<String, String>;
+    fn record(&self, decision: &Decision) -> Result<Recorded, String>;
+    /// Publishes an accepted change, and says what came of it; `None` if nothing follows an acceptance.
+    fn publish(&self, id: &BundleId) -> Option<Result<String, String>>;
+}
+
+/// A decision that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    pub message: String,
+    pub is_accepted: bool,
 }
 
 /// The programs that a person uses beside the board. Each has the terminal until the person leaves it.
@@ -66,8 +76,13 @@ pub trait Tools {
 /// The end of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The person left, and what was confirmed is recorded. These are the reasons of the decisions that were refused.
-    Left(Vec<String>),
+    /// The person left, and what was confirmed is recorded.
+    Left {
+        /// The reasons of the decisions that were refused.
+        refused: Vec<String>,
+        /// The reasons of what was accepted and not published.
+        unpublished: Vec<String>,
+    },
     /// A signal asked to end. These decisions could still be undone, and are not recorded.
     Interrupted(Vec<Decision>),
 }
@@ -89,20 +104,43 @@ pub fn run(
     let signals = Signals::watch()?;
     let (ask, asked) = channel();
     let (tell, told) = channel();
+    let (accept, accepted) = channel();
+    let tell_published = tell.clone();
     std::thread::scope(|scope| {
-        scope.spawn(move || work(desk, &asked, &tell));
+        scope.spawn(move || work(desk, &asked, &Told { tell, accept }));
+        scope.spawn(move || publish(desk, &accepted, &tell_published));
         let mut screen = Screen::open()?;
         let shown = Shown { tools, theme, undo_window, ask, told, signals, begun: Instant::now() };
         let interrupted = shown.run(&mut screen);
         // Before the worker is waited for, which may still record for seconds.
         screen.close();
-        let refused = shown.close();
-        Ok(interrupted?.map_or(Ended::Left(refused), Ended::Interrupted))
+        let left = shown.close();
+        Ok(interrupted?.map_or(left, Ended::Interrupted))
     })
 }
 
+/// Where the worker tells what it did.
+struct Told {
+    tell: Sender<BoardInput>,
+    accept: Sender<BundleId>,
+}
+
+/// Publishes what was accepted, until the worker is gone.
+fn publish(desk: &dyn Desk, accepted: &Receiver<BundleId>, tell: &Sender<BoardInput>) {
+    for id in accepted {
+        let said = match desk.publish(&id) {
+            None => continue,
+            Some(Ok(said)) => BoardInput::Say(said),
+            Some(Err(why)) => BoardInput::Unpublished(why),
+        };
+        // A board that is gone is no reason to leave accepted changes out.
+        drop(tell.send(said));
+    }
+}
+
 /// Reads and records for the board, until it is gone.
-fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<BoardInput>) {
+fn work(desk: &dyn Desk, asked: &Receiver<Ask>, told: &Told) {
+    let Told { tell, accept } = told;
     // Whether anybody still listens does not matter here: the board ends by closing the channel of questions.
     let mut due = Instant::now();
     loop {
@@ -122,7 +160,7 @@ fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<BoardInput>) {
             match ask {
                 Ask::Card(id) => card = Some(id),
                 Ask::Record(decisions) => {
-                    record(desk, decisions, tell);
+                    record(desk, decisions, tell, accept);
                     // The bundle leaves the list with the next reading.
                     due = Instant::now();
                 }
@@ -136,10 +174,21 @@ fn work(desk: &dyn Desk, asked: &Receiver<Ask>, tell: &Sender<BoardInput>) {
     }
 }
 
-fn record(desk: &dyn Desk, decisions: Vec<Decision>, tell: &Sender<BoardInput>) {
+fn record(
+    desk: &dyn Desk,
+    decisions: Vec<Decision>,
+    tell: &Sender<BoardInput>,
+    accept: &Sender<BundleId>,
+) {
     for decision in decisions {
         let said = match desk.record(&decision) {
-            Ok(said) => BoardInput::Recorded(decision.id, said),
+            Ok(Recorded { message, is_accepted }) => {
+                if is_accepted {
+                    // It lives as long as the worker, unless it panicked.
+                    drop(accept.send(decision.id.clone()));
+                }
+                BoardInput::Recorded(decision.id, message)
+            }
             Err(why) => BoardInput::Refused(decision.id, why),
         };
         // A board that is gone is no reason to leave confirmed decisions out.
@@ -237,13 +286,20 @@ impl Shown<'_> {
         }
     }
 
-    /// Waits until the worker has recorded what was confirmed, and returns the reasons of what was refused.
-    fn close(self) -> Vec<String> {
+    /// Waits until the worker has recorded what was confirmed, and what was accepted is published.
+    fn close(self) -> Ended {
         let Self { ask, told, .. } = self;
-        // The worker drains its questions, and then ends, which ends the loop below.
+        // The worker drains its questions and ends, then the publication does, which ends the loop below.
         drop(ask);
-        let refused = |told| if let BoardInput::Refused(_, why) = told { Some(why) } else { None };
-        told.iter().filter_map(refused).collect()
+        let (mut refused, mut unpublished) = (Vec::new(), Vec::new());
+        for input in told {
+            if let BoardInput::Refused(_, why) = input {
+                refused.push(why);
+            } else if let BoardInput::Unpublished(why) = input {
+                unpublished.push(why);
+            }
+        }
+        Ended::Left { refused, unpublished }
     }
 
     /// Takes what the worker has told.

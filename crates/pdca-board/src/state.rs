@@ -132,7 +132,7 @@ impl Board {
                 self.deciding.count(&id);
                 self.message = said;
             }
-            BoardInput::Say(said) => self.message = said,
+            BoardInput::Say(said) | BoardInput::Unpublished(said) => self.message = said,
             BoardInput::Refused(id, why) => {
                 self.deciding.refuse(&id);
                 self.message = why;

@@ -22,6 +22,8 @@ mod send;
 mod stack;
 mod unasked;
 
+use std::time::Duration;
+
 use pdca_events::WarningCode;
 use pdca_integrate::{OfferError, PushError, SealRecord, SealedOffer, StoreError};
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
@@ -52,6 +54,8 @@ pub struct PublishRequest<'a> {
     pub ready: bool,
     /// Pushes commits of the base, too, that the remote lacks.
     pub include_base: bool,
+    /// The longest wait for another process or thread that holds the bundle.
+    pub patience: Duration,
 }
 
 /// The result of publishing a bundle.
@@ -312,7 +316,7 @@ pub fn publish_accepted(
     bundle: &Bundle,
     request: &PublishRequest<'_>,
 ) -> Result<PublishedBundle, PublishError> {
-    let _taken = cx.config.locks().take(bundle.id())?;
+    let _taken = cx.config.locks().take_within(bundle.id(), request.patience)?;
     require_untouched(cx, bundle)?;
     let mut inputs = inputs(cx.config, bundle, request.settings)?;
     if let Some(kept) = inputs.set_foreign_record_aside(bundle, cx.effects)? {

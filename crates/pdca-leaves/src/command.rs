@@ -323,8 +323,9 @@ fn environment(
 /// The prompt with its values, unless none is wanted.
 fn prompt(call: &Call<'_>, values: &Values) -> Result<Option<String>, LeafError> {
     let is_built_in = call.config.prompt.is_none() && call.config.prompt_file.is_none();
-    let text = raw_prompt(call)?
-        .map(|text| if is_built_in { prompt::select(&text, values) } else { text });
+    let text = raw_prompt(call)?.map(|text| {
+        if is_built_in { prompt::select(&text, values, call.config.interactive) } else { text }
+    });
     // After the values are filled in: the project's own text is nobody's template.
     let own = call.inputs.instructions().map(Instructions::section).unwrap_or_default();
     Ok(text.map(|text| template::fill(&text, values) + &own))

@@ -1,6 +1,7 @@
 //! The built-in prompts: one text per role, from which the lines are left out that do not hold in a call.
 //!
-//! A line `?name: text` is in the prompt where `{name}` has a value, and `?!name: text` where it has none.
+//! A line `?name: text` is in the prompt where `{name}` has a value, and `?!name: text` where it has none. `?person: text`
+//! holds for a leaf that talks with a person at the terminal, `?!person: text` for any other.
 
 use crate::{
     protocol::Protocol,
@@ -18,9 +19,15 @@ pub(crate) fn built_in(role: Role, protocol: Protocol) -> &'static str {
 /// The built-in prompt of a planner with several issues before it.
 pub(crate) const PLANNING_SESSION: &str = include_str!("../prompts/planner-session.md");
 
+/// The condition of lines for a leaf that talks with a person.
+const PERSON: &str = "person";
+
 /// Leaves out the lines of a built-in prompt that do not hold, and the empty lines around them.
-pub(crate) fn select(prompt: &str, values: &Values) -> String {
+pub(crate) fn select(prompt: &str, values: &Values, has_person: bool) -> String {
     let has = |name: &str| {
+        if name == PERSON {
+            return has_person;
+        }
         let known = Placeholder::named(name);
         known.is_some_and(|known| values.get(&known).is_some_and(|value| !value.is_empty()))
     };
@@ -62,7 +69,7 @@ mod tests {
             .filter(|name| !absent.contains(name))
             .map(|name| (*name, format!("<{}>", name.name())))
             .collect();
-        template::fill(&select(built_in(role, protocol), &values), &values)
+        template::fill(&select(built_in(role, protocol), &values, false), &values)
     }
 
     /// What each role has to be told, in the words of its prompt.
@@ -271,14 +278,29 @@ mod tests {
     }
 
     #[test]
-    fn every_condition_of_a_prompt_is_a_placeholder() {
+    fn a_leaf_is_told_to_ask_a_person_only_where_one_sits_at_its_terminal() {
+        let values = Values::default();
+        for prompt in [Role::Signoff.prompt(), PLANNING_SESSION] {
+            let (with, without) = (select(prompt, &values, true), select(prompt, &values, false));
+            assert!(!with.contains("No person sits at your terminal"), "{with}");
+            assert!(without.contains("No person sits at your terminal"), "{without}");
+            for request in ["and ask", "Talk with the person", "they have decided"] {
+                assert!(!without.contains(request), "{without}");
+            }
+            assert!(!with.contains("\n\n\n") && !without.contains("\n\n\n"));
+        }
+    }
+
+    #[test]
+    fn every_condition_of_a_prompt_is_a_placeholder_or_a_person() {
         for spec in &ROLES {
             for protocol in [Protocol::Claude, Protocol::Aider] {
                 for line in built_in(spec.role, protocol).lines() {
                     let Some(rest) = line.strip_prefix('?') else { continue };
                     let (name, _) = rest.split_once(": ").expect(line);
                     let name = name.trim_start_matches('!');
-                    assert!(Placeholder::named(name).is_some(), "{}: {line}", spec.name);
+                    let is_known = name == PERSON || Placeholder::named(name).is_some();
+                    assert!(is_known, "{}: {line}", spec.name);
                 }
             }
         }

@@ -12,9 +12,11 @@ use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
+use crate::exit::Exit;
 use crate::explain::explain;
 use crate::failure::Failure;
 use crate::keyboard::{self, Keyboard, Pressed};
+use crate::publication::{PublishReport, is_accepted, publish_accepted};
 use crate::report::{Format, Nothing, Report, Response};
 use crate::show::short_lines;
 use crate::signing::{SignoffSignature, with_signing};
@@ -44,12 +46,17 @@ pub struct SittingReport {
     /// The number of bundles that still wait for sign-off.
     left: usize,
     next: Option<String>,
+    /// What followed the acceptances, where `[signoff] on_accept` says so.
+    published: Option<PublishReport>,
 }
 
 impl Report for SittingReport {
     const KIND: &'static str = "review";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(published) = &self.published {
+            published.text(cx, out)?;
+        }
         writeln!(out, "{} decided, {} left", self.recorded.len(), self.left)?;
         if let Some(next) = &self.next {
             writeln!(out, "next: {}", cx.out.accent(next))?;
@@ -77,7 +84,7 @@ pub fn review(
         return Nothing::to_do("nothing waits for sign-off", err);
     }
     let signature = SignoffSignature::of(request.by, cx)?;
-    with_signing(cx, &signature, |signing| {
+    let recorded = with_signing(cx, &signature, |signing| {
         let sitting = Sitting {
             keyboard: Keyboard::open()?,
             session: ReviewSession::new(ids, faults::undo_window(cx.env, UNDO_WINDOW)),
@@ -90,7 +97,26 @@ pub fn review(
             is_ending: false,
         };
         sitting.run()
-    })
+    })?;
+    concluded(recorded, cx, err)
+}
+
+/// Reports the end of a sitting. What follows its acceptances is done now: the person decided without waiting for a forge.
+fn concluded(
+    recorded: Vec<DecisionOutcome>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    let root = &cx.workspace()?.bundle_root;
+    let accepted = recorded.iter().filter(|outcome| is_accepted(outcome));
+    let accepted: Vec<Bundle> = accepted.map(|outcome| root.bundle(outcome.id())).collect();
+    let published = if accepted.is_empty() { None } else { publish_accepted(&accepted, cx, err)? };
+    // What is published is merged on the forge.
+    let is_integrated = !accepted.is_empty() && published.is_none();
+    let next = is_integrated.then(|| cx.typed("pdca integrate"));
+    let exit = published.as_ref().map_or(Exit::Done, PublishReport::exit_after_decisions);
+    let left = waiting(&session::snapshot(cx)?).len();
+    Ok(Response::new(SittingReport { recorded, left, next, published }, exit))
 }
 
 /// A review needs a person: what a script can do instead is named.
@@ -122,7 +148,8 @@ struct Sitting<'a> {
 }
 
 impl Sitting<'_> {
-    fn run(mut self) -> Result<Response, Failure> {
+    /// Returns what was recorded. The terminal is in its usual mode by then.
+    fn run(mut self) -> Result<Vec<DecisionOutcome>, Failure> {
         self.show()?;
         loop {
             self.record_due()?;
@@ -148,7 +175,7 @@ impl Sitting<'_> {
                 Pressed::Key(key) => self.press(key)?,
             }
         }
-        self.end()
+        Ok(self.recorded)
     }
 
     fn press(&mut self, key: char) -> Result<(), Failure> {
@@ -367,20 +394,16 @@ impl Sitting<'_> {
     }
 
     fn interrupted(&self) -> Failure {
-        aside::interrupted(self.cx, self.session.pending(), "pdca review")
-    }
-
-    fn end(self) -> Result<Response, Failure> {
-        let Self { keyboard, cx, recorded, .. } = self;
-        // Before anything is printed: the report is for a terminal in its usual mode.
-        drop(keyboard);
-        let left = waiting(&session::snapshot(cx)?).len();
-        let is_accepted = |outcome: &DecisionOutcome| match outcome {
-            DecisionOutcome::Decided(decided) => decided.action == "accept" && !decided.dry_run,
-            DecisionOutcome::Cleared(_) => false,
-        };
-        let next = recorded.iter().any(is_accepted).then(|| cx.typed("pdca integrate"));
-        Ok(Response::done(SittingReport { recorded, left, next }))
+        let failure = aside::interrupted(self.cx, self.session.pending(), "pdca review");
+        let accepted = self.recorded.iter().filter(|outcome| is_accepted(outcome));
+        let ids: Vec<&str> = accepted.map(|outcome| outcome.id().as_ref()).collect();
+        let config = self.cx.workspace().map(|workspace| &workspace.config.signoff);
+        if ids.is_empty() || config.map_or(true, |signoff| signoff.on_accept.is_empty()) {
+            return failure;
+        }
+        // Nothing more is begun after a signal.
+        let command = self.cx.typed(&format!("pdca signoff {} accept", ids.join(" ")));
+        failure.detail(format!("accepted, and not published yet: `{command}`"))
     }
 
     fn bundle(&self, id: &BundleId) -> Bundle {

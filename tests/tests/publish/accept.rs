@@ -1,4 +1,7 @@
-//! `signoff accept --publish`: what accept promises happens, once.
+//! What accept promises happens, once: `signoff accept --publish`, and `[signoff] on_accept` wherever it is recorded.
+
+use pdca_e2e::{leaf, terminal};
+use pdca_testkit::Reply;
 
 use crate::stall::Stall;
 
@@ -224,4 +227,175 @@ fn a_flow_publishes_what_was_accepted_and_with_both_integrates_it_too() {
         assert_eq!((stall.pulls().len(), stall.asked("pr create")), (2, 2), "{after}");
         stall.pdca(&["flow"]).expect(4);
     }
+}
+
+/// Proposes to accept.
+const SIGNER: &str = r#"echo '{"action": "accept", "note": "a model says so"}' > "$PDCA_OUTPUT""#;
+
+/// A stall with one bundle at its sign-off, a sign-off leaf that proposes to accept, and these steps that follow.
+fn follows(steps: &str, more: &str) -> Stall {
+    let more = format!("\n[signoff]\non_accept = {steps}\n{more}\n{}", leaf("signoff"));
+    let stall = Stall::with("", &more);
+    stall.meeting.scene.script("signoff", SIGNER);
+    stall.meeting.waiting("7", &[], &[("a.txt", "a\n")]);
+    stall.meeting.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    stall
+}
+
+const ALL: &str = "[\"ready\", \"comment\", \"merge\"]";
+
+/// The change is merged, with one pull request and one comment.
+#[track_caller]
+fn assert_all_is_out(stall: &Stall, how: &str) {
+    assert_eq!(state_of(stall), "COMPLETE", "{how}");
+    let pulls = stall.pulls();
+    assert_eq!(pulls.len(), 1, "{how}");
+    let pull = (&pulls[0]["state"], &pulls[0]["isDraft"]);
+    assert_eq!(pull, (&"MERGED".into(), &false.into()), "{how}");
+    assert_eq!(stall.comments().len(), 1, "{how}");
+}
+
+/// All three steps were carried out, and the forge was asked for each once.
+#[track_caller]
+fn assert_all_followed(stall: &Stall, how: &str) {
+    assert_all_is_out(stall, how);
+    let calls = ["pr create", "issue comment", "pr merge"].map(|call| stall.asked(call));
+    assert_eq!(calls, [1, 1, 1], "{how}");
+}
+
+/// Accepts the bundle of a stall.
+type Accept<'a> = &'a dyn Fn(&Stall);
+
+#[test]
+fn what_on_accept_names_follows_an_acceptance_wherever_it_is_recorded() {
+    let ways: [(&str, Accept<'_>); 4] = [
+        ("signoff", &|stall| drop(stall.pdca(&["signoff", "7", "accept"]).expect(0))),
+        ("review", &|stall| {
+            let ran = stall.with_keys(&["review", "7"], "a\n").expect(0);
+            assert!(ran.out.contains("published  7"), "{}", ran.out);
+            assert!(ran.out.contains("1 decided, 0 left"), "{}", ran.out);
+        }),
+        ("a proposal that is confirmed", &|stall| {
+            let ran = stall.with_keys(&["signoff", "7", "ask"], "y\n").expect(0);
+            assert!(ran.out.contains("published  7"), "{}", ran.out);
+        }),
+        ("a proposal that is confirmed from a script", &|stall| {
+            let ran = stall.pdca(&["--json", "-y", "signoff", "7", "ask"]).expect(0).json();
+            assert_eq!(ran["decided"][0]["state"], "COMPLETE");
+            assert_eq!(ran["published"]["published"][0]["merge"]["state"], "merged");
+        }),
+    ];
+    for (how, accept) in ways {
+        let stall = follows(ALL, "");
+        accept(&stall);
+        assert_all_followed(&stall, how);
+        // The typed command finds that everything is done.
+        stall.pdca(&["signoff", "7", "accept"]).expect(4);
+        assert_all_followed(&stall, how);
+    }
+}
+
+#[test]
+fn only_the_steps_follow_that_on_accept_names_and_only_an_acceptance() {
+    let stall = follows("[\"ready\"]", "");
+    stall.with_keys(&["review", "7"], "a\n").expect(0);
+    assert_eq!(stall.pulls()[0]["isDraft"], false);
+    assert_eq!((stall.comments().len(), stall.asked("pr merge")), (0, 0));
+    let stall = follows(ALL, "");
+    stall.with_keys(&["review", "7"], "inot yet\n\n").expect(0);
+    assert_eq!(state_of(&stall), "PLANNED");
+    assert_eq!((stall.pulls().len(), stall.asked("pr list")), (0, 0));
+}
+
+#[test]
+fn what_follows_fails_and_the_acceptance_stays_with_the_command_that_goes_on() {
+    let ways: [(&str, &[&str], &str); 2] =
+        [("review", &["review", "7"], "a\n"), ("ask", &["signoff", "7", "ask"], "y\n")];
+    for (how, args, keys) in ways {
+        let stall = follows(ALL, "");
+        stall.faults(&["pr create: refuse"]);
+        let ran = stall.with_keys(args, keys).expect(1);
+        assert!(ran.out.contains("HTTP 422"), "{how}: {}", ran.out);
+        assert!(ran.out.contains("`pdca signoff 7 accept` goes on"), "{how}: {}", ran.out);
+        assert_eq!((state_of(&stall).as_str(), stall.pulls().len()), ("COMPLETE", 0), "{how}");
+        stall.pdca(&["signoff", "7", "accept"]).expect(0);
+        assert_all_is_out(&stall, how);
+    }
+    let stall = follows(ALL, "");
+    stall.faults(&["pr merge: refuse"]);
+    let ran = stall.with_keys(&["review", "7"], "a\n").expect(3);
+    assert!(ran.out.contains("then `pdca signoff 7 accept` tries again"), "{}", ran.out);
+}
+
+#[test]
+fn an_acceptance_at_the_board_is_followed_too() {
+    let stall = follows(ALL, "");
+    let forge = stall.forge();
+    let env = [("FAKE_GH_STATE", forge.as_str()), ("FAKE_GH_REMOTE", stall.remote.path().as_str())];
+    let scene = &stall.meeting.scene;
+    let terminal = terminal!(scene, &env);
+    terminal.board(scene);
+    terminal.wait_for_card("7");
+    terminal.key("a");
+    terminal.wait_for("1 not recorded yet");
+    terminal.leave();
+    assert_all_followed(&stall, "board");
+}
+
+#[test]
+fn a_board_says_on_leaving_what_was_accepted_and_not_published() {
+    let stall = follows(ALL, "");
+    stall.faults(&["pr create: refuse"]);
+    let forge = stall.forge();
+    let env = [("FAKE_GH_STATE", forge.as_str()), ("FAKE_GH_REMOTE", stall.remote.path().as_str())];
+    let scene = &stall.meeting.scene;
+    let terminal = terminal!(scene, &env);
+    terminal.board(scene);
+    terminal.wait_for_card("7");
+    terminal.key("a");
+    terminal.wait_for("1 not recorded yet");
+    terminal.leave();
+    let screen = terminal.wait_for("7 is accepted, and not published");
+    assert!(screen.contains("HTTP 422"), "{screen}");
+    assert_eq!(state_of(&stall), "COMPLETE");
+    stall.pdca(&["signoff", "7", "accept"]).expect(0);
+    assert_all_is_out(&stall, "board");
+}
+
+#[test]
+fn in_a_flow_an_acceptance_is_followed_once_also_where_the_flow_publishes() {
+    for after in ["nothing", "publish"] {
+        let stall = follows(ALL, &format!("\n[flow]\nafter_accept = \"{after}\"\n"));
+        let forge = stall.forge();
+        let env =
+            [("FAKE_GH_STATE", forge.as_str()), ("FAKE_GH_REMOTE", stall.remote.path().as_str())];
+        let confirm = Reply { to: "[y/N] ", with: "y\n" };
+        let mut pty =
+            stall.meeting.scene.script_at_terminal(&env, "exec $PDCA flow", vec![confirm]);
+        assert_eq!(pty.wait(), 0, "{after}: {}", pty.shown());
+        assert!(!pty.shown().contains("error"), "{after}: {}", pty.shown());
+        assert_all_followed(&stall, after);
+    }
+}
+
+#[test]
+fn a_change_whose_pull_request_is_out_is_sent_back_only_after_a_yes() {
+    let stall = Stall::with_one();
+    stall.publish(&["7"]).expect(0);
+    let url = stall.pulls()[0]["url"].as_str().expect("the scene has it").to_owned();
+    let back = ["signoff", "7", "iterate-do", "--note", "no"];
+    let refused = stall.pdca(&back).expect(2);
+    let asks = format!("7 is accepted, and its pull request is out: {url}");
+    assert!(refused.err.contains(&asks), "{}", refused.err);
+    assert!(refused.err.contains("add `-y`"), "{}", refused.err);
+    let ran = stall.with_keys(&back, "n\n").expect(2);
+    assert!(ran.out.contains(&asks), "{}", ran.out);
+    assert!(ran.out.contains("Take the acceptance back all the same?"), "{}", ran.out);
+    assert_eq!(state_of(&stall), "COMPLETE");
+    stall.with_keys(&back, "y\n").expect(0);
+    assert_eq!(state_of(&stall), "PLANNED");
+    // Without a pull request there is nothing to ask.
+    let quiet = Stall::with_one();
+    quiet.pdca(&back).expect(0);
+    assert_eq!(state_of(&quiet), "PLANNED");
 }

@@ -73,6 +73,14 @@ impl Stall {
         self.meeting.scene.pdca_with(&all, args)
     }
 
+    /// Runs a command beside the forge at a pseudo-terminal, with everything that a person types there.
+    pub(crate) fn with_keys(&self, args: &[&str], keys: &str) -> Ran {
+        let state = self.forge();
+        let env =
+            [("FAKE_GH_STATE", state.as_str()), ("FAKE_GH_REMOTE", self.remote.path().as_str())];
+        self.meeting.scene.with_keys_and(&env, args, keys)
+    }
+
     /// Starts publishing and does not wait for it.
     pub(crate) fn start(&self, args: &[&str]) -> Started {
         let (state, remote) = (self.forge(), self.remote.path());

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_migrate, config_show, demo, flow, gates, guard, init, publish, queue, run, signoff,
+    config_migrate, config_show, demo, flow, gates, guard, init, queue, run, signoff,
     split, status, why,
 };
 use crate::json::{Empty, schema_of};
@@ -44,7 +44,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_transcript::LogReport>(),
         one::<pdca_draft::NewReport>(),
         one::<pdca_planning::PlanReport>(),
-        one::<publish::output::PublishReport>(),
+        one::<pdca_sitting::PublishReport>(),
         one::<queue::Queue>(),
         one::<pdca_upkeep::RecoverReport>(),
         one::<pdca_transcript::ReplayReport>(),

@@ -222,19 +222,24 @@ fn decided(
     respond(cx, bundle, outcome, err)
 }
 
-/// Reports what came of a decision.
+/// Reports what came of a decision, after what follows an acceptance.
 pub(super) fn respond(
     cx: &Context<'_>,
     bundle: &Bundle,
     outcome: DecisionOutcome,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
+    let is_acceptance = pdca_sitting::is_accepted(&outcome);
     match outcome {
         DecisionOutcome::Cleared(cleared) => Ok(Response::done(checklist::ClearReport(cleared))),
         DecisionOutcome::Decided(decided) => {
             let decided = to_be_typed(cx, *decided);
             remark(cx, bundle, &decided, err)?;
-            Ok(Response::done(DecidedReport(decided)))
+            if is_acceptance {
+                accept::respond(cx, bundle, decided, err)
+            } else {
+                Ok(Response::done(DecidedReport(decided)))
+            }
         }
     }
 }

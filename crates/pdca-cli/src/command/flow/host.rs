@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
 use pdca_events::FlowTask;
@@ -29,6 +30,9 @@ use crate::style::Palette;
 
 /// The most that is kept of what tracks say during one session.
 const MAX_KEPT: usize = 1 << 20;
+
+/// The longest wait for a publication that follows an acceptance.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The tracks of a flow.
 pub(super) struct Tracks<'a> {
@@ -154,6 +158,16 @@ impl<'a> Tracks<'a> {
         response.failure.map_or(Ok(response.exit), Err)
     }
 
+    /// Waits until the sign-off has let these bundles go: what `[signoff] on_accept` names may still be under way.
+    fn wait_for_sign_off(&self, ids: &[BundleId]) -> Result<(), Failure> {
+        let config = session::driver_config(&self.context())?;
+        for id in ids {
+            // One that is held for longer is refused by the command, with the holder.
+            drop(config.locks().take_within(id, PATIENCE));
+        }
+        Ok(())
+    }
+
     /// Tells what an exit is worth telling.
     fn tell_exit(&self, exit: Exit, failure: Option<&Failure>, ids: &[BundleId]) {
         if let Some((kind, text)) = notify::of_exit(exit, failure) {
@@ -234,6 +248,7 @@ impl FlowHost for Tracks<'_> {
         let names = names.iter().map(String::as_str);
         let mut exits = Vec::new();
         if after.publishes() {
+            self.wait_for_sign_off(ids)?;
             // What was accepted is no draft any more.
             let line = std::iter::once("publish").chain(names.clone()).chain(["--ready"]);
             let line: Vec<&str> = line.collect();

@@ -109,6 +109,10 @@ impl AtTerminal<'_, '_, '_> {
             }
         }
         self.command(&["signoff", id.as_ref(), "clear", "all"])?;
+        if let Some(note) = &note {
+            let text = format!("the sign-off leaf proposes to accept {id}: {}", printable(note));
+            self.cx.note(self.err, &text)?;
+        }
         let mut words = vec!["signoff", id.as_ref(), "accept"];
         words.extend(note.iter().flat_map(|note| ["--note", note.as_str()]));
         let question = format!("Accept {id}, as the sign-off leaf proposes?");
@@ -121,6 +125,29 @@ impl AtTerminal<'_, '_, '_> {
         let is_green = snapshot.gates.as_ref().is_none_or(|gates| gates.overall == Overall::Pass);
         let summary = snapshot.summary.as_ref().filter(|_| is_green);
         Ok(summary.map(crate::command::queue::open_texts).unwrap_or_default())
+    }
+
+    fn review(&mut self, ids: &[BundleId]) -> Result<(), Failure> {
+        let words: Vec<&str> =
+            std::iter::once("review").chain(ids.iter().map(AsRef::as_ref)).collect();
+        self.command(&words).map(drop)
+    }
+
+    /// Returns the undecided bundles for which an agent without a terminal proposed nothing, or the person dropped what it
+    /// proposed. With an agent at the terminal the person has talked already.
+    fn without_proposal(&self, ids: &[BundleId]) -> Result<Vec<BundleId>, Failure> {
+        let workspace = self.cx.workspace()?;
+        let leaf = workspace.config.leaves.of(Role::Signoff);
+        if leaf.is_none_or(|leaf| leaf.interactive) {
+            return Ok(Vec::new());
+        }
+        let mut silent = Vec::new();
+        for id in self.undecided(ids)? {
+            if workspace.require_bundle(&id)?.proposal()?.is_none() {
+                silent.push(id);
+            }
+        }
+        Ok(silent)
     }
 
     /// Returns the bundles of `ids` that still wait for sign-off.
@@ -200,10 +227,12 @@ impl AtTerminal<'_, '_, '_> {
                 self.flush();
                 self.ask_about(id)?;
             }
+            let silent = self.without_proposal(ids)?;
+            if !silent.is_empty() {
+                self.review(&silent)?;
+            }
         } else {
-            let words: Vec<&str> =
-                std::iter::once("review").chain(ids.iter().map(AsRef::as_ref)).collect();
-            self.command(&words)?;
+            self.review(ids)?;
         }
         Ok(Visit { left: self.undecided(ids)? })
     }

@@ -3,14 +3,13 @@
 use std::io::Write;
 
 use pdca_review::{Decided, Decision, DecisionOutcome};
-use pdca_state::{Artifact, Bundle, SignoffAction, State};
+use pdca_sitting::{PublishOptions, PublishReport, only_changes, publish, publish_accepted};
+use pdca_state::{Bundle, SignoffAction, State};
 use serde::Serialize;
 
 use super::line::Verb;
-use super::{Args, Decisions, decided_line, decision, record_all};
-use crate::command::publish::{AcceptSteps, How, PublishReport, publish};
+use super::{Args, DecidedReport, Decisions, decided_line, decision, record_all};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 
@@ -67,27 +66,40 @@ pub(super) fn run(
         failure => failure,
     };
     let is_accepted = |bundle: &&Bundle| refused.iter().all(|one| one.id != *bundle.id());
-    let mut changes = Vec::new();
-    for bundle in bundles.iter().filter(|_| !dry_run).filter(is_accepted) {
-        if bundle.load()?.artifacts.contains(Artifact::Patch) {
-            changes.push(bundle.clone());
-        } else {
-            let id = bundle.id();
-            cx.note(err, &format!("{id} was closed without a change: nothing is published"))?;
-        }
-    }
+    let accepted: Vec<Bundle> =
+        bundles.iter().filter(|_| !dry_run).filter(is_accepted).cloned().collect();
     // `--publish` does what [publish] says, whatever follows an acceptance otherwise.
-    let on_accept = AcceptSteps::of(&cx.workspace()?.config.signoff).filter(|_| !args.publish);
-    let ready = on_accept.is_none_or(|steps| steps.ready);
-    let how = How { ready, include_base: false, on_accept };
-    let published = publish(&changes, how, None, cx, err)?;
-    let exit = published.exit();
-    let is_done = exit == Exit::NothingToDo && !done.is_empty();
-    let exit = if is_done { Exit::Done } else { exit };
+    let on_accept = if args.publish { None } else { publish_accepted(&accepted, cx, err)? };
+    let published = if let Some(published) = on_accept {
+        published
+    } else {
+        let options = PublishOptions { ready: true, include_base: false };
+        publish(&only_changes(&accepted, cx, err)?, options, None, cx, err)?
+    };
+    let exit = match done.as_slice() {
+        [] => published.exit(),
+        _ => published.exit_after_decisions(),
+    };
     let decided = |outcome| match outcome {
         DecisionOutcome::Decided(decided) => Some(*decided),
         DecisionOutcome::Cleared(_) => None,
     };
     let decided = done.into_iter().filter_map(decided).collect();
     Ok(Response::new(AcceptReport { dry_run, decided, published }, exit).failed(failure))
+}
+
+/// Reports an acceptance that was recorded, after what `[signoff] on_accept` says; just the acceptance if it says nothing.
+pub(super) fn respond(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    decided: Decided,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
+    let accepted = std::slice::from_ref(bundle);
+    let Some(published) = publish_accepted(accepted, cx, err)? else {
+        return Ok(Response::done(DecidedReport(decided)));
+    };
+    let exit = published.exit_after_decisions();
+    let report = AcceptReport { dry_run: false, decided: vec![decided], published };
+    Ok(Response::new(report, exit))
 }

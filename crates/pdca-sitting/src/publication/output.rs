@@ -5,6 +5,7 @@ use std::io::Write;
 use pdca_driver::publish::{
     CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, PublishedBundle, Would,
 };
+use pdca_state::BundleId;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -12,7 +13,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use crate::style::printable;
 
-use super::{Came, Ended};
+use super::{Came, Ended, Repeat};
 
 /// The file of the comment, which may be drafted in the summary.
 const COMMENT: &str = "tracker-comment.md";
@@ -96,11 +97,13 @@ struct FailedItem<'a> {
     hint: Option<&'a str>,
 }
 
+/// What was published, and what was not and why.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub(in crate::command) struct PublishReport {
+pub struct PublishReport {
     pub(super) dry_run: bool,
     pub(super) ended: Vec<Ended>,
+    pub(super) repeat: Repeat,
 }
 
 impl Report for PublishReport {
@@ -110,11 +113,44 @@ impl Report for PublishReport {
         for one in &self.ended {
             match &one.came {
                 Came::Failed(_) => {}
-                Came::Out(done) => published(cx, done, out)?,
+                Came::Out(done) => published(cx, done, self.repeat, out)?,
                 Came::Would(said) => rehearsed(cx, one, said, out)?,
             }
         }
         Ok(())
+    }
+}
+
+impl PublishReport {
+    /// Returns what became of one accepted bundle in a line; an error if something is still to be done.
+    pub fn line_of(&self, id: &BundleId) -> Result<String, String> {
+        let ended = self.ended.iter().find(|one| one.id == *id);
+        let again = format!("`{}` tries again", self.repeat.merging_command(id));
+        match ended.map(|one| &one.came) {
+            None => Ok(format!("{id} was closed without a change: nothing is published")),
+            Some(Came::Would(_)) => Ok(format!("{id} would be published")),
+            Some(Came::Failed(failure)) => {
+                let fault = failure.fault();
+                let parts = std::iter::once(fault.message).chain(fault.hints);
+                let why = parts.collect::<Vec<_>>().join("; ");
+                Err(format!("{id} is accepted, and not published: {why}"))
+            }
+            Some(Came::Out(done)) => {
+                let place = match &done.pull {
+                    Some(pull) => format!("{} ({})", printable(&pull.url), pull.state.as_str()),
+                    None => format!("{} of {}", done.branch, printable(&done.remote)),
+                };
+                match &done.merge {
+                    MergeOutcome::NotAsked | MergeOutcome::Merged => {
+                        Ok(format!("{id} is published: {place}"))
+                    }
+                    MergeOutcome::Waits { why } | MergeOutcome::Refused { why } => {
+                        let why = printable(why);
+                        Err(format!("{id} is published and not merged: {place}: {why}; {again}"))
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -195,7 +231,12 @@ fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
     }
 }
 
-fn published(cx: &Context<'_>, done: &PublishedBundle, out: &mut dyn Write) -> Result<(), Failure> {
+fn published(
+    cx: &Context<'_>,
+    done: &PublishedBundle,
+    repeat: Repeat,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let p = cx.out;
     let id = &done.id;
     let word = if done.news.is_empty() { p.faint("out already") } else { p.good("published") };
@@ -225,7 +266,7 @@ fn published(cx: &Context<'_>, done: &PublishedBundle, out: &mut dyn Write) -> R
             writeln!(out, "  comment  {}", p.warn(why))?;
         }
     }
-    let again = format!("`pdca publish {id} --ready` tries again");
+    let again = format!("`{}` tries again", repeat.merging_command(id));
     match &done.merge {
         MergeOutcome::NotAsked | MergeOutcome::Merged => {}
         MergeOutcome::Waits { why } => {

@@ -8,10 +8,13 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::session;
 
+use super::Repeat;
+
 /// Explains why a bundle was not published, or not completely.
-pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
+pub(super) fn failed(error: PublishError, bundle: &Bundle, repeat: Repeat) -> Failure {
     let id = bundle.id();
-    let again = format!("`pdca publish {id}` goes on from here");
+    let command = repeat.command(id);
+    let again = format!("`{command}` goes on from here");
     let plain = Failure::from_error(Exit::Unexpected, &error);
     let told = |exit| Failure::of(exit, plain.problems.clone());
     match error {
@@ -31,7 +34,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         )),
         PublishError::Landed { .. } => told(Exit::NothingToDo)
             .hint("there is nothing left to show; push that branch, if the remote lacks it"),
-        PublishError::TargetBranch(error) => crate::explain::integrate::standing(&error),
+        PublishError::TargetBranch(error) => pdca_front::explain::integrate::standing(&error),
         PublishError::Root(error) => error.into(),
         PublishError::NoTarget { .. } => {
             told(Exit::Usage).hint("[[targets]] in pdca.toml names the repositories")
@@ -45,7 +48,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             .hint("write it, or remove it to have it made again"),
         PublishError::Red { .. } => told(Exit::GateRed)
             .detail("nothing was published")
-            .hint(format!("mend what the row is about, then `pdca publish {id}` again")),
+            .hint(format!("mend what the row is about, then `{command}` again")),
         PublishError::Undecided { .. } => told(Exit::Waiting)
             .detail("nothing was published")
             .hint("a row that blocks must come to a verdict here; `pdca doctor` tells what this machine lacks"),
