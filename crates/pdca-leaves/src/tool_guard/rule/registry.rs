@@ -1,8 +1,8 @@
 //! Registries: a builder must not publish packages or images.
 
 use super::{asks_for_help, line};
-use crate::answer::GuardRefusal;
-use crate::nested::{behind_options, option_value};
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::nested::{behind_options, option_value};
 
 const INSTEAD: &str = "build and test the package here; a person publishes it after sign-off";
 

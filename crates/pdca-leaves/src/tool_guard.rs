@@ -2,13 +2,13 @@
 //!
 //! A builder changes its own checkout and writes its notes. It does not push, contact a forge, publish, sign off, run
 //! `pdca`, or touch the user's trees. `pdca guard builder` is the hook that an agent calls before each tool call; this
-//! crate makes the decision. The hook explains to a well-meaning model what not to do. It is not a security boundary:
+//! module makes the decision. The hook explains to a well-meaning model what not to do. It is not a security boundary:
 //! script files are not read, and code can assemble a command at run time. The boundary is that a builder has no
 //! credentials and that the kernel sandbox confines it.
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use pdca_guard::{GuardScope, judge_shell};
+//! use pdca_leaves::tool_guard::{GuardScope, judge_shell};
 //!
 //! let env = BTreeMap::from([("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned())]);
 //! let scope = GuardScope::from_env(env).expect("a builder's environment");

@@ -1,8 +1,8 @@
 //! `pdca` itself: a builder may query it but not run it.
 
 use super::line;
-use crate::answer::GuardRefusal;
-use crate::nested::behind_options;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::nested::behind_options;
 
 const INSTEAD: &str = "finish the change in the checkout and end; the driver goes on by itself";
 

@@ -1,8 +1,8 @@
 //! The commands that a program starts on behalf of its caller: those inside `env`, `timeout`, `xargs`, `sh -c` and
 //! others.
 
-use crate::rule::name_of;
-use crate::walk::UNKNOWN;
+use crate::tool_guard::rule::name_of;
+use crate::tool_guard::walk::UNKNOWN;
 
 /// A command, script or code that another command starts.
 #[derive(Debug, PartialEq, Eq)]
@@ -479,7 +479,7 @@ fn tmux(args: &[String]) -> Vec<Nested> {
 
 /// Returns the commands that git itself runs: `bisect run`, `rebase --exec`, `submodule foreach`, filters.
 fn git(args: &[String]) -> Vec<Nested> {
-    let behind = behind_options(args, &crate::rule::git::WITH_VALUE);
+    let behind = behind_options(args, &crate::tool_guard::rule::git::WITH_VALUE);
     let Some((subcommand, rest)) = behind.split_first() else { return Vec::new() };
     match (subcommand.as_str(), rest) {
         ("bisect", [run, cmdline @ ..]) if run == "run" => command(cmdline, None),

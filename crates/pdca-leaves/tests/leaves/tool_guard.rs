@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pdca_guard::{GuardAnswer, GuardScope, judge_shell};
+use pdca_leaves::tool_guard::{GuardAnswer, GuardScope, judge_shell};
 
 const LANE: &str = "/w/flow.lanes/lane-2/repo";
 

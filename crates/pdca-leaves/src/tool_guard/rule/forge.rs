@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{asks_for_help, git, is_unknown, line};
-use crate::answer::GuardRefusal;
-use crate::nested::{behind_options, option_value};
-use crate::walk::ShellWalk;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::nested::{behind_options, option_value};
+use crate::tool_guard::walk::ShellWalk;
 
 const INSTEAD: &str = "leave the change in the checkout and write what is to be said into build-notes.md; `pdca publish` speaks with the forge";
 

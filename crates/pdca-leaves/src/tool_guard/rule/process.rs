@@ -1,8 +1,8 @@
 //! Signals: a builder must not end the processes that run it.
 
 use super::{line, names_driver};
-use crate::answer::GuardRefusal;
-use crate::walk::DRIVER_PID;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::walk::DRIVER_PID;
 
 const INSTEAD: &str =
     "end only processes that you started, by their own number (`kill $!`, `kill %1`)";

@@ -36,7 +36,7 @@ impl GuardRefusal {
 /// Cuts a long text and shows its unknown parts as an ellipsis.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 160;
-    let text = text.replace(crate::walk::UNKNOWN, "…");
+    let text = text.replace(crate::tool_guard::walk::UNKNOWN, "…");
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= LONGEST && line.len() == text.trim_end().len() {
         return line.to_owned();

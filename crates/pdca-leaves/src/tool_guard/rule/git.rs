@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::{asks_for_help, files, is_unknown, line};
-use crate::answer::GuardRefusal;
-use crate::nested::option_value;
-use crate::walk::{ShellWalk, quoted};
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::nested::option_value;
+use crate::tool_guard::walk::{ShellWalk, quoted};
 
 /// Options before the subcommand that take a value as an argument of its own.
 pub(crate) const WITH_VALUE: [&str; 8] = [
@@ -502,7 +502,7 @@ fn judge_place(
     let mut place = walk.cwd.clone();
     for dir in &before.dirs {
         place = match place {
-            Some(cwd) if !is_unknown(dir) => Some(crate::scope::normal(&cwd.join(dir))),
+            Some(cwd) if !is_unknown(dir) => Some(crate::tool_guard::scope::normal(&cwd.join(dir))),
             _ => walk.resolve(dir),
         };
         judge_dir(place.as_deref(), whole, walk)?;

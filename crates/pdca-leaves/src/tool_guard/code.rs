@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::GuardRefusal;
-use crate::walk::ShellWalk;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::walk::ShellWalk;
 
 /// Function names with which interpreters start programs.
 const CALLS: [&str; 14] = [

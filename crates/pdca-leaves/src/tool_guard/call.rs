@@ -12,9 +12,9 @@ use std::str::FromStr;
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use crate::answer::{GuardAnswer, GuardRefusal};
-use crate::scope::GuardScope;
-use crate::walk::{AliasLookup, ShellWalk, quoted};
+use crate::tool_guard::answer::{GuardAnswer, GuardRefusal};
+use crate::tool_guard::scope::GuardScope;
+use crate::tool_guard::walk::{AliasLookup, ShellWalk, quoted};
 
 /// An agent whose tool calls can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,17 +118,17 @@ impl ToolCall {
     /// Judges the call of a builder.
     pub fn judge(&self, scope: &GuardScope, git_alias: AliasLookup<'_>) -> GuardAnswer {
         let cwd = match &self.cwd {
-            Some(cwd) => crate::scope::normal(&scope.lane().join(cwd)),
+            Some(cwd) => crate::tool_guard::scope::normal(&scope.lane().join(cwd)),
             None => scope.lane().to_owned(),
         };
         match &self.action {
-            ToolAction::Shell(text) => crate::judge_shell(text, scope, &cwd, git_alias),
+            ToolAction::Shell(text) => crate::tool_guard::judge_shell(text, scope, &cwd, git_alias),
             ToolAction::Write(paths) => {
                 let mut walk = ShellWalk::new(scope, git_alias, cwd);
                 let part = |path: &String| format!("{} {path}", self.tool);
-                let result: Result<(), GuardRefusal> = paths
-                    .iter()
-                    .try_for_each(|path| crate::rule::files::write(path, &part(path), &mut walk));
+                let result: Result<(), GuardRefusal> = paths.iter().try_for_each(|path| {
+                    crate::tool_guard::rule::files::write(path, &part(path), &mut walk)
+                });
                 GuardAnswer { refusal: result.err(), unseen: walk.unseen }
             }
             ToolAction::Other => GuardAnswer::default(),

@@ -9,9 +9,9 @@ pub(crate) mod registry;
 
 use std::collections::BTreeMap;
 
-use crate::answer::GuardRefusal;
-use crate::lexer::{Piece, Word};
-use crate::walk::{ShellWalk, UNKNOWN};
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::lexer::{Piece, Word};
+use crate::tool_guard::walk::{ShellWalk, UNKNOWN};
 
 /// Programs that are assumed when a variable of this name is the command, as in `$GIT push`.
 const PROGRAMS: [&str; 12] = [

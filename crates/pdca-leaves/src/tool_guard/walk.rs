@@ -1,11 +1,11 @@
 //! Walks through shell text as a shell would, without running anything, and applies the rules to every command.
 //!
-//! 1. The [lexer](crate::lexer) splits the text into words and operators.
+//! 1. The [lexer](crate::tool_guard::lexer) splits the text into words and operators.
 //! 2. Each simple command is expanded: variables that the text or the environment sets, brace lists, and substitutions
 //!    with a known output (`$(echo git)`). Unknown text becomes [`UNKNOWN`].
-//! 3. Wrappers (`env`, `timeout`, `xargs`, `sh -c`, …) are [unwrapped](crate::nested), and the commands in them are
+//! 3. Wrappers (`env`, `timeout`, `xargs`, `sh -c`, …) are [unwrapped](crate::tool_guard::nested), and the commands in them are
 //!    walked in turn.
-//! 4. The result is a program with arguments, which the [rules](crate::rule) judge.
+//! 4. The result is a program with arguments, which the [rules](crate::tool_guard::rule) judge.
 //!
 //! Both sides of a condition and every branch are walked: a command that could run counts as run. Compound commands are
 //! not parsed by a grammar; their reserved words are skipped, so that a command in any of them is found even if the
@@ -19,11 +19,11 @@ use std::rc::Rc;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use self::fields::{Fields, braces, output_of};
-use crate::answer::GuardRefusal;
-use crate::lexer::{Operator, Piece, Redirect, RedirectKind, ShellToken, Word, lex};
-use crate::nested::{Nested, nested};
-use crate::rule;
-use crate::scope::GuardScope;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::lexer::{Operator, Piece, Redirect, RedirectKind, ShellToken, Word, lex};
+use crate::tool_guard::nested::{Nested, nested};
+use crate::tool_guard::rule;
+use crate::tool_guard::scope::GuardScope;
 
 /// Stands for text that is only known at run time. The character does not occur in file names or options.
 pub(crate) const UNKNOWN: char = '\u{FFFC}';
@@ -473,7 +473,7 @@ impl<'a> ShellWalk<'a> {
                     Ok(())
                 }
             }
-            Nested::Code(text) => crate::code::judge(&text, self),
+            Nested::Code(text) => crate::tool_guard::code::judge(&text, self),
         };
         self.depth -= 1;
         result
@@ -551,9 +551,9 @@ impl<'a> ShellWalk<'a> {
             return None;
         }
         if path.starts_with('/') {
-            return Some(crate::scope::normal(Utf8Path::new(path)));
+            return Some(crate::tool_guard::scope::normal(Utf8Path::new(path)));
         }
-        self.cwd.as_ref().map(|cwd| crate::scope::normal(&cwd.join(path)))
+        self.cwd.as_ref().map(|cwd| crate::tool_guard::scope::normal(&cwd.join(path)))
     }
 
     /// Returns the value of a variable, from the text or the environment.

@@ -1,7 +1,7 @@
 //! Expansion of words into fields, and the known output of commands.
 
 use super::{DRIVER_PID, Output};
-use crate::rule;
+use crate::tool_guard::rule;
 
 /// Returns the output of a command, if it is known.
 pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {

@@ -1,9 +1,9 @@
 //! Files: a builder writes to its own checkout, its notes and temporary directories.
 
 use super::{is_unknown, line};
-use crate::answer::GuardRefusal;
-use crate::nested::option_value;
-use crate::walk::ShellWalk;
+use crate::tool_guard::answer::GuardRefusal;
+use crate::tool_guard::nested::option_value;
+use crate::tool_guard::walk::ShellWalk;
 
 const INSTEAD: &str =
     "write in your own checkout ($PDCA_WORKTREE), your notes ($PDCA_OUTPUT) or $TMPDIR";
