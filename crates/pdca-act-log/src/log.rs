@@ -4,7 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{ActRecords, Baseline, FileWrite, Index, IndexScope, LOG, ScaffoldPaths, scaffold};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_process::{FileLock, FileLockError};
 use pdca_state::{BundleId, files};
 use serde::Serialize;

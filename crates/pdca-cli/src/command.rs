@@ -58,8 +58,8 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use pdca_events::WarningCode;
 use pdca_front::notify;
+use pdca_journal::events::WarningCode;
 
 use crate::context::{Context, Globals};
 use crate::exit::Exit;

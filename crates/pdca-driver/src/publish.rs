@@ -22,8 +22,8 @@ mod send;
 mod stack;
 mod unasked;
 
-use pdca_events::WarningCode;
 use pdca_integrate::{OfferError, PushError, SealRecord, SealedOffer, StoreError};
+use pdca_journal::events::WarningCode;
 use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, State, WriteError};
 

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, BundleId};
 
 use crate::columns;

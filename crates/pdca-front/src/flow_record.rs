@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{RunLimits, WorkspaceConfig, cost_since, run_statuses};
-use pdca_events::{EventStream, FlowTask};
+use pdca_journal::events::{EventStream, FlowTask};
 use pdca_journal::{RunId, Runs};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use pdca_events::WarningCode;
 use pdca_flow::{NoticeKind, Notification, Notifier};
+use pdca_journal::events::WarningCode;
 use pdca_state::BundleId;
 
 use crate::context::Context;

@@ -8,8 +8,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_events::{ActivityChange, Event, EventKind, Halt, Hold, Scope, Step, WarningCode};
 use pdca_journal::RecoveryAction;
+use pdca_journal::events::{
+    ActivityChange, Event, EventKind, Halt, Hold, Scope, Step, WarningCode,
+};
 use pdca_state::{BundleId, CallRecord, CostBasis, Reentry};
 
 use crate::columns;
@@ -477,7 +479,7 @@ pub fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pdca_events::{EventStream, RedEvidence};
+    use pdca_journal::events::{EventStream, RedEvidence};
 
     fn shown(detail: Detail, terminal: bool, events: Vec<EventKind>) -> String {
         let (to, from) = crossbeam_channel::unbounded();

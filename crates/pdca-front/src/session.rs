@@ -13,7 +13,7 @@ use camino::Utf8Path;
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{Batch, Begun, Driver, Fit, LaneCount, Pause, Run, WorkspaceConfig};
-use pdca_events::{Event, EventStream, Scope};
+use pdca_journal::events::{Event, EventStream, Scope};
 use pdca_leaves::{LongWait, Role, WaitDecision};
 use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -333,7 +333,7 @@ impl EventsFile {
 
 #[cfg(test)]
 mod tests {
-    use pdca_events::{EventKind, Halt};
+    use pdca_journal::events::{EventKind, Halt};
 
     use super::*;
 

@@ -26,8 +26,8 @@ use pdca_driver::integrate::{
     Unplaceable,
 };
 use pdca_driver::{Driver, LaneCount, WorkspaceConfig, integrations};
-use pdca_events::WarningCode;
 use pdca_integrate::{end_integration, finish_certificates};
+use pdca_journal::events::WarningCode;
 use pdca_process::InstalledGit;
 use pdca_review::ReturnedCulprit;
 use pdca_state::BundleId;

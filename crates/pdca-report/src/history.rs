@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use pdca_events::{Event, EventKind, IntegrationStep, Scope, set};
+use pdca_journal::events::{Event, EventKind, IntegrationStep, Scope, set};
 use pdca_state::BundleId;
 
 use crate::text::Text;
@@ -342,7 +342,7 @@ fn name(scope: &Scope) -> &str {
 mod tests {
     use std::sync::mpsc;
 
-    use pdca_events::{EventStream, GatePurpose, Halt, RedEvidence};
+    use pdca_journal::events::{EventStream, GatePurpose, Halt, RedEvidence};
     use pdca_state::State;
 
     use super::*;
@@ -391,7 +391,11 @@ mod tests {
         let spans = played(|stream| {
             let emit = |id: &str, lane, kind| stream.emit(bundle(id), Some(lane), kind);
             emit("7", 0, EventKind::Dispatched { chain: 1, resumed: false });
-            emit("7", 0, EventKind::Began { step: pdca_events::Step::Build, from: State::Planned });
+            emit(
+                "7",
+                0,
+                EventKind::Began { step: pdca_journal::events::Step::Build, from: State::Planned },
+            );
             emit("7", 0, EventKind::LeafBegan { role: "builder".into(), attempt: 1 });
             // Another driver takes it up.
             emit("7", 1, EventKind::Dispatched { chain: 1, resumed: true });

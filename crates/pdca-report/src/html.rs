@@ -135,7 +135,7 @@ fn certificates(all: &[CertificateView]) -> Markup {
                 ul.certificates {
                     @for one in all {
                         li {
-                            strong { (pdca_events::set(&one.bundles)) }
+                            strong { (pdca_journal::events::set(&one.bundles)) }
                             " → " code { (one.reference) }
                             dl.facts {
                                 dt { "base" } dd { code { (short(&one.base)) } }

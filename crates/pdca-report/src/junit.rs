@@ -1,7 +1,7 @@
 //! A `JUnit` file: a suite for each bundle with its gates as cases, and one for what was integrated.
 
-use pdca_events::IntegrationStep;
 use pdca_gates::junit_suite;
+use pdca_journal::events::IntegrationStep;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use crate::model::WorkspaceReport;

@@ -7,8 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use pdca_dag::{ItemState, Options, Plan};
 use pdca_driver::{Batch, WorkspaceConfig};
-use pdca_events::{Event, IntegrationStep, LogLine, LogReader, Scope};
 use pdca_integrate::Certificate;
+use pdca_journal::events::{Event, IntegrationStep, LogLine, LogReader, Scope};
 use pdca_journal::{RunId, Runs};
 use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot};
 use pdca_state::{BundleId, CostTotal, chain, files};
@@ -185,7 +185,7 @@ fn name_bundles(event: &Event, named: &mut BTreeSet<BundleId>) {
     if let Scope::Bundle(id) = &event.scope {
         named.insert(id.clone());
     }
-    if let pdca_events::EventKind::Integration { step: Some(step), .. } = &event.kind {
+    if let pdca_journal::events::EventKind::Integration { step: Some(step), .. } = &event.kind {
         match step {
             IntegrationStep::Gating { bundles, .. } => named.extend(bundles.iter().cloned()),
             IntegrationStep::Held { bundle, .. } | IntegrationStep::Landed { bundle, .. } => {

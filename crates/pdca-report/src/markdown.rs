@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pdca_events::set;
+use pdca_journal::events::set;
 use pdca_state::Overall;
 
 use crate::model::{BundlePage, ReportGroup, WorkspaceReport, short};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{WorkspaceConfig, integrations, run_statuses};
-use pdca_events::{Event, LogLine, LogReader};
+use pdca_journal::events::{Event, LogLine, LogReader};
 use pdca_journal::{Liveness, RunId, Runs};
 use serde::Serialize;
 

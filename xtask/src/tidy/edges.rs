@@ -68,9 +68,7 @@ pub(super) enum CratePlace {
 pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
         "pdca-state" | "pdca-process" => CratePlace::Level(0),
-        "pdca-dag" | "pdca-events" | "pdca-flow" | "pdca-journal" | "pdca-select" => {
-            CratePlace::Level(1)
-        }
+        "pdca-dag" | "pdca-flow" | "pdca-journal" | "pdca-select" => CratePlace::Level(1),
         "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
             CratePlace::Level(2)
         }

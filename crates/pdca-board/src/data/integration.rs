@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
-use pdca_events::{
+use pdca_integrate::{IntegrationTally, Stats};
+use pdca_journal::events::{
     EventKind, GatedCombination, IntegrationStep, LogLine, LogReader, combinations, set,
 };
-use pdca_integrate::{IntegrationTally, Stats};
 use pdca_journal::{ObjectId, Record, RunId};
 use pdca_state::BundleId;
 use pdca_state::text::one_line;
@@ -87,7 +87,7 @@ fn combined(steps: &[(String, IntegrationStep)]) -> Vec<Combined> {
 }
 
 fn add(rows: &mut Vec<Combined>, one: &GatedCombination, depth: usize) {
-    use pdca_events::CombinationVerdict as Verdict;
+    use pdca_journal::events::CombinationVerdict as Verdict;
     let rows_of = match &one.verdict {
         Verdict::Red { rows, .. } | Verdict::Undecided { rows } => format!(": {}", rows.join(", ")),
         Verdict::Green | Verdict::Open => String::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use pdca_driver::WorkspaceConfig;
-use pdca_events::{EventKind, LogLine, LogReader, Scope};
+use pdca_journal::events::{EventKind, LogLine, LogReader, Scope};
 use pdca_state::BundleId;
 
 /// The runs whose events are read: the running one is the newest, and those before it tell what is usual.
@@ -138,7 +138,7 @@ mod tests {
             rule_id: "T3-tests".into(),
             result: "pass".into(),
             evidence: "12 tests".into(),
-            proof: pdca_events::RedEvidence::default(),
+            proof: pdca_journal::events::RedEvidence::default(),
             gating: true,
             reused: false,
             duration_ms: millis,

@@ -12,9 +12,9 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::FlowTask;
 use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 use pdca_front::flow_record::FlowRecord;
+use pdca_journal::events::FlowTask;
 use pdca_leaves::Role;
 use pdca_state::{Artifact, BundleId};
 

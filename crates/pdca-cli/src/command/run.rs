@@ -11,7 +11,7 @@ use pdca_driver::{
     Batch, BeatError, BlockedPolicy, DueSplit, Halt, LaneCount, WorkspaceConfig, due_splits,
     split_due,
 };
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;

@@ -9,7 +9,7 @@ mod tests;
 
 use std::io::Write;
 
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_review::{
     Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
     Overridden, Signing, Ticks,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_state::files;
 
 use crate::context::Context;

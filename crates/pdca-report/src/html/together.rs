@@ -1,7 +1,7 @@
 //! The integrations: the combinations that were gated as a tree, what landed, what was held and why.
 
 use maud::{Markup, html};
-use pdca_events::{
+use pdca_journal::events::{
     CombinationVerdict, GatePurpose, GatedCombination, IntegrationStep, combinations, set,
 };
 use pdca_state::BundleId;

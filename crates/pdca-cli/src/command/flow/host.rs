@@ -8,10 +8,10 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
-use pdca_events::FlowTask;
 use pdca_flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
 use pdca_front::flow_record::FlowRecord;
 use pdca_front::notify;
+use pdca_journal::events::FlowTask;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 

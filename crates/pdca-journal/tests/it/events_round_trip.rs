@@ -1,7 +1,7 @@
 //! An event that was written is read back as it was.
 
 use jiff::Timestamp;
-use pdca_events::{
+use pdca_journal::events::{
     Event, EventKind, FlowTask, GatePurpose, Halt, Hold, IntegrationStep, RedEvidence, SCHEMA,
     Scope, Step, WarningCode,
 };

@@ -5,7 +5,7 @@
 //! same [`Event`]; a [`LogReader`] reads a log again, also while it grows.
 //!
 //! ```
-//! use pdca_events::{Event, EventKind, EventStream, Scope};
+//! use pdca_journal::events::{Event, EventKind, EventStream, Scope};
 //!
 //! let (to, events) = std::sync::mpsc::channel();
 //! let stream = EventStream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));

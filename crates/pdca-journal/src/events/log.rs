@@ -12,7 +12,7 @@ use camino::Utf8Path;
 use fs_err::{File, OpenOptions};
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::events::event::Event;
 
 /// The name of the log in the directory of a run or an integration.
 pub const FILE: &str = "events.jsonl";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pdca_state::BundleId;
 
-use crate::{GatePurpose, IntegrationStep};
+use crate::events::{GatePurpose, IntegrationStep};
 
 /// A combination that was gated.
 #[derive(Debug, Clone, PartialEq, Eq)]

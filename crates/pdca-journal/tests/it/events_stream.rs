@@ -4,7 +4,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use camino::Utf8Path;
 use jiff::Timestamp;
-use pdca_events::{Event, EventKind, EventStream, FILE, LogLine, LogReader, Scope, WarningCode};
+use pdca_journal::events::{
+    Event, EventKind, EventStream, FILE, LogLine, LogReader, Scope, WarningCode,
+};
 
 fn stream() -> (EventStream, Receiver<Event>) {
     let (to, events) = channel();

@@ -6,8 +6,8 @@ use camino::Utf8PathBuf;
 use pdca_state::{BundleId, CallRecord, Reentry, State};
 use serde::{Deserialize, Serialize};
 
-use crate::flow::FlowTask;
-use crate::warning::WarningCode;
+use crate::events::flow::FlowTask;
+use crate::events::warning::WarningCode;
 
 /// A fact. What a person reads is rendered from the fields; `text` is there where the words are the fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use camino::Utf8Path;
 use jiff::Timestamp;
 
-use crate::event::{Event, SCHEMA, Scope};
-use crate::kind::EventKind;
-use crate::log::{EventLog, LARGEST};
-use crate::warning::WarningCode;
+use crate::events::event::{Event, SCHEMA, Scope};
+use crate::events::kind::EventKind;
+use crate::events::log::{EventLog, LARGEST};
+use crate::events::warning::WarningCode;
 
 /// The most events before the start of a run that are kept for its log.
 const EARLY: usize = 100;

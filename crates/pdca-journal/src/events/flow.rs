@@ -3,9 +3,9 @@
 use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Scope;
-use crate::kind::EventKind;
-use crate::stream::EventStream;
+use crate::events::event::Scope;
+use crate::events::kind::EventKind;
+use crate::events::stream::EventStream;
 
 /// A step of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use pdca_state::{BundleId, IdError};
 use serde::{Deserialize, Serialize};
 
-use crate::kind::EventKind;
+use crate::events::kind::EventKind;
 
 /// The version of the stream. It changes only when a field is renamed or removed.
 pub const SCHEMA: u32 = 1;

@@ -1,6 +1,6 @@
 //! The current activity of a bundle, as its events tell it.
 
-use crate::EventKind;
+use crate::events::EventKind;
 
 /// The effect of an event on the current activity of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
