@@ -18,6 +18,7 @@
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
+mod act_log;
 mod command;
 mod globals;
 mod log;
@@ -33,8 +34,8 @@ pub use json::SCHEMA;
 use pdca_config as config;
 pub use pdca_front::{Exit, ProcessEnv, workspace};
 use pdca_front::{
-    context, cost, exit, explain, failure, faults, json, process_env, progress, report, session,
-    style, words,
+    columns, context, cost, editor, exit, explain, failure, faults, flow_record, json, notify,
+    process_env, progress, report, session, style, words,
 };
 
 use context::Context;

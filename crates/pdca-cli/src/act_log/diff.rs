@@ -6,15 +6,15 @@ use pdca_act::{ActRecords, Baseline, Changes, LedgerReview, PartDiff, Versions, 
 use pdca_state::BundleId;
 use serde::Serialize;
 
+use crate::act_log::{counted, ids, sources};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::printable;
-use crate::{counted, ids, sources};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BaselineDiff {
+pub(crate) struct BaselineDiff {
     /// The review compared with, if one was recorded.
     last_review: Option<Past>,
     since_last_review: Option<Changes>,
@@ -38,7 +38,7 @@ struct Past {
 }
 
 /// Compares the process with that of the last review; `names` leaves out how each part changed.
-pub fn diff(names: bool, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn diff(names: bool, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let records = ActRecords::load(&workspace.process_dir)?;
     let sources = sources(workspace);

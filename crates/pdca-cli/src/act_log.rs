@@ -1,6 +1,6 @@
 //! The Act log of a workspace: what the cycles show, the entry of a review, the signals it watches, what changed since.
 //!
-//! `pdca-act` finds the patterns in what it is given; this crate knows where a workspace keeps the parts of its process, and
+//! `pdca-act` finds the patterns in what it is given; this module knows where a workspace keeps the parts of its process, and
 //! writes the log.
 //!
 //! # Invariants
@@ -9,29 +9,28 @@
 //! - What a leaf wrote is recorded only after a person agreed.
 
 mod cadence;
-mod diff;
-mod index;
-mod log;
-mod resolve;
-mod review;
+pub(crate) mod diff;
+pub(crate) mod index;
+pub(crate) mod log;
+pub(crate) mod resolve;
+pub(crate) mod review;
 
-pub use cadence::{ActCadence, cadence};
-pub use diff::{BaselineDiff, diff};
-pub use index::{ActIndex, index};
-pub use log::{EntryReport, entry};
-pub use resolve::{Resolve, WatchedSignals, resolve};
-pub use review::{ActReviewRequest, ReviewReport, review};
+pub(crate) use cadence::{ActCadence, cadence};
+pub(crate) use diff::diff;
+pub(crate) use index::index;
+pub(crate) use log::entry;
+pub(crate) use resolve::{Resolve, resolve};
+pub(crate) use review::{ActReviewRequest, review};
 
 use camino::Utf8Path;
 use pdca_act::{Baseline, ProcessPart};
-use pdca_front::{context, cost, exit, failure, report, session, style, workspace};
 use pdca_state::{Bundle, BundleId, RootError};
 
-use failure::Failure;
-use workspace::{FILE, Workspace};
+use crate::failure::Failure;
+use crate::workspace::{FILE, Workspace};
 
 /// Returns whether a cycle ended since the last entry of the log.
-pub fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
+pub(crate) fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
     let records = pdca_act::ActRecords::load(&workspace.process_dir)?;
     let scope = pdca_act::IndexScope::SinceLastReview;
     Ok(!pdca_act::index(&bundles(workspace)?, &records, scope).cycles.is_empty())

@@ -7,14 +7,14 @@ use pdca_config::ActSettings;
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use crate::counted;
+use crate::act_log::counted;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
 /// The cycles that wait for a review of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ActCadence {
+pub(crate) struct ActCadence {
     /// The cycles that ended since the last review.
     waiting: usize,
     /// A review is due by `every` or `weekly` of `[act]`.
@@ -29,7 +29,7 @@ pub struct ActCadence {
 /// Counts the ended cycles among `ended`, and those that lie in `completed/`, that no review has considered.
 ///
 /// `today` is a date such as `2026-03-01`.
-pub fn cadence<'a>(
+pub(crate) fn cadence<'a>(
     workspace: &Workspace,
     ended: impl Iterator<Item = &'a BundleId>,
     today: &str,
@@ -54,11 +54,11 @@ impl ActCadence {
         Self { waiting, due, every, weekly: settings.weekly, last_review: last }
     }
 
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.due
     }
 
-    pub fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         self.waiting > 0
     }
 }

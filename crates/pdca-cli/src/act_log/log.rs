@@ -9,17 +9,17 @@ use pdca_process::{FileLock, FileLockError};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
+use crate::act_log::{baseline, bundles, counted, ids, prompts};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
 use crate::workspace::{FILE, Workspace};
-use crate::{baseline, bundles, counted, ids, prompts};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EntryReport {
+pub(crate) struct EntryReport {
     date: String,
     cycles: Vec<BundleId>,
     entry: Option<String>,
@@ -31,7 +31,7 @@ pub struct EntryReport {
 }
 
 /// Starts an entry of the Act log, and appends it with `record`.
-pub fn entry(
+pub(crate) fn entry(
     record: bool,
     date: Option<&str>,
     cx: &Context<'_>,

@@ -6,14 +6,14 @@ use pdca_act::{ActRecords, Cycle, GateCost, Index, IndexScope, Touches};
 use pdca_state::BundleId;
 use serde::Serialize;
 
+use crate::act_log::{bundles, counted, ids};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
-use crate::{bundles, counted, ids};
 
 /// Shows the patterns in the cycles since the last review, or in `all`.
-pub fn index(all: bool, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn index(all: bool, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let records = ActRecords::load(&workspace.process_dir)?;
     let scope = if all { IndexScope::All } else { IndexScope::SinceLastReview };
@@ -23,7 +23,7 @@ pub fn index(all: bool, cx: &Context<'_>) -> Result<Response, Failure> {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ActIndex {
+pub(crate) struct ActIndex {
     #[serde(flatten)]
     index: Index,
     #[serde(skip)]
@@ -134,7 +134,7 @@ impl Page<'_, '_> {
         let signals = if index.cycles.is_empty() { &[][..] } else { &index.signals };
         self.title("signals of earlier reviews", signals.len())?;
         for judged in signals {
-            let fate = crate::resolve::fate(judged);
+            let fate = crate::act_log::resolve::fate(judged);
             let text = format!("{fate}: {} ({})", judged.signal.text, judged.signal.since);
             self.line("  ", &text)?;
         }

@@ -13,13 +13,13 @@ use pdca_leaves::Role;
 use pdca_state::{Bundle, BundleId, files};
 use serde::Serialize;
 
+use crate::act_log::{baseline, bundles, counted, ids, log};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 use crate::style::printable;
-use crate::{baseline, bundles, counted, ids, log};
 
 /// The most of the log that the leaf gets, from its end.
 const MAX_LOG: usize = 256 << 10;
@@ -28,7 +28,7 @@ const MAX_DRAFT: u64 = 4 << 20;
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ReviewReport {
+pub(crate) struct ReviewReport {
     date: String,
     cycles: Vec<BundleId>,
     entry: String,
@@ -41,17 +41,17 @@ pub struct ReviewReport {
 
 /// A request for a review.
 #[derive(Debug, Clone, Copy)]
-pub struct ActReviewRequest<'a> {
+pub(crate) struct ActReviewRequest<'a> {
     /// Appends the entry to the log without asking.
-    pub record: bool,
+    pub(crate) record: bool,
     /// Calls the leaf even if a draft waits.
-    pub fresh: bool,
+    pub(crate) fresh: bool,
     /// Today if none is given.
-    pub date: Option<&'a str>,
+    pub(crate) date: Option<&'a str>,
 }
 
 /// Has the act leaf fill in an entry of the Act log, and records it once a person agrees.
-pub fn review(
+pub(crate) fn review(
     args: ActReviewRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,

@@ -6,16 +6,16 @@ use pdca_act::{ActRecords, IndexScope, JudgedSignal, Resolution, SignalFate};
 use pdca_state::BundleId;
 use serde::Serialize;
 
+use crate::act_log::{bundles, counted, ids, log};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
-use crate::{bundles, counted, ids, log};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WatchedSignals {
+pub(crate) struct WatchedSignals {
     dry_run: bool,
     /// The signals that this call closed.
     resolved: Vec<usize>,
@@ -25,16 +25,16 @@ pub struct WatchedSignals {
 
 /// A request to close signals.
 #[derive(Debug, Clone, Copy)]
-pub struct Resolve<'a> {
+pub(crate) struct Resolve<'a> {
     /// Their numbers; all signals are listed if none is named.
-    pub numbers: &'a [usize],
-    pub note: Option<&'a str>,
+    pub(crate) numbers: &'a [usize],
+    pub(crate) note: Option<&'a str>,
     /// Today if none is given.
-    pub date: Option<&'a str>,
+    pub(crate) date: Option<&'a str>,
 }
 
 /// Closes watched signals in the name of `by`, or lists them.
-pub fn resolve(
+pub(crate) fn resolve(
     args: Resolve<'_>,
     by: impl FnOnce() -> Result<String, Failure>,
     cx: &Context<'_>,
