@@ -22,6 +22,7 @@ mod act_log;
 mod command;
 mod globals;
 mod log;
+mod transcript;
 
 #[cfg(test)]
 mod testing;

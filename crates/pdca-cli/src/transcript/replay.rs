@@ -18,13 +18,13 @@ use crate::workspace::Workspace;
 
 /// A request for the lines of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct ReplayRequest<'a> {
+pub(crate) struct ReplayRequest<'a> {
     /// The run, integration or flow, or `latest`.
-    pub run: &'a str,
+    pub(crate) run: &'a str,
     /// Prints the events as they were recorded.
-    pub raw: bool,
+    pub(crate) raw: bool,
     /// Continues as long as a driver works on it.
-    pub follow: bool,
+    pub(crate) follow: bool,
 }
 
 /// The interval at which a growing log is polled.
@@ -33,7 +33,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// A fully read record.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ReplayReport {
+pub(crate) struct ReplayReport {
     run: String,
     events: Vec<Event>,
     /// The numbers of unreadable lines.
@@ -54,7 +54,7 @@ impl Report for ReplayReport {
 }
 
 /// Prints the lines of a run, an integration or a flow again.
-pub fn replay(
+pub(crate) fn replay(
     ReplayRequest { run: wanted, raw, follow }: ReplayRequest<'_>,
     cx: &Context<'_>,
     out: &mut dyn Write,
@@ -147,7 +147,7 @@ fn is_driven(id: &RunId, config: &WorkspaceConfig) -> Result<bool, Failure> {
 }
 
 /// Returns the ids of all records, for completion.
-pub fn recorded(workspace: &Workspace) -> Vec<String> {
+pub(crate) fn recorded(workspace: &Workspace) -> Vec<String> {
     let below =
         |name: &str| Runs::new(workspace.root.join(".pdca").join(name)).list().unwrap_or_default();
     let ids = below("runs").into_iter().chain(below("integrations")).chain(below("flows"));

@@ -21,20 +21,20 @@ use find::{FoundLog, Live};
 
 /// A request for a log.
 #[derive(Debug, Clone, Copy)]
-pub struct LogRequest<'a> {
-    pub id: &'a IdArg,
+pub(crate) struct LogRequest<'a> {
+    pub(crate) id: &'a IdArg,
     /// A leaf, `gate`, or the id of a gate; the newest call if none is named.
-    pub what: Option<&'a str>,
+    pub(crate) what: Option<&'a str>,
     /// Continues until the call ends.
-    pub follow: bool,
+    pub(crate) follow: bool,
     /// Shows the lines as they were printed.
-    pub raw: bool,
+    pub(crate) raw: bool,
     /// From 1; the newest that has such a log if none is given.
-    pub attempt: Option<u32>,
+    pub(crate) attempt: Option<u32>,
 }
 
 /// Shows what a leaf or a gate printed, through a pager where one is set.
-pub fn show(
+pub(crate) fn show(
     args: LogRequest<'_>,
     cx: &Context<'_>,
     out: &mut dyn Write,
@@ -68,7 +68,7 @@ pub fn show(
 /// A transcript for people, or the logs of gates.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LogReport {
+pub(crate) struct LogReport {
     id: String,
     /// The leaf, or `gate`.
     what: String,
