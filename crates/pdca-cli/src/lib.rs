@@ -20,6 +20,7 @@
 
 mod act_log;
 mod command;
+mod doctor;
 mod globals;
 mod log;
 mod transcript;

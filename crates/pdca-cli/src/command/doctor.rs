@@ -24,5 +24,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_doctor::examine(args.probe, cx)
+    crate::doctor::examine(args.probe, cx)
 }

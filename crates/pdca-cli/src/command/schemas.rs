@@ -26,7 +26,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<config_show::Trusted>(),
         one::<config_migrate::MigrateReport>(),
         one::<demo::DemoReport>(),
-        one::<pdca_doctor::Examination>(),
+        one::<crate::doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
         one::<flow::output::FlowDryRun>(),
         one::<pdca_landing::ForecastReport>(),

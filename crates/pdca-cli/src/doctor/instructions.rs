@@ -1,11 +1,11 @@
 //! Which file instructs each leaf, and which files look as if they did.
 
+use crate::workspace::Workspace;
 use camino::Utf8Path;
 use pdca_driver::{FoundInstructions, TargetSpec, WorkspaceConfig, find_instructions};
-use pdca_front::workspace::Workspace;
 use pdca_leaves::LeafMode;
 
-use crate::Row;
+use crate::doctor::Row;
 
 /// Returns a row for each role that has a file, of each target.
 pub(crate) fn rows(workspace: &Workspace, site: &WorkspaceConfig) -> Vec<Row> {

@@ -4,7 +4,7 @@ use pdca_driver::{RunStatus, WorkspaceConfig, has_work, integrations, run_status
 use pdca_journal::{Liveness, RunState};
 use pdca_snapshot::RunRow;
 
-use crate::Row;
+use crate::doctor::Row;
 
 /// Returns a row for each active run, or one that says that there is none.
 pub(super) fn rows(site: &WorkspaceConfig) -> Vec<Row> {

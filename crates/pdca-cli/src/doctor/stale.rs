@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::Target;
 
-use crate::Row;
-use pdca_front::words::age;
+use crate::doctor::Row;
+use crate::words::age;
 
 /// The places of git's locks in a repository, except for refs.
 const PLACES: [&str; 5] =

@@ -25,13 +25,13 @@ use pdca_process::{
 };
 use serde::Serialize;
 
-use pdca_front::context::Context;
-use pdca_front::exit::Exit;
-use pdca_front::failure::{Failure, Problem, install_git};
-use pdca_front::report::{Report, Response};
-use pdca_front::session;
-use pdca_front::words::size;
-use pdca_front::workspace::Workspace;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Problem, install_git};
+use crate::report::{Report, Response};
+use crate::session;
+use crate::words::size;
+use crate::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,12 +84,12 @@ impl Row {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Examination {
+pub(crate) struct Examination {
     rows: Vec<Row>,
 }
 
 /// Examines the host, and the workspace if there is one; `probe` calls each leaf once for real, which costs money.
-pub fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut rows = host(cx);
     match cx.workspace() {
         Ok(workspace) => {

@@ -9,10 +9,10 @@ use pdca_process::{Cancel, Tool};
 use pdca_state::Money;
 use serde::Serialize;
 
-use crate::{Health, Row};
-use pdca_front::context::Context;
-use pdca_front::session;
-use pdca_front::workspace::Workspace;
+use crate::context::Context;
+use crate::doctor::{Health, Row};
+use crate::session;
+use crate::workspace::Workspace;
 
 /// The longest that a program may take to tell its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);
@@ -197,7 +197,7 @@ fn in_words(answer: &ProbeAnswer) -> String {
 
 /// The first line of a text, cut where it is long.
 fn one_line(text: &str) -> String {
-    let text = pdca_front::style::printable(text.lines().next().unwrap_or_default());
+    let text = crate::style::printable(text.lines().next().unwrap_or_default());
     text.chars().take(200).collect()
 }
 
