@@ -21,6 +21,7 @@
 mod act_log;
 mod command;
 mod doctor;
+mod draft;
 mod globals;
 mod log;
 mod transcript;

@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::source::{self, IssueSource};
 use super::{SelectionRun, explain};
+use crate::draft::template;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
-use crate::{session, template};
+use crate::session;
 
 /// Writes the drafts of one batch.
 pub(super) struct Drafter<'w> {

@@ -1,18 +1,16 @@
 //! Bundles before they are planned: a brief from a template, and a batch of drafts from a tracker's export.
 //!
-//! `pdca-select` reads an export and decides what is in a batch; this crate opens the export, and writes the bundles.
+//! `pdca-select` reads an export and decides what is in a batch; this module opens the export, and writes the bundles.
 //!
 //! # Invariants
 //! - An existing brief is never overwritten, and an existing bundle is left alone.
 //! - A draft appears with all its files at once; the index of its batch is written before the first one.
 //! - An export that is wrong leaves nothing behind.
 
-mod new;
-mod select;
+pub(crate) mod new;
+pub(crate) mod select;
 mod template;
 
-pub use new::{NewBundleRequest, NewReport, new, new_drafts};
-pub use select::{Export, SelectReport, SelectRequest, select};
-pub use template::load as load_template;
-
-use pdca_front::{context, exit, failure, report, session, style, workspace};
+pub(crate) use new::{NewBundleRequest, new, new_drafts};
+pub(crate) use select::{Export, SelectRequest, select};
+pub(crate) use template::load as load_template;

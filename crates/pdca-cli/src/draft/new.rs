@@ -8,25 +8,26 @@ use pdca_state::{Artifact, Bundle, BundleId};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
+use crate::draft::template;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Report, Response};
+use crate::session;
 use crate::workspace::Workspace;
-use crate::{session, template};
 
 /// A request for a new bundle.
 #[derive(Debug, Clone, Copy)]
-pub struct NewBundleRequest<'a> {
-    pub id: &'a IdArg,
-    pub title: Option<&'a str>,
+pub(crate) struct NewBundleRequest<'a> {
+    pub(crate) id: &'a IdArg,
+    pub(crate) title: Option<&'a str>,
     /// The file to take as the brief.
-    pub from_brief: Option<&'a Utf8Path>,
+    pub(crate) from_brief: Option<&'a Utf8Path>,
     /// Has the planner fill in the brief.
-    pub plan: bool,
+    pub(crate) plan: bool,
 }
 
 /// Creates a bundle with a brief from the template, or from a file; an existing brief is never overwritten.
-pub fn new(
+pub(crate) fn new(
     args: NewBundleRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,
@@ -113,7 +114,7 @@ pub fn new(
 
 /// Creates bundles with the template as their brief, for a planner or a person to fill in. All ids are checked before the
 /// first bundle is written.
-pub fn new_drafts(ids: &[BundleId], cx: &Context<'_>) -> Result<Vec<Bundle>, Failure> {
+pub(crate) fn new_drafts(ids: &[BundleId], cx: &Context<'_>) -> Result<Vec<Bundle>, Failure> {
     let workspace = cx.workspace()?;
     workspace.require_each_distinct(ids)?;
     for id in ids {
@@ -141,7 +142,7 @@ fn refuse_archived(workspace: &Workspace, id: &BundleId) -> Result<(), Failure> 
 /// Opens the brief in the editor of the person, at a terminal, and returns its state after that.
 fn edited(cx: &Context<'_>, bundle: &Bundle) -> Result<BriefState, Failure> {
     let may_edit = cx.globals.format() == Format::Text;
-    if may_edit && pdca_front::editor::edit(cx, &bundle.path(Artifact::Brief)) {
+    if may_edit && crate::editor::edit(cx, &bundle.path(Artifact::Brief)) {
         let is_filled = bundle.load()?.authored_brief().is_some();
         return Ok(if is_filled { BriefState::Edited } else { BriefState::Template });
     }
@@ -150,7 +151,7 @@ fn edited(cx: &Context<'_>, bundle: &Bundle) -> Result<BriefState, Failure> {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NewReport {
+pub(crate) struct NewReport {
     dry_run: bool,
     id: BundleId,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]

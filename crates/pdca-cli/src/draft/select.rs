@@ -20,7 +20,7 @@ use pdca_state::{BundleId, RootError};
 
 use self::batch::DraftBatch;
 use self::draft::Drafter;
-pub use self::output::SelectReport;
+pub(crate) use self::output::SelectReport;
 use self::output::{BatchRef, Draft, DraftState, OutlookRow};
 use self::source::IssueSource;
 use crate::context::{Context, IdArg};
@@ -35,26 +35,26 @@ const MOST: usize = 50;
 
 /// A request for a batch of drafts.
 #[derive(Debug, Clone)]
-pub struct SelectRequest<'a> {
-    pub from: Export<'a>,
+pub(crate) struct SelectRequest<'a> {
+    pub(crate) from: Export<'a>,
     /// Ids that must be in the export; otherwise it is the wrong one.
-    pub expect: &'a [IdArg],
+    pub(crate) expect: &'a [IdArg],
     /// The order of the batch.
-    pub character: Option<Character>,
+    pub(crate) character: Option<Character>,
     /// Takes records of these buckets only.
-    pub buckets: &'a [String],
-    pub limit: Option<usize>,
+    pub(crate) buckets: &'a [String],
+    pub(crate) limit: Option<usize>,
     /// Takes exactly these records.
-    pub only: &'a [IdArg],
+    pub(crate) only: &'a [IdArg],
     /// The name of the batch; today's date if none is given.
-    pub batch: Option<&'a str>,
+    pub(crate) batch: Option<&'a str>,
     /// Fetches threads.
-    pub notes: bool,
+    pub(crate) notes: bool,
 }
 
 /// The place that records are read from.
 #[derive(Debug, Clone, Copy)]
-pub enum Export<'a> {
+pub(crate) enum Export<'a> {
     /// A CSV file; `-` is standard input.
     Csv { path: &'a Utf8Path, separator: Option<&'a str> },
     /// The open issues of a repository, through `gh`.
@@ -64,7 +64,7 @@ pub enum Export<'a> {
 }
 
 /// Reads the export, and writes a draft for each record of the batch.
-pub fn select(
+pub(crate) fn select(
     args: &SelectRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,

@@ -23,7 +23,7 @@ const BAR: usize = 40;
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SelectReport {
+pub(crate) struct SelectReport {
     pub(super) dry_run: bool,
     /// The export, as it is named to people.
     pub(super) source: String,

@@ -11,7 +11,7 @@ use pdca_config::scaffold::BRIEF_TEMPLATE;
 const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// Returns the template of the workspace, or the built-in one.
-pub fn load(workspace: &Workspace) -> Result<String, Failure> {
+pub(crate) fn load(workspace: &Workspace) -> Result<String, Failure> {
     let own = text_of(&workspace.templates_dir.join("brief.md.tpl"))?;
     Ok(own.unwrap_or_else(|| BRIEF_TEMPLATE.to_owned()))
 }
