@@ -24,6 +24,7 @@ mod doctor;
 mod draft;
 mod globals;
 mod log;
+mod planning;
 mod transcript;
 
 #[cfg(test)]

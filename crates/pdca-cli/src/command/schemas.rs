@@ -43,7 +43,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::lanes::reset::ResetReport>(),
         one::<crate::transcript::log::LogReport>(),
         one::<crate::draft::new::NewReport>(),
-        one::<pdca_planning::PlanReport>(),
+        one::<crate::planning::plan::PlanReport>(),
         one::<publish::output::PublishReport>(),
         one::<queue::Queue>(),
         one::<pdca_upkeep::RecoverReport>(),
@@ -69,7 +69,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_upkeep::UnblockReport>(),
         one::<pdca_landing::Verification>(),
         one::<why::WhyReport>(),
-        one::<pdca_planning::Widened>(),
+        one::<crate::planning::widen::Widened>(),
     ]
 }
 

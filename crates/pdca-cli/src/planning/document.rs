@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::explain::rejection::{explained, place};
-use crate::lanes_file::{self, Currency};
-use crate::plan::{LanesFileFate, Shown};
-use crate::simulation::Prediction;
+use crate::planning::lanes_file::{self, Currency};
+use crate::planning::plan::{LanesFileFate, Shown};
+use crate::planning::simulation::Prediction;
 use crate::words;
 
 /// The JSON of a plan. A rejected one has only problems.

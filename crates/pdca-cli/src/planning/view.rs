@@ -10,9 +10,10 @@ use crate::failure::Failure;
 use crate::style::printable;
 
 use crate::explain::rejection::{explained, place};
-use crate::lanes_file::{self, Currency};
-use crate::plan::{LanesFileFate, Shown};
-use crate::{simulation, words};
+use crate::planning::lanes_file::{self, Currency};
+use crate::planning::plan::{LanesFileFate, Shown};
+use crate::planning::simulation;
+use crate::words;
 
 /// The most pairs that are listed without `-v`.
 const SHOWN: usize = 24;

@@ -8,31 +8,31 @@ use pdca_driver::{Batch, DueSplit, WorkspaceConfig, due_splits};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
-use crate::document::PlanDocument;
 use crate::exit::Exit;
 use crate::explain::rejection::rejected;
 use crate::failure::Failure;
-use crate::lanes_file::{Currency, Kept};
+use crate::planning::document::PlanDocument;
+use crate::planning::lanes_file::{Currency, Kept};
+use crate::planning::{lanes_file, view};
 use crate::report::{Report, Response, Table};
 use crate::session;
-use crate::{lanes_file, view};
 
 /// A request for a plan.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub struct PlanRequest<'a> {
+pub(crate) struct PlanRequest<'a> {
     /// The bundles; all unfinished ones if none is named.
-    pub ids: &'a [IdArg],
+    pub(crate) ids: &'a [IdArg],
     /// Stores the groups in `lanes.json`.
-    pub write: bool,
+    pub(crate) write: bool,
     /// A stale `lanes.json` is an answer, and no failure.
-    pub check: bool,
+    pub(crate) check: bool,
     /// Predicts the duration with 1 to 16 lanes.
-    pub simulate: bool,
+    pub(crate) simulate: bool,
     /// Also returns which bundles depend on or exclude each other.
-    pub workstreams: bool,
+    pub(crate) workstreams: bool,
     /// Puts a bundle into the group of its dependencies.
-    pub join_dependencies: bool,
+    pub(crate) join_dependencies: bool,
 }
 
 /// The largest simulated number of lanes, where there are no more slots.
@@ -48,7 +48,7 @@ fn simulated(cx: &Context<'_>) -> Result<std::ops::RangeInclusive<usize>, Failur
 
 /// Plans the bundles, and writes `lanes.json` if asked to. A batch that cannot be carried out is an error with all
 /// its problems.
-pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failure> {
     cx.workspace()?.require_all_distinct()?;
     let site = session::driver_config(cx)?;
     let batch = load(args, cx, &site)?;
@@ -108,7 +108,7 @@ pub fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response, Failur
 /// A plan, or the reasons against it.
 #[derive(serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PlanReport {
+pub(crate) struct PlanReport {
     #[serde(flatten)]
     document: PlanDocument,
     #[serde(skip)]

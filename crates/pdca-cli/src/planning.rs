@@ -1,6 +1,6 @@
 //! Plans a batch for a person: the order, the groups of `lanes.json`, and what a brief declares.
 //!
-//! `pdca-dag` decides what may start; this crate asks it about a workspace, keeps the groups on disk, and says why a batch
+//! `pdca-dag` decides what may start; this module asks it about a workspace, keeps the groups on disk, and says why a batch
 //! cannot be carried out.
 //!
 //! # Invariants
@@ -10,13 +10,11 @@
 
 mod document;
 mod lanes_file;
-mod plan;
+pub(crate) mod plan;
 mod simulation;
 mod view;
-mod widen;
+pub(crate) mod widen;
 
-pub use lanes_file::{Currency, Kept};
-pub use plan::{PlanReport, PlanRequest, plan};
-pub use widen::{Widened, widen};
-
-use pdca_front::{context, exit, explain, failure, report, session, style, words};
+pub(crate) use lanes_file::Kept;
+pub(crate) use plan::{PlanRequest, plan};
+pub(crate) use widen::widen;

@@ -19,11 +19,11 @@ use crate::session;
 use crate::style::printable;
 
 use crate::explain::rejection;
-use crate::lanes_file::{Currency, Kept};
+use crate::planning::lanes_file::{Currency, Kept};
 use crate::words;
 
 /// Adds globs to `Touches` of a brief, in the name of `by`, with a reason.
-pub fn widen(
+pub(crate) fn widen(
     id: &IdArg,
     globs: &[String],
     reason: &str,
@@ -266,7 +266,7 @@ fn rivals(
 /// The result, actual or predicted.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Widened {
+pub(crate) struct Widened {
     id: BundleId,
     file: String,
     added: Vec<String>,

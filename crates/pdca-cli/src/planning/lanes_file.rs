@@ -19,7 +19,7 @@ const MAX_LEN: u64 = 64 << 20;
 
 /// Compares the file with what would be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Currency {
+pub(crate) enum Currency {
     Absent,
     /// It was made from the present declarations.
     Current,
@@ -28,7 +28,7 @@ pub enum Currency {
 }
 
 impl Currency {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Currency::Absent => "absent",
             Currency::Current => "current",
@@ -39,14 +39,14 @@ impl Currency {
 
 /// A valid `lanes.json`.
 #[derive(Debug)]
-pub struct Kept {
-    pub file: LanesFile,
+pub(crate) struct Kept {
+    pub(crate) file: LanesFile,
 }
 
 impl Kept {
     /// Reads the file; `None` if there is none. A damaged one is an error, because planning
     /// without it would move started work.
-    pub fn load(cx: &Context<'_>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn load(cx: &Context<'_>) -> Result<Option<Self>, Failure> {
         let path = path(cx)?;
         let Some(bytes) = files::read_bounded(&path, MAX_LEN)? else { return Ok(None) };
         match LanesFile::parse(&bytes) {
@@ -65,7 +65,7 @@ impl Kept {
 
     /// Compares the file with the present declarations. Bundles of it that are finished by now still count, so that
     /// it does not become stale by being carried out.
-    pub fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
+    pub(crate) fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
         let mut ids: BTreeSet<BundleId> =
             Batch::of_all(site)?.items.into_iter().map(|item| item.id).collect();
         ids.extend(self.bundles().cloned());
@@ -76,7 +76,7 @@ impl Kept {
 
     /// Returns the groups that a driver has to follow; none without a file. A damaged or stale
     /// one is an error, because ignoring it silently would break the plan that it records.
-    pub fn require_groups(
+    pub(crate) fn require_groups(
         cx: &Context<'_>,
         site: &WorkspaceConfig,
     ) -> Result<Vec<Vec<BundleId>>, Failure> {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::style::printable;
 
-use crate::document::EdgeRow;
+use crate::planning::document::EdgeRow;
 use crate::words;
 
 /// The width of the longest bar.
