@@ -26,6 +26,7 @@ mod globals;
 mod log;
 mod planning;
 mod transcript;
+mod upkeep;
 
 #[cfg(test)]
 mod testing;

@@ -30,13 +30,13 @@ struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ResetReport {
+pub(crate) struct ResetReport {
     dry_run: bool,
     lanes: Vec<Row>,
 }
 
 /// Resets the lane in a slot to its base, and rescues its work first.
-pub fn reset(
+pub(crate) fn reset(
     slot: u32,
     pristine: bool,
     only: Option<&str>,

@@ -25,12 +25,12 @@ struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Findings {
+pub(crate) struct Findings {
     findings: Vec<Row>,
 }
 
 /// Checks every lane.
-pub fn check(cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn check(cx: &Context<'_>) -> Result<Response, Failure> {
     let place = WorkspaceLanes::of(cx)?;
     // The lanes of a target that cannot be opened cannot be judged; `pdca doctor` reports it.
     let targets: Vec<Target> = place

@@ -14,7 +14,7 @@ fn command(run: &RunRow) -> &'static str {
 }
 
 /// Renders the run, with a line for each block.
-pub fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
+pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
     let p = cx.out;
     let long = run.at.map(|at| {
         let begun = UNIX_EPOCH + Duration::from_secs(at.wall.as_second().try_into().unwrap_or(0));
@@ -77,7 +77,7 @@ pub fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
 }
 
 /// Describes one bundle of a run: its phase, the facts found, the action.
-pub fn found_line(found: &FoundRow) -> String {
+pub(crate) fn found_line(found: &FoundRow) -> String {
     let FoundRow { id, was, checkout, branch, runner, .. } = found;
     let action = found.action.as_str().unwrap_or_default();
     let lane = found.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));

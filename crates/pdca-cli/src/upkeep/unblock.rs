@@ -9,21 +9,21 @@ use pdca_journal::{InboxRequest, Liveness, Reason, RunId, RunState, WorkstreamSt
 use pdca_state::BundleId;
 use serde::Serialize;
 
-use crate::abort::{ask, require_known, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env;
-use crate::recover::{take_up, unexpected, unfinished};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
+use crate::upkeep::abort::{ask, require_known, wait};
+use crate::upkeep::recover::{take_up, unexpected, unfinished};
 
 /// The longest wait for a running driver.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct UnblockReport {
+pub(crate) struct UnblockReport {
     dry_run: bool,
     /// The run; `None` for the conflict of an accepted change.
     run: Option<String>,
@@ -34,7 +34,7 @@ pub struct UnblockReport {
 }
 
 /// Lifts the block of a bundle, or of the run and everything in it that is blocked.
-pub fn unblock(
+pub(crate) fn unblock(
     id: Option<BundleId>,
     note: Option<&str>,
     cx: &Context<'_>,

@@ -42,14 +42,14 @@ struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LaneList {
+pub(crate) struct LaneList {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     root: Utf8PathBuf,
     lanes: Vec<Row>,
 }
 
 /// Lists the lanes with holder, state, age and size.
-pub fn list(cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn list(cx: &Context<'_>) -> Result<Response, Failure> {
     let place = WorkspaceLanes::of(cx)?;
     let lanes = place.lanes.list().map_err(|error| explain::inspect(&error))?;
     let lanes = lanes.into_iter().map(|lane| row(&place, lane)).collect();

@@ -16,7 +16,7 @@ use crate::style::shell;
 /// The fate of one lane.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RemovalRow {
+pub(crate) struct RemovalRow {
     pub(crate) slot: u32,
     pub(crate) target: String,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -38,13 +38,13 @@ pub struct RemovalRow {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Removal {
+pub(crate) struct Removal {
     dry_run: bool,
     lanes: Vec<RemovalRow>,
 }
 
 /// Removes the lanes in these slots, or all.
-pub fn remove(
+pub(crate) fn remove(
     slots: Option<&[u32]>,
     only: Option<&str>,
     cx: &Context<'_>,

@@ -16,7 +16,7 @@ use crate::session::{self, fleet};
 /// The hosts of the workspace, as far as asked for.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HostsReport {
+pub(crate) struct HostsReport {
     /// `check`, `list`, `add` or `gc`.
     action: &'static str,
     hosts: Vec<HostRow>,
@@ -52,16 +52,16 @@ struct RefusalRow {
 
 /// A host to add. Values that are absent are the defaults; a host that has an entry keeps those of its entry.
 #[derive(Debug, Clone, Default)]
-pub struct NewHost {
+pub(crate) struct NewHost {
     /// The name of the host in `~/.ssh/config`.
-    pub name: String,
-    pub slots: Option<u32>,
-    pub root: Option<String>,
-    pub engine: Option<HostEngine>,
+    pub(crate) name: String,
+    pub(crate) slots: Option<u32>,
+    pub(crate) root: Option<String>,
+    pub(crate) engine: Option<HostEngine>,
 }
 
 /// Lists the configured hosts. Nothing is asked of them.
-pub fn list(cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn list(cx: &Context<'_>) -> Result<Response, Failure> {
     let hosts = cx.workspace()?.config.hosts.iter().map(HostRow::of).collect();
     Ok(Response::done(HostsReport { action: "list", hosts }))
 }
@@ -75,7 +75,7 @@ fn entries<'c>(names: &[String], cx: &'c Context<'_>) -> Result<Vec<&'c HostEntr
 }
 
 /// Asks hosts for their facts, and returns with each refusal its remedy.
-pub fn check(names: &[String], cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn check(names: &[String], cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
     let mut hosts = Vec::new();
     for (entry, _, answer) in
@@ -93,7 +93,11 @@ pub fn check(names: &[String], cx: &Context<'_>) -> Result<Response, Failure> {
 }
 
 /// Puts this program on a host, checks the host, and adds it to `pdca.toml`.
-pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
+pub(crate) fn add(
+    asked: &NewHost,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let known = workspace.config.hosts.iter().find(|host| host.name == asked.name);
     let mut entry = known.cloned().unwrap_or_else(|| HostEntry::named(&asked.name));
@@ -154,7 +158,7 @@ pub fn add(asked: &NewHost, cx: &Context<'_>, err: &mut dyn Write) -> Result<Res
 }
 
 /// Removes what ended runs left on hosts, and contents that no job used for `older_than` days.
-pub fn gc(
+pub(crate) fn gc(
     names: &[String],
     older_than: Option<u32>,
     cx: &Context<'_>,

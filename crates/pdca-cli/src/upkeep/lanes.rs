@@ -1,12 +1,12 @@
 //! Provisions, lists, resets and removes private checkouts.
 
-pub mod doctor;
-pub mod env;
+pub(crate) mod doctor;
+pub(crate) mod env;
 mod hydration;
-pub mod list;
-pub mod provision;
-pub mod remove;
-pub mod reset;
+pub(crate) mod list;
+pub(crate) mod provision;
+pub(crate) mod remove;
+pub(crate) mod reset;
 
 use pdca_driver::LockGuard;
 use pdca_lanes::{Lanes, PrivateNames, Target, WorkspaceId};

@@ -14,7 +14,7 @@ use crate::style::shell;
 
 /// The syntax of the variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shell {
+pub(crate) enum Shell {
     /// `export NAME='value'`, for sh, bash and zsh
     Sh,
     /// `set -gx NAME 'value'`
@@ -25,7 +25,7 @@ pub enum Shell {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LaneEnvReport {
+pub(crate) struct LaneEnvReport {
     slot: u32,
     target: String,
     env: BTreeMap<&'static str, String>,
@@ -34,7 +34,7 @@ pub struct LaneEnvReport {
 }
 
 /// Returns the private names of a lane.
-pub fn env(
+pub(crate) fn env(
     slot: u32,
     target: Option<&str>,
     syntax: Shell,

@@ -11,17 +11,17 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::process_env;
-use crate::recover::{take_up, unexpected, unfinished};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 use crate::style::shell;
+use crate::upkeep::recover::{take_up, unexpected, unfinished};
 
 /// The interval at which the journal is polled while waiting for a driver.
 const PERIOD: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AbortReport {
+pub(crate) struct AbortReport {
     dry_run: bool,
     run: String,
     /// `here`, or `driver` if a running one was asked.
@@ -43,7 +43,7 @@ struct Kept {
 }
 
 /// Aborts the active run; a live driver is asked, and waited for.
-pub fn abort(
+pub(crate) fn abort(
     why: &str,
     patience: Duration,
     cx: &Context<'_>,

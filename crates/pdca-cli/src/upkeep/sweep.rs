@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::explain::lanes as explain;
 use crate::failure::Failure;
-use crate::lanes::remove::{self, RemovalRow};
-use crate::lanes::{self, WorkspaceLanes};
 use crate::report::{Report, Response};
+use crate::upkeep::lanes::remove::{self, RemovalRow};
+use crate::upkeep::lanes::{self, WorkspaceLanes};
 use crate::words::{age as ago, size};
 
 const DAY: u64 = 24 * 3600;
@@ -34,7 +34,7 @@ struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SweepReport {
+pub(crate) struct SweepReport {
     dry_run: bool,
     /// Free bytes before the sweep.
     free: u64,
@@ -42,7 +42,7 @@ pub struct SweepReport {
 }
 
 /// Removes lanes that were not used for so many days, and further ones until so many GiB are free, the oldest first.
-pub fn sweep(
+pub(crate) fn sweep(
     older_than: Option<u64>,
     min_free_gb: Option<u64>,
     cx: &Context<'_>,

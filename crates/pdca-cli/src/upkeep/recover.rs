@@ -14,12 +14,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env;
 use crate::report::{Report, Response};
-use crate::runs::{found_line, run_lines};
 use crate::session;
+use crate::upkeep::runs::{found_line, run_lines};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RecoverReport {
+pub(crate) struct RecoverReport {
     dry_run: bool,
     runs: Vec<Recovery>,
 }
@@ -45,7 +45,7 @@ struct Recovery {
 }
 
 /// Repairs the runs of dead drivers, with `take_over` also that of a live one, which is killed.
-pub fn recover(
+pub(crate) fn recover(
     take_over: bool,
     cx: &Context<'_>,
     err: &mut dyn Write,

@@ -19,11 +19,11 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::explain::lanes as explain;
 use crate::failure::Failure;
-use crate::lanes::{self, WorkspaceLanes, remove};
 use crate::process_env;
-use crate::recover::{take_up, unexpected};
 use crate::report::{Report, Response};
 use crate::session;
+use crate::upkeep::lanes::{self, WorkspaceLanes, remove};
+use crate::upkeep::recover::{take_up, unexpected};
 
 const DAY: u64 = 24 * 3600;
 
@@ -62,13 +62,13 @@ impl Step {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CleanupReport {
+pub(crate) struct CleanupReport {
     dry_run: bool,
     steps: Vec<Step>,
 }
 
 /// Removes leftovers of finished work; records of runs that are over stay for so many days.
-pub fn cleanup(keep_days: u64, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn cleanup(keep_days: u64, cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::driver_config(cx)?;
     let dry_run = cx.globals.dry_run;
     let effects = crate::faults::effects(cx)?;

@@ -16,15 +16,15 @@ use crate::session;
 
 /// A request for lanes.
 #[derive(Debug, Clone, Copy)]
-pub struct LaneRequest<'a> {
+pub(crate) struct LaneRequest<'a> {
     /// The number; that of the configuration if none is given.
-    pub lanes: Option<LaneCount>,
+    pub(crate) lanes: Option<LaneCount>,
     /// The kind of new lanes; that of the configuration if none is given.
-    pub kind: Option<LaneKind>,
+    pub(crate) kind: Option<LaneKind>,
     /// Runs `[lanes.hydrate]` in each that is free.
-    pub hydrate: bool,
+    pub(crate) hydrate: bool,
     /// Only lanes of this target.
-    pub target: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
 }
 
 /// A lane after provisioning.
@@ -40,7 +40,7 @@ struct Row {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ProvisionReport {
+pub(crate) struct ProvisionReport {
     dry_run: bool,
     lanes: Vec<Row>,
     /// The missing slots, with `--dry-run`.
@@ -55,7 +55,7 @@ struct Missing {
 }
 
 /// Creates missing lanes, and hydrates them.
-pub fn create(
+pub(crate) fn create(
     asked: LaneRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,
