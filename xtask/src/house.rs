@@ -206,8 +206,8 @@ mod tests {
         }
         // The beat that calls it, and the command that asks whether it is configured.
         let callers = [
+            "crates/pdca-cli/src/landing/resolve.rs",
             "crates/pdca-driver/src/integrate/conflict/resolver.rs",
-            "crates/pdca-landing/src/resolve.rs",
         ];
         assert_eq!(elsewhere, callers);
     }

@@ -23,6 +23,7 @@ mod command;
 mod doctor;
 mod draft;
 mod globals;
+mod landing;
 mod log;
 mod planning;
 mod transcript;

@@ -78,7 +78,7 @@ pub(super) fn place(name: &str) -> Option<CratePlace> {
         "pdca-config" | "pdca-snapshot" => CratePlace::Level(6),
         "pdca-front" | "pdca-review" => CratePlace::Level(7),
         "pdca-report" | "pdca-sitting" => CratePlace::Level(8),
-        "pdca-board" | "pdca-landing" => CratePlace::Level(9),
+        "pdca-board" => CratePlace::Level(9),
         "pdca-cli" => CratePlace::Level(10),
         "pdca-testkit" => CratePlace::Testkit,
         "pdca-e2e" | "xtask" => CratePlace::Apart,

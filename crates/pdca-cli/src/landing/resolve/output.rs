@@ -37,7 +37,7 @@ pub(crate) struct ConflictRow {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ResolveReport {
+pub(crate) struct ResolveReport {
     pub(super) dry_run: bool,
     #[serde(rename = "conflicts", serialize_with = "as_rows")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ConflictRow>"))]

@@ -16,7 +16,7 @@ const SHOWN: usize = 20;
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StatsReport {
+pub(crate) struct StatsReport {
     stats: Stats,
     /// The record of each integration, oldest first.
     records: Vec<IntegrationTally>,
@@ -28,7 +28,7 @@ pub struct StatsReport {
 ///
 /// # Errors
 /// When the configuration of the workspace cannot be read.
-pub fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut records = IntegrationTally::all(&session::driver_config(cx)?.queue());
     if let Some(wanted) = target {
         let is_it = |record: &IntegrationTally| {

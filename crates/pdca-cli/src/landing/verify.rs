@@ -40,7 +40,7 @@ struct Document<'a> {
 ///
 /// # Errors
 /// When the certificate does not hold, or cannot be read; the failure names the place.
-pub fn verify(
+pub(crate) fn verify(
     certificate: Option<&Utf8Path>,
     repo: Option<&Utf8Path>,
     cx: &Context<'_>,
@@ -167,7 +167,7 @@ fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
 /// A certificate that holds.
-pub struct Verification {
+pub(crate) struct Verification {
     path: Utf8PathBuf,
     repository: Utf8PathBuf,
     verified: Verified,

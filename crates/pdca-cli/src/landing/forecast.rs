@@ -62,7 +62,7 @@ struct Pair<'a> {
 ///
 /// # Errors
 /// When a branch or a change cannot be read.
-pub fn forecast(ids: &[IdArg], cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn forecast(ids: &[IdArg], cx: &Context<'_>) -> Result<Response, Failure> {
     let only: BTreeSet<BundleId> =
         cx.require_bundles(ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::driver_config(cx)?;
@@ -74,7 +74,7 @@ pub fn forecast(ids: &[IdArg], cx: &Context<'_>) -> Result<Response, Failure> {
 /// The forecast of each branch.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub struct ForecastReport {
+pub(crate) struct ForecastReport {
     branches: Vec<BranchForecast>,
 }
 

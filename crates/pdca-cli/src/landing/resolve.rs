@@ -47,7 +47,7 @@ pub(crate) struct Resolving {
 ///
 /// # Errors
 /// When no resolver can be called, or a named bundle has no change that could conflict.
-pub fn resolve(
+pub(crate) fn resolve(
     ids: &[IdArg],
     events: Option<&Utf8Path>,
     cx: &Context<'_>,

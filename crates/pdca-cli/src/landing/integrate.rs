@@ -36,9 +36,9 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::explain::integrate as explain;
 use crate::failure::Failure;
+use crate::landing::resolve::{self, Resolving};
 use crate::process_env;
 use crate::report::Response;
-use crate::resolve::{self, Resolving};
 use crate::session;
 use crate::session::fleet::{HostChoice, HostWork, is_far_only};
 
@@ -48,24 +48,24 @@ use output::{BranchReport, IntegrateReport, ReturnedRow};
 
 /// A request to gate accepted changes together and to land them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct IntegrateRequest<'a> {
+pub(crate) struct IntegrateRequest<'a> {
     /// The bundles; all accepted ones if none is named.
-    pub ids: &'a [IdArg],
+    pub(crate) ids: &'a [IdArg],
     /// Only changes for this target, or for one branch of it: `NAME` or `NAME@BRANCH`.
-    pub target: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
     /// The landing mode, if not that of `[integrate]`.
-    pub land: Option<Land>,
-    pub lanes: Option<LaneCount>,
+    pub(crate) land: Option<Land>,
+    pub(crate) lanes: Option<LaneCount>,
     /// The hosts that gate combinations beside this machine.
-    pub hosts: HostChoice<'a>,
+    pub(crate) hosts: HostChoice<'a>,
     /// Seals changes that were accepted without a seal, if they are still what was checked.
-    pub seal: bool,
+    pub(crate) seal: bool,
     /// Uses no cached verdict, neither of an integration nor of Check.
-    pub fresh: bool,
+    pub(crate) fresh: bool,
     /// Leaves conflicts open, even if a resolver is configured.
-    pub no_resolve: bool,
+    pub(crate) no_resolve: bool,
     /// The file that gets the events.
-    pub events: Option<&'a Utf8Path>,
+    pub(crate) events: Option<&'a Utf8Path>,
 }
 
 /// Lands the changes that are green together, holds the others, and runs the resolver on conflicts.
@@ -73,7 +73,7 @@ pub struct IntegrateRequest<'a> {
 /// # Errors
 /// When nothing can be decided: a name that does not exist, a driver at work, a lock that cannot be taken. A branch that
 /// fails does not keep the others from landing; its failure is in the response.
-pub fn integrate(
+pub(crate) fn integrate(
     args: &IntegrateRequest<'_>,
     cx: &Context<'_>,
     err: &mut dyn Write,

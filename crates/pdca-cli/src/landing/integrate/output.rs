@@ -15,8 +15,8 @@ use serde::{Serialize, Serializer};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::landing::resolve::{self, ConflictRow, ResolvedItem};
 use crate::report::Report;
-use crate::resolve::{self, ConflictRow, ResolvedItem};
 
 /// A culprit that an integration sent back.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub(super) struct ReturnedRow {
 /// The results of all branches.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub struct IntegrateReport {
+pub(crate) struct IntegrateReport {
     pub(super) settings: QueueSettings,
     pub(super) dry_run: bool,
     pub(super) branches: Vec<BranchReport>,
@@ -639,7 +639,7 @@ pub(super) fn nothing(
 
 /// Returns the evidence of a held change, one line each: further failing tests,
 /// the logs, and the commands that reproduce them.
-pub fn evidence(cx: &Context<'_>, held: &HeldChange) -> Vec<String> {
+pub(crate) fn evidence(cx: &Context<'_>, held: &HeldChange) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in &held.red {
         if row.failing.is_empty() {
