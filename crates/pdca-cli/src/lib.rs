@@ -19,6 +19,7 @@
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
 mod act_log;
+mod batch_report;
 mod command;
 mod doctor;
 mod draft;

@@ -77,7 +77,7 @@ pub(super) fn place(name: &str) -> Option<CratePlace> {
         "pdca-driver" => CratePlace::Level(5),
         "pdca-config" | "pdca-snapshot" => CratePlace::Level(6),
         "pdca-front" | "pdca-review" => CratePlace::Level(7),
-        "pdca-report" | "pdca-sitting" => CratePlace::Level(8),
+        "pdca-sitting" => CratePlace::Level(8),
         "pdca-board" => CratePlace::Level(9),
         "pdca-cli" => CratePlace::Level(10),
         "pdca-testkit" => CratePlace::Testkit,

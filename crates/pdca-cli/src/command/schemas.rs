@@ -51,7 +51,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<queue::Queue>(),
         one::<crate::upkeep::recover::RecoverReport>(),
         one::<crate::transcript::replay::ReplayReport>(),
-        one::<pdca_report::Written>(),
+        one::<crate::batch_report::write::Written>(),
         one::<crate::landing::resolve::output::ResolveReport>(),
         one::<run::RunDryRun>(),
         one::<run::RunReport>(),

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use pdca_journal::events::set;
 use pdca_state::Overall;
 
-use crate::model::{BundlePage, ReportGroup, WorkspaceReport, short};
+use crate::batch_report::model::{BundlePage, ReportGroup, WorkspaceReport, short};
 
 /// The rows of the table. A job summary ends at 1 MiB.
 const ROWS: usize = 200;
 
 /// Renders the summary.
-pub fn summary(report: &WorkspaceReport) -> String {
+pub(crate) fn summary(report: &WorkspaceReport) -> String {
     let mut out = format!("## {}: {}\n", plain(report.project.as_str()), counts(report));
     if report.needs_a_person() {
         out.push_str("\n### Needs you\n\n");
@@ -117,7 +117,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Renders an annotation for each red row: errors for gating ones, warnings for the others.
-pub fn annotations(report: &WorkspaceReport) -> String {
+pub(crate) fn annotations(report: &WorkspaceReport) -> String {
     let mut out = String::new();
     for bundle in &report.bundles {
         for gate in &bundle.gates {

@@ -1,7 +1,7 @@
 //! The page: one file, no address outside it.
 //!
 //! Whatever comes from a model reaches the page as [`Text`] through maud, which escapes it. The content security policy
-//! allows exactly the style and the script of this crate by their digests, and nothing else: no request, no other
+//! allows exactly the style and the script of this module by their digests, and nothing else: no request, no other
 //! script, no form, no frame.
 
 mod bundles;
@@ -14,13 +14,15 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{BundlePage, CertificateView, ReportGroup, WorkspaceReport, short};
+use crate::batch_report::model::{
+    BundlePage, CertificateView, ReportGroup, WorkspaceReport, short,
+};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// Renders the page.
-pub fn html(report: &WorkspaceReport) -> String {
+pub(crate) fn html(report: &WorkspaceReport) -> String {
     let title = format!("{} – pdca report", report.project);
     let page = html! {
         (DOCTYPE)

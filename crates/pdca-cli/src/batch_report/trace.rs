@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::history::{RunHistory, Span, TimelineRow};
-use crate::model::WorkspaceReport;
+use crate::batch_report::history::{RunHistory, Span, TimelineRow};
+use crate::batch_report::model::WorkspaceReport;
 
 /// The file.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,7 @@ struct TraceEvent<'a> {
 }
 
 /// Renders the trace of every run in the report.
-pub fn trace(report: &WorkspaceReport) -> String {
+pub(crate) fn trace(report: &WorkspaceReport) -> String {
     let starts = report.runs.iter().flat_map(|run| &run.spans).map(|span| span.from);
     let zero = starts.min().unwrap_or(report.made).as_microsecond();
     let mut trace_events = Vec::new();

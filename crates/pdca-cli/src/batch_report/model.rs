@@ -5,77 +5,77 @@ use jiff::Timestamp;
 use pdca_review::Tone;
 use pdca_state::{BundleId, CostTotal, GateResult, Overall, State};
 
-use crate::history::RunHistory;
-use crate::text::Text;
+use crate::batch_report::history::RunHistory;
+use crate::batch_report::text::Text;
 
 /// The record of a workspace, or of one run of it.
 #[derive(Debug, Clone)]
-pub struct WorkspaceReport {
+pub(crate) struct WorkspaceReport {
     /// The name of the project.
-    pub project: Text,
+    pub(crate) project: Text,
     /// The time of writing.
-    pub made: Timestamp,
+    pub(crate) made: Timestamp,
     /// The run that it is limited to.
-    pub run: Option<String>,
+    pub(crate) run: Option<String>,
     /// Those that need a person first.
-    pub bundles: Vec<BundlePage>,
+    pub(crate) bundles: Vec<BundlePage>,
     /// The plan over these bundles, or the reason why there is none.
-    pub plan: Result<PlanView, Text>,
+    pub(crate) plan: Result<PlanView, Text>,
     /// The recorded runs and integrations, the newest first.
-    pub runs: Vec<RunHistory>,
+    pub(crate) runs: Vec<RunHistory>,
     /// The newest first.
-    pub certificates: Vec<CertificateView>,
+    pub(crate) certificates: Vec<CertificateView>,
     /// What all calls of leaves cost.
-    pub cost: CostTotal,
+    pub(crate) cost: CostTotal,
     /// What could not be read, one line each.
-    pub unread: Vec<Text>,
+    pub(crate) unread: Vec<Text>,
 }
 
 /// The bundles of a plan by waves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlanView {
-    pub waves: Vec<Vec<BundleId>>,
+pub(crate) struct PlanView {
+    pub(crate) waves: Vec<Vec<BundleId>>,
     /// Prerequisite and dependant.
-    pub edges: Vec<(BundleId, BundleId)>,
+    pub(crate) edges: Vec<(BundleId, BundleId)>,
     /// The bundles that are left out, with the reason.
-    pub left_out: Vec<(BundleId, Text)>,
+    pub(crate) left_out: Vec<(BundleId, Text)>,
 }
 
 /// One bundle.
 #[derive(Debug, Clone)]
-pub struct BundlePage {
-    pub id: BundleId,
-    pub title: Text,
+pub(crate) struct BundlePage {
+    pub(crate) id: BundleId,
+    pub(crate) title: Text,
     /// `None` if it cannot be read.
-    pub state: Option<State>,
-    pub group: ReportGroup,
+    pub(crate) state: Option<State>,
+    pub(crate) group: ReportGroup,
     /// The reason for the group, in one sentence.
-    pub why: Text,
+    pub(crate) why: Text,
     /// The command that continues it.
-    pub next: Option<String>,
+    pub(crate) next: Option<String>,
     /// The state of an accepted change: `landed`, `held` and so on.
-    pub landing: Option<(&'static str, Text)>,
-    pub depends_on: Vec<BundleId>,
+    pub(crate) landing: Option<(&'static str, Text)>,
+    pub(crate) depends_on: Vec<BundleId>,
     /// The number of earlier attempts.
-    pub attempts: u32,
-    pub overall: Option<Overall>,
-    pub gates: Vec<GateView>,
+    pub(crate) attempts: u32,
+    pub(crate) overall: Option<Overall>,
+    pub(crate) gates: Vec<GateView>,
     /// The report of the gates as it is on disk, for programs.
-    pub report: Option<pdca_state::GateReport>,
+    pub(crate) report: Option<pdca_state::GateReport>,
     /// The decision card, as far as there is room for it.
-    pub card: Vec<CardPart>,
-    pub open_items: Vec<Text>,
+    pub(crate) card: Vec<CardPart>,
+    pub(crate) open_items: Vec<Text>,
     /// The decision of a person: outcome, name and date, note.
-    pub signoff: Option<(Text, Text, Text)>,
-    pub diff: Option<DiffView>,
-    pub cost: CostTotal,
+    pub(crate) signoff: Option<(Text, Text, Text)>,
+    pub(crate) diff: Option<DiffView>,
+    pub(crate) cost: CostTotal,
     /// The evidence of a change that was held.
-    pub held: Vec<EvidenceView>,
+    pub(crate) held: Vec<EvidenceView>,
 }
 
 /// The groups of a report, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReportGroup {
+pub(crate) enum ReportGroup {
     Failed,
     NeedsYou,
     AtWork,
@@ -85,11 +85,11 @@ pub enum ReportGroup {
 }
 
 impl ReportGroup {
-    pub const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Failed, Self::NeedsYou, Self::AtWork, Self::Waiting, Self::Accepted, Self::Closed];
 
     /// Returns the words that stand beside the symbol.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::NeedsYou => "needs you",
@@ -100,7 +100,7 @@ impl ReportGroup {
         }
     }
 
-    pub fn symbol(self) -> &'static str {
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Failed => "✗",
             Self::NeedsYou => "●",
@@ -112,7 +112,7 @@ impl ReportGroup {
     }
 
     /// Returns the name in identifiers of the page.
-    pub fn class(self) -> &'static str {
+    pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::NeedsYou => "needs",
@@ -126,95 +126,95 @@ impl ReportGroup {
 
 /// A gate that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GateView {
-    pub rule_id: Text,
+pub(crate) struct GateView {
+    pub(crate) rule_id: Text,
     /// The name for people.
-    pub check: Text,
-    pub result: GateResult,
-    pub gating: bool,
-    pub evidence: Text,
-    pub failing: Vec<Text>,
+    pub(crate) check: Text,
+    pub(crate) result: GateResult,
+    pub(crate) gating: bool,
+    pub(crate) evidence: Text,
+    pub(crate) failing: Vec<Text>,
     /// The number of failed tests that are not named.
-    pub failing_more: usize,
-    pub duration_ms: Option<u64>,
-    pub flaky: bool,
-    pub note: Option<Text>,
-    pub reproduce: Option<Text>,
+    pub(crate) failing_more: usize,
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) flaky: bool,
+    pub(crate) note: Option<Text>,
+    pub(crate) reproduce: Option<Text>,
     /// The end of the log of a red row.
-    pub log: Option<Text>,
+    pub(crate) log: Option<Text>,
 }
 
 impl GateView {
     /// Returns whether it blocks.
-    pub fn is_red(&self) -> bool {
+    pub(crate) fn is_red(&self) -> bool {
         self.gating && self.result == GateResult::Fail
     }
 }
 
 /// A section of the decision card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CardPart {
-    pub title: &'static str,
-    pub lines: Vec<(Tone, Text)>,
+pub(crate) struct CardPart {
+    pub(crate) title: &'static str,
+    pub(crate) lines: Vec<(Tone, Text)>,
     /// The number of lines that there is no room for.
-    pub left_out: usize,
+    pub(crate) left_out: usize,
 }
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiffView {
-    pub files: Vec<Text>,
+pub(crate) struct DiffView {
+    pub(crate) files: Vec<Text>,
     /// The number of files that are not named.
-    pub more_files: usize,
-    pub added: usize,
-    pub removed: usize,
+    pub(crate) more_files: usize,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
     /// As much of it as the report has room for.
-    pub text: Text,
+    pub(crate) text: Text,
     /// The file with all of it.
-    pub path: Text,
+    pub(crate) path: Text,
 }
 
 /// A red row of a combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EvidenceView {
-    pub row: Text,
-    pub said: Text,
-    pub failing: Vec<Text>,
-    pub reproduce: Option<Text>,
+pub(crate) struct EvidenceView {
+    pub(crate) row: Text,
+    pub(crate) said: Text,
+    pub(crate) failing: Vec<Text>,
+    pub(crate) reproduce: Option<Text>,
     /// The end of its log.
-    pub log: Option<Text>,
+    pub(crate) log: Option<Text>,
 }
 
 /// A certificate of a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CertificateView {
+pub(crate) struct CertificateView {
     /// Relative to the workspace.
-    pub path: Utf8PathBuf,
-    pub bundles: Vec<BundleId>,
-    pub base: String,
-    pub commit: String,
-    pub tree: String,
-    pub reference: Text,
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) bundles: Vec<BundleId>,
+    pub(crate) base: String,
+    pub(crate) commit: String,
+    pub(crate) tree: String,
+    pub(crate) reference: Text,
     /// Re-verifies it.
-    pub command: String,
+    pub(crate) command: String,
 }
 
 impl WorkspaceReport {
-    pub fn bundle(&self, id: &BundleId) -> Option<&BundlePage> {
+    pub(crate) fn bundle(&self, id: &BundleId) -> Option<&BundlePage> {
         self.bundles.iter().find(|bundle| bundle.id == *id)
     }
 
-    pub fn count(&self, group: ReportGroup) -> usize {
+    pub(crate) fn count(&self, group: ReportGroup) -> usize {
         self.bundles.iter().filter(|bundle| bundle.group == group).count()
     }
 
     /// Returns the bundles of a group.
-    pub fn of(&self, group: ReportGroup) -> impl Iterator<Item = &BundlePage> {
+    pub(crate) fn of(&self, group: ReportGroup) -> impl Iterator<Item = &BundlePage> {
         self.bundles.iter().filter(move |bundle| bundle.group == group)
     }
 
     /// Returns the counts in words: `2 failed, 1 needs you`.
-    pub fn counts(&self) -> String {
+    pub(crate) fn counts(&self) -> String {
         let words = ReportGroup::ALL.into_iter().filter_map(|group| match self.count(group) {
             0 => None,
             count => Some(format!("{count} {}", group.words())),

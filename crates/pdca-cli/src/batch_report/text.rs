@@ -10,26 +10,26 @@ use serde::Serialize;
 
 /// Text without control characters, perhaps cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Text {
+pub(crate) struct Text {
     text: String,
     /// The number of lines that were left out; of a cut line the rest counts as one.
-    pub left_out: usize,
+    pub(crate) left_out: usize,
 }
 
 impl Text {
     /// Removes escape sequences, and makes other control characters visible.
-    pub fn new(raw: &str) -> Self {
+    pub(crate) fn new(raw: &str) -> Self {
         Self { text: clean(raw), left_out: 0 }
     }
 
     /// Like [`Self::new`], on one line of at most `max` characters.
-    pub fn line(raw: &str, max: usize) -> Self {
+    pub(crate) fn line(raw: &str, max: usize) -> Self {
         let folded = clean(raw).split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text: pdca_state::text::one_line(&folded, max), left_out: 0 }
     }
 
     /// Like [`Self::new`], with as many whole lines as the budget pays for.
-    pub fn within(raw: &str, budget: &mut Budget) -> Self {
+    pub(crate) fn within(raw: &str, budget: &mut Budget) -> Self {
         let mut kept = String::new();
         let mut lines = raw.lines();
         let mut left_out = 0;
@@ -46,7 +46,7 @@ impl Text {
     }
 
     /// Like [`Self::within`], with the last lines: a log says at its end what failed.
-    pub fn tail_within(raw: &str, budget: &mut Budget) -> Self {
+    pub(crate) fn tail_within(raw: &str, budget: &mut Budget) -> Self {
         let mut kept: Vec<String> = Vec::new();
         let mut lines = raw.lines().rev();
         let mut left_out = 0;
@@ -63,17 +63,17 @@ impl Text {
     }
 
     /// Returns the text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Returns the sentence about what was left out, if something was.
-    pub fn cut_note(&self) -> Option<String> {
+    pub(crate) fn cut_note(&self) -> Option<String> {
         match self.left_out {
             0 => None,
             1 => Some("cut here: 1 line is left out".to_owned()),
@@ -96,17 +96,17 @@ impl maud::Render for Text {
 
 /// The bytes that the texts of one bundle may take in a page.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget(usize);
+pub(crate) struct Budget(usize);
 
 impl Budget {
     /// Makes a budget of so many bytes.
-    pub fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
     /// Takes at most so many bytes out of this budget, as one of its own.
     #[must_use]
-    pub fn part(&mut self, bytes: usize) -> Self {
+    pub(crate) fn part(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.0);
         self.0 -= bytes;
         Self(bytes)
@@ -114,18 +114,18 @@ impl Budget {
 
     /// Takes a quarter of what is left.
     #[must_use]
-    pub fn quarter(&mut self) -> Self {
+    pub(crate) fn quarter(&mut self) -> Self {
         self.part(self.0 / 4)
     }
 
     /// Takes half of what is left.
     #[must_use]
-    pub fn half(&mut self) -> Self {
+    pub(crate) fn half(&mut self) -> Self {
         self.part(self.0 / 2)
     }
 
     /// Gives back what a part did not need.
-    pub fn give_back(&mut self, part: Self) {
+    pub(crate) fn give_back(&mut self, part: Self) {
         self.0 += part.0;
     }
 
@@ -190,6 +190,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn text_of_a_model_is_harmless_before_it_reaches_a_page() {
+        let text = Text::new("\u{1b}[31m<script>alert(1)</script>\u{1b}[0m");
+        assert_eq!(text.as_str(), "<script>alert(1)</script>");
+        assert_eq!(maud::html! { (text) }.into_string(), "&lt;script&gt;alert(1)&lt;/script&gt;");
+    }
 
     #[test]
     fn escape_sequences_go_and_other_control_characters_are_seen() {

@@ -13,9 +13,11 @@ use pdca_journal::{RunId, Runs};
 use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot};
 use pdca_state::{BundleId, CostTotal, chain, files};
 
-use crate::history::{Recorder, RunHistory, RunKind};
-use crate::model::{BundlePage, CertificateView, PlanView, ReportGroup, WorkspaceReport};
-use crate::text::{Budget, Text};
+use crate::batch_report::history::{Recorder, RunHistory, RunKind};
+use crate::batch_report::model::{
+    BundlePage, CertificateView, PlanView, ReportGroup, WorkspaceReport,
+};
+use crate::batch_report::text::{Budget, Text};
 
 /// The bytes of texts in a page, for all bundles together. Markup comes on top.
 const TEXTS: usize = 200 << 10;
@@ -28,22 +30,22 @@ const LARGEST_CERTIFICATE: u64 = 64 << 20;
 
 /// The parts of a workspace that a report is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct ReportSource<'a> {
-    pub project: &'a str,
-    pub config: &'a WorkspaceConfig,
-    pub snapshot: &'a WorkspaceSnapshot,
+pub(crate) struct ReportSource<'a> {
+    pub(crate) project: &'a str,
+    pub(crate) config: &'a WorkspaceConfig,
+    pub(crate) snapshot: &'a WorkspaceSnapshot,
     /// The directory with the certificates.
-    pub certificates: &'a Utf8Path,
+    pub(crate) certificates: &'a Utf8Path,
     /// The run to report on, `latest`, or all of them.
-    pub run: Option<&'a str>,
+    pub(crate) run: Option<&'a str>,
     /// The directory that commands are typed in.
-    pub cwd: &'a Utf8Path,
-    pub now: Timestamp,
+    pub(crate) cwd: &'a Utf8Path,
+    pub(crate) now: Timestamp,
 }
 
 /// The reasons why there is no report.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+pub(crate) enum ReportError {
     #[error("no run or integration is called `{wanted}`")]
     NoSuchRun { wanted: String },
     #[error("the recorded runs cannot be listed")]
@@ -52,7 +54,7 @@ pub enum ReportError {
 
 impl WorkspaceReport {
     /// Reads everything. What cannot be read is named in the report and never hides the rest.
-    pub fn load(source: ReportSource<'_>) -> Result<Self, ReportError> {
+    pub(crate) fn load(source: ReportSource<'_>) -> Result<Self, ReportError> {
         let mut unread: Vec<Text> =
             source.snapshot.unread.iter().map(|why| Text::line(why, 400)).collect();
         let recorded = recorded(source.config).map_err(ReportError::Runs)?;
@@ -82,7 +84,7 @@ impl WorkspaceReport {
         let share = (TEXTS / entries.len().max(1)).clamp(PER_BUNDLE.0, PER_BUNDLE.1);
         let mut bundles: Vec<BundlePage> = entries
             .iter()
-            .map(|entry| crate::bundle::page(source, entry, Budget::new(share)))
+            .map(|entry| crate::batch_report::bundle::page(source, entry, Budget::new(share)))
             .collect();
         bundles.sort_by(|a, b| {
             (a.group, a.open_items.len(), &a.id).cmp(&(b.group, b.open_items.len(), &b.id))
@@ -105,7 +107,7 @@ impl WorkspaceReport {
     }
 
     /// Returns whether something failed or waits for a person.
-    pub fn needs_a_person(&self) -> bool {
+    pub(crate) fn needs_a_person(&self) -> bool {
         self.count(ReportGroup::Failed) + self.count(ReportGroup::NeedsYou) > 0
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use pdca_state::BundleId;
 
-use crate::model::{PlanView, ReportGroup, WorkspaceReport};
+use crate::batch_report::model::{PlanView, ReportGroup, WorkspaceReport};
 
 const WIDTH: usize = 168;
 const HEIGHT: usize = 40;

@@ -5,10 +5,10 @@ use pdca_review::Tone;
 use pdca_state::Overall;
 
 use super::badge;
-use crate::model::{
+use crate::batch_report::model::{
     BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup, WorkspaceReport, span,
 };
-use crate::text::Text;
+use crate::batch_report::text::Text;
 
 pub(super) fn section(report: &WorkspaceReport) -> Markup {
     html! {

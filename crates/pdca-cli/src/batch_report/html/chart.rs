@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::history::{RunHistory, Span, SpanEnd, SpanKind, TimelineRow};
-use crate::model::{WorkspaceReport, span as duration};
-use crate::text::Text;
+use crate::batch_report::history::{RunHistory, Span, SpanEnd, SpanKind, TimelineRow};
+use crate::batch_report::model::{WorkspaceReport, span as duration};
+use crate::batch_report::text::Text;
 
 const WIDTH: u64 = 1000;
 /// The room for the names of the rows.

@@ -8,9 +8,11 @@ use pdca_state::{
     files, named_paths, patch_files,
 };
 
-use crate::load::ReportSource;
-use crate::model::{BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup};
-use crate::text::{Budget, Text};
+use crate::batch_report::load::ReportSource;
+use crate::batch_report::model::{
+    BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup,
+};
+use crate::batch_report::text::{Budget, Text};
 
 /// The longest line of evidence, in characters.
 const LINE: usize = 300;

@@ -9,35 +9,35 @@ use jiff::Timestamp;
 use pdca_journal::events::{Event, EventKind, IntegrationStep, Scope, set};
 use pdca_state::BundleId;
 
-use crate::text::Text;
+use crate::batch_report::text::Text;
 
 /// The longest name that is kept, in characters.
 const LONGEST: usize = 120;
 
 /// One run or integration.
 #[derive(Debug, Clone)]
-pub struct RunHistory {
-    pub id: String,
-    pub kind: RunKind,
+pub(crate) struct RunHistory {
+    pub(crate) id: String,
+    pub(crate) kind: RunKind,
     /// The machine of its last driver, where the journal tells.
-    pub host: Option<String>,
+    pub(crate) host: Option<String>,
     /// Sorted by row, then by beginning, longer ones first.
-    pub spans: Vec<Span>,
+    pub(crate) spans: Vec<Span>,
     /// The steps of an integration in their order, with the sentence of each.
-    pub steps: Vec<(Text, IntegrationStep)>,
+    pub(crate) steps: Vec<(Text, IntegrationStep)>,
     /// The number of lines of the log that could not be read.
-    pub unreadable: usize,
+    pub(crate) unreadable: usize,
 }
 
 /// A batch of bundles, or an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunKind {
+pub(crate) enum RunKind {
     Batch,
     Integration,
 }
 
 impl RunKind {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Batch => "batch",
             Self::Integration => "integration",
@@ -47,19 +47,19 @@ impl RunKind {
 
 /// A stretch of time in one row of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
-    pub row: TimelineRow,
-    pub kind: SpanKind,
-    pub bundle: Option<BundleId>,
-    pub name: Text,
-    pub from: Timestamp,
-    pub to: Timestamp,
-    pub end: SpanEnd,
+pub(crate) struct Span {
+    pub(crate) row: TimelineRow,
+    pub(crate) kind: SpanKind,
+    pub(crate) bundle: Option<BundleId>,
+    pub(crate) name: Text,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    pub(crate) end: SpanEnd,
 }
 
 /// A row of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TimelineRow {
+pub(crate) enum TimelineRow {
     /// A branch gated by itself.
     Base,
     /// The only lane of a run without numbers.
@@ -83,7 +83,7 @@ impl std::fmt::Display for TimelineRow {
 
 /// The kinds of spans, from the outermost to the innermost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpanKind {
+pub(crate) enum SpanKind {
     /// A bundle in a lane.
     Bundle,
     /// Gates over a combination.
@@ -94,7 +94,7 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
             Self::Combination => "combination",
@@ -107,7 +107,7 @@ impl SpanKind {
 
 /// The end of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpanEnd {
+pub(crate) enum SpanEnd {
     /// In order, where there is nothing to pass or fail.
     Done,
     Passed,
@@ -119,7 +119,7 @@ pub enum SpanEnd {
 }
 
 impl SpanEnd {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Passed => "passed",

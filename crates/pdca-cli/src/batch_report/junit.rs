@@ -4,11 +4,11 @@ use pdca_gates::junit_suite;
 use pdca_journal::events::IntegrationStep;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use crate::model::WorkspaceReport;
-use crate::text::Text;
+use crate::batch_report::model::WorkspaceReport;
+use crate::batch_report::text::Text;
 
 /// Renders the gates of every bundle in the report, and the landings of its integrations.
-pub fn junit(report: &WorkspaceReport) -> String {
+pub(crate) fn junit(report: &WorkspaceReport) -> String {
     let mut file = quick_junit::Report::new(report.project.as_str());
     for bundle in &report.bundles {
         let Some(gates) = &bundle.report else { continue };

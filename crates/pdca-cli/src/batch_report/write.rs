@@ -2,36 +2,36 @@
 
 use std::io::Write;
 
+use crate::context::Context;
+use crate::failure::{Failure, FilePosition};
+use crate::report::{Report, Response};
+use crate::{Exit, process_env, session};
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_front::context::Context;
-use pdca_front::failure::{Failure, FilePosition};
-use pdca_front::report::{Report, Response};
-use pdca_front::{Exit, process_env, session};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
-use crate::load::{ReportError, ReportSource};
-use crate::model::{BundlePage, WorkspaceReport};
-use crate::{annotations, html, junit, summary, trace};
+use crate::batch_report::load::{ReportError, ReportSource};
+use crate::batch_report::model::{BundlePage, WorkspaceReport};
+use crate::batch_report::{annotations, html, junit, summary, trace};
 
 /// What to write, and about what.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ReportRequest<'a> {
+pub(crate) struct ReportRequest<'a> {
     /// The run or integration, or `latest`; everything if none is named.
-    pub run: Option<&'a str>,
-    pub html: Option<&'a Utf8Path>,
-    pub trace: Option<&'a Utf8Path>,
-    pub junit: Option<&'a Utf8Path>,
+    pub(crate) run: Option<&'a str>,
+    pub(crate) html: Option<&'a Utf8Path>,
+    pub(crate) trace: Option<&'a Utf8Path>,
+    pub(crate) junit: Option<&'a Utf8Path>,
     /// Prints the Markdown summary.
-    pub summary: bool,
+    pub(crate) summary: bool,
     /// Prints annotations.
-    pub annotations: bool,
+    pub(crate) annotations: bool,
 }
 
 /// What was written, and what it says in short.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Written {
+pub(crate) struct Written {
     project: String,
     /// The run that it is limited to.
     run: Option<String>,
@@ -66,7 +66,10 @@ struct ReportRow {
 }
 
 /// Writes what is asked for, or the page to `.pdca/report.html`.
-pub fn write_report(request: &ReportRequest<'_>, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn write_report(
+    request: &ReportRequest<'_>,
+    cx: &Context<'_>,
+) -> Result<Response, Failure> {
     let report = load(request.run, cx)?;
     let mut files = Vec::new();
     for (format, path, render) in outputs(request, cx)? {

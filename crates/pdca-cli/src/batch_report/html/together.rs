@@ -6,9 +6,9 @@ use pdca_journal::events::{
 };
 use pdca_state::BundleId;
 
-use crate::history::{RunHistory, RunKind};
-use crate::model::{WorkspaceReport, short};
-use crate::text::Text;
+use crate::batch_report::history::{RunHistory, RunKind};
+use crate::batch_report::model::{WorkspaceReport, short};
+use crate::batch_report::text::Text;
 
 /// The integrations that are shown in full.
 const SHOWN: usize = 10;
