@@ -20,6 +20,7 @@
 
 mod act_log;
 mod batch_report;
+pub mod board;
 mod command;
 mod doctor;
 mod draft;

@@ -78,7 +78,6 @@ pub(super) fn place(name: &str) -> Option<CratePlace> {
         "pdca-config" | "pdca-snapshot" => CratePlace::Level(6),
         "pdca-front" | "pdca-review" => CratePlace::Level(7),
         "pdca-sitting" => CratePlace::Level(8),
-        "pdca-board" => CratePlace::Level(9),
         "pdca-cli" => CratePlace::Level(10),
         "pdca-testkit" => CratePlace::Testkit,
         "pdca-e2e" | "xtask" => CratePlace::Apart,
@@ -93,7 +92,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),
-    ("ratatui", &["pdca-board", "xtask"]),
+    ("ratatui", &["pdca-cli", "xtask"]),
     ("tracing-subscriber", &["pdca-cli"]),
 ];
 

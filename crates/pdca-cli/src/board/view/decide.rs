@@ -1,6 +1,6 @@
 //! What waits for a decision: the list on the left, the card on the right.
 
-use pdca_front::columns::{cut, fit, width, wrap};
+use crate::columns::{cut, fit, width, wrap};
 use pdca_review::{Card, Tone};
 use pdca_state::Overall;
 use ratatui::Frame;
@@ -9,9 +9,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::{Theme, areas, details, halves, list, pane};
-use crate::data::Waiting;
-use crate::navigation::{Areas, Focus};
-use crate::state::Board;
+use crate::board::data::Waiting;
+use crate::board::navigation::{Areas, Focus};
+use crate::board::state::Board;
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);

@@ -11,10 +11,10 @@ use pdca_review::{Card, KeyMode, Prompt, SessionStep};
 use pdca_state::BundleId;
 use ratatui::layout::Position;
 
-use crate::data::{BoardData, ChangeRow, LaneRow, Waiting, WorkRow};
-use crate::deciding::Deciding;
-use crate::input::{BoardEffect, BoardInput, BoardKey};
-use crate::navigation::{Navigation, View};
+use crate::board::data::{BoardData, ChangeRow, LaneRow, Waiting, WorkRow};
+use crate::board::deciding::Deciding;
+use crate::board::input::{BoardEffect, BoardInput, BoardKey};
+use crate::board::navigation::{Navigation, View};
 
 /// What lies over the view.
 #[derive(Debug, Clone, PartialEq, Eq)]

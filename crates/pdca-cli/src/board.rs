@@ -6,7 +6,7 @@
 //! of it for a workspace.
 //!
 //! ```
-//! use pdca_board::{Board, BoardEffect, BoardInput, BoardKey, View};
+//! use pdca_cli::board::{Board, BoardEffect, BoardInput, BoardKey, View};
 //!
 //! let mut board = Board::new(pdca_review::UNDO_WINDOW);
 //! board.update(BoardInput::Key(BoardKey::Char('2')));
@@ -30,7 +30,7 @@ mod view;
 
 pub use data::{BoardData, ChangeRow, Combined, LaneRow, Waiting, WorkRow};
 pub use deciding::Deciding;
-pub use desk::show_board;
+pub(crate) use desk::show_board;
 pub use input::{BoardEffect, BoardInput, BoardKey};
 pub use navigation::{Focus, Navigation, View};
 pub use run::{Desk, Ended, Tools, run};

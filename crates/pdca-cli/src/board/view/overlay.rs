@@ -1,6 +1,6 @@
 //! What lies over a view: help, a line to type, the question before leaving.
 
-use pdca_front::columns::{cut, wrap};
+use crate::columns::{cut, wrap};
 use pdca_review::{KEYS, KeyMode, Prompt};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::{Theme, pane};
-use crate::state::{Board, Overlay};
+use crate::board::state::{Board, Overlay};
 
 /// The keys that every view has.
 const EVERYWHERE: [(&str, &str); 7] = [

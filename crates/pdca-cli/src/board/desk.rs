@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Problem};
+use crate::{ProcessEnv, faults, process_env, session};
 use pdca_driver::{Effects, WorkspaceConfig};
-use pdca_front::context::Context;
-use pdca_front::exit::Exit;
-use pdca_front::failure::{Failure, Problem};
-use pdca_front::{ProcessEnv, faults, process_env, session};
 use pdca_review::{
     Card, CardSource, DecideError, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide,
 };
@@ -15,13 +15,13 @@ use pdca_sitting::PageKind;
 use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
 
-use crate::data::BoardData;
-use crate::input::BoardKey;
-use crate::run::{Desk, Ended, Tools, run};
-use crate::view::Theme;
+use crate::board::data::BoardData;
+use crate::board::input::BoardKey;
+use crate::board::run::{Desk, Ended, Tools, run};
+use crate::board::view::Theme;
 
 /// Shows the board of the workspace until the person leaves; `by` is the person who signs.
-pub fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
+pub(crate) fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
     let desk = WorkspaceDesk::open(cx, by)?;
     let tools = PersonalTools { cx, desk: &desk };
     let theme = Theme { colours: cx.out.has_colours() };

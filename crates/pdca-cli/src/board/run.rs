@@ -26,10 +26,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::data::BoardData;
-use crate::input::{BoardEffect, BoardInput, BoardKey};
-use crate::state::Board;
-use crate::view::{Theme, draw};
+use crate::board::data::BoardData;
+use crate::board::input::{BoardEffect, BoardInput, BoardKey};
+use crate::board::state::Board;
+use crate::board::view::{Theme, draw};
 
 /// The interval at which the workspace is read.
 // Polled, because notifications of network file systems are unreliable (decision 062).

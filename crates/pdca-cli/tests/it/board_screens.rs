@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pdca_board::{
+use pdca_cli::board::{
     Board, BoardData, BoardEffect, BoardInput, BoardKey, ChangeRow, Combined, LaneRow, Theme, View,
     WorkRow, draw,
 };

@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::input::BoardKey;
+use crate::board::input::BoardKey;
 
 /// The lines that a page key moves.
 const PAGE: isize = 10;

@@ -1,6 +1,6 @@
 //! The integration: accepted changes on the left, what was gated together on the right.
 
-use pdca_front::columns::{fit, width, wrap};
+use crate::columns::{fit, width, wrap};
 use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::{Theme, areas, details, halves, list, pane, work};
-use crate::data::{ChangeRow, Combined};
-use crate::navigation::{Areas, Focus};
-use crate::state::Board;
+use crate::board::data::{ChangeRow, Combined};
+use crate::board::navigation::{Areas, Focus};
+use crate::board::state::Board;
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pdca_front::columns::{fit, wrap};
+use crate::columns::{fit, wrap};
 use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,9 +10,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::{Theme, areas, details, halves, list, pane};
-use crate::data::{LaneRow, WorkRow};
-use crate::navigation::{Areas, Focus};
-use crate::state::{Board, WorkItem};
+use crate::board::data::{LaneRow, WorkRow};
+use crate::board::navigation::{Areas, Focus};
+use crate::board::state::{Board, WorkItem};
 
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, theme: Theme, area: Rect) -> Areas {
     let [left, right] = halves(area);

@@ -8,7 +8,7 @@ mod overlay;
 mod together;
 mod work;
 
-use pdca_front::columns::{cut, width};
+use crate::columns::{cut, width};
 use pdca_review::Tone;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,8 +16,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use crate::navigation::{Areas, Focus, View, tab_width};
-use crate::state::Board;
+use crate::board::navigation::{Areas, Focus, View, tab_width};
+use crate::board::state::Board;
 
 /// The smallest terminal that is drawn on.
 const SMALLEST: (u16, u16) = (40, 10);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pdca_review::{Card, Decision};
 use pdca_state::BundleId;
 
-use crate::data::BoardData;
+use crate::board::data::BoardData;
 
 /// A key, as far as the board knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
