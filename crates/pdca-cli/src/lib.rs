@@ -28,6 +28,7 @@ mod globals;
 mod landing;
 mod log;
 mod planning;
+mod sitting;
 mod transcript;
 mod upkeep;
 

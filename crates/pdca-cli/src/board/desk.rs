@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
+use crate::sitting::PageKind;
 use crate::{ProcessEnv, faults, process_env, session};
 use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_review::{
     Card, CardSource, DecideError, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide,
 };
-use pdca_sitting::PageKind;
 use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
 
@@ -34,7 +34,7 @@ pub(crate) fn show_board(cx: &Context<'_>, by: String) -> Result<(), Failure> {
             let problem = |why| Problem::new(why).hint("`pdca board` shows its card again");
             Err(Failure::of(Exit::Unexpected, refused.into_iter().map(problem).collect()))
         }
-        Ended::Interrupted(pending) => Err(pdca_sitting::interrupted(cx, &pending, "pdca board")),
+        Ended::Interrupted(pending) => Err(crate::sitting::interrupted(cx, &pending, "pdca board")),
     }
 }
 
@@ -131,38 +131,38 @@ struct PersonalTools<'a> {
 
 impl PersonalTools<'_> {
     fn page(&self, kind: PageKind, text: &str) -> Result<(), String> {
-        pdca_sitting::page_and_wait(self.cx, kind, text, &mut io::stdout())
+        crate::sitting::page_and_wait(self.cx, kind, text, &mut io::stdout())
             .map_err(|error| chain(&error))
     }
 }
 
 impl Tools for PersonalTools<'_> {
     fn diff(&self, id: &BundleId) -> Result<(), String> {
-        let text = pdca_sitting::change_text(self.cx, &self.desk.bundle(id))
+        let text = crate::sitting::change_text(self.cx, &self.desk.bundle(id))
             .map_err(|failure| said(&failure))?;
         self.page(PageKind::Diff, &text)
     }
 
     fn log(&self, id: &BundleId) -> Result<(), String> {
         let text =
-            pdca_sitting::log_text(&self.desk.card(id)?).map_err(|failure| said(&failure))?;
+            crate::sitting::log_text(&self.desk.card(id)?).map_err(|failure| said(&failure))?;
         self.page(PageKind::Plain, &text)
     }
 
     fn whole(&self, id: &BundleId) -> Result<(), String> {
         let width = ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| columns);
         let card = self.desk.card(id)?;
-        self.page(PageKind::Plain, &pdca_sitting::card_text(self.cx, &card, width.into()))
+        self.page(PageKind::Plain, &crate::sitting::card_text(self.cx, &card, width.into()))
     }
 
     fn shell(&self, id: &BundleId) -> Result<(), String> {
         let (config, bundle) = (&self.desk.config, self.desk.bundle(id));
-        pdca_sitting::open_shell(self.cx, config, &bundle, &mut io::stdout())
+        crate::sitting::open_shell(self.cx, config, &bundle, &mut io::stdout())
             .map_err(|failure| said(&failure))
     }
 
     fn edit_note(&self, id: &BundleId, note: &str) -> Result<String, String> {
-        pdca_sitting::edit_note(self.cx, id, note).map_err(|failure| said(&failure))
+        crate::sitting::edit_note(self.cx, id, note).map_err(|failure| said(&failure))
     }
 
     fn key(&self, key: BoardKey) {

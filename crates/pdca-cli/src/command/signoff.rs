@@ -9,18 +9,18 @@ mod tests;
 
 use std::io::Write;
 
+use crate::sitting::SittingRequest;
 use pdca_journal::events::WarningCode;
 use pdca_review::{
     Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
     Overridden, Signing, Ticks,
 };
-use pdca_sitting::SittingRequest;
 use pdca_state::{Bundle, BundleId, SignoffAction};
 use serde::Serialize;
 
+pub(super) use crate::sitting::{SignoffSignature, explain, signer, with_signing};
 pub(super) use line::ACTIONS;
 use line::{Verb, Words};
-pub(super) use pdca_sitting::{SignoffSignature, explain, signer, with_signing};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -125,7 +125,7 @@ pub(crate) fn run(
 ) -> Result<Response, Failure> {
     if args.is_bare() {
         let request = SittingRequest { ids: &[], by: args.by.as_deref() };
-        return pdca_sitting::review(request, cx, out, err);
+        return crate::sitting::review(request, cx, out, err);
     }
     let words = Words::parse(args)?;
     let bundles = cx.require_bundles(&words.ids)?;

@@ -356,7 +356,7 @@ fn send_back(
     let culprits = pdca_review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
         .map_err(|failed| {
             let (bundle, error) = *failed;
-            pdca_sitting::explain(error, &bundle)
+            crate::sitting::explain(error, &bundle)
         })?;
     let mut returned = Vec::new();
     for culprit in culprits {

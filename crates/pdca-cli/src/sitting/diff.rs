@@ -13,26 +13,26 @@ use similar::TextDiff;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
-use crate::pager;
 use crate::report::{Format, Report, Response};
+use crate::sitting::pager;
 use crate::style::Palette;
 
 /// The change that is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct DiffRequest<'a> {
-    pub id: &'a IdArg,
+pub(crate) struct DiffRequest<'a> {
+    pub(crate) id: &'a IdArg,
     /// The attempt, from 1; the present one if unset.
-    pub attempt: Option<u32>,
+    pub(crate) attempt: Option<u32>,
     /// Only the files and the number of lines.
-    pub stat: bool,
+    pub(crate) stat: bool,
     /// What changed since the attempt before.
-    pub since: bool,
+    pub(crate) since: bool,
 }
 
 /// The change of an attempt.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiffReport {
+pub(crate) struct DiffReport {
     id: BundleId,
     /// The attempt, from 1.
     attempt: u32,
@@ -48,7 +48,7 @@ pub struct DiffReport {
 }
 
 /// Loads the change, and shows it in a pager where there is one.
-pub fn diff(request: DiffRequest<'_>, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn diff(request: DiffRequest<'_>, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(request.id)?;
     let mut report = load(cx, &bundle, request)?;
     if cx.globals.format() == Format::Text && !request.stat {

@@ -5,14 +5,14 @@ use pdca_review::{ChecklistError, DecideError};
 use pdca_state::{Artifact, Bundle, SignoffError, State};
 
 use crate::exit::Exit;
+use crate::explain::integrate::{standing as unknown, unsealable};
 use crate::failure::{Failure, FilePosition};
-use pdca_front::explain::integrate::{standing as unknown, unsealable};
 
 /// Explains why a decision was not recorded.
-pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
+pub(crate) fn explain(error: DecideError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     match error {
-        DecideError::Admission(error) => pdca_front::session::refused(&error),
+        DecideError::Admission(error) => crate::session::refused(&error),
         DecideError::NotAwaiting { state, .. } => not_awaiting(state, bundle),
         DecideError::PatchEdited { gated, now, .. } => {
             let now = now.unwrap_or_else(|| "no patch at all".to_owned());
@@ -55,7 +55,7 @@ pub fn explain(error: DecideError, bundle: &Bundle) -> Failure {
 }
 
 /// Explains why there is nothing to sign.
-pub fn not_awaiting(state: State, bundle: &Bundle) -> Failure {
+pub(crate) fn not_awaiting(state: State, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let what = format!("{id} is {state}, so there is nothing to sign");
     let hint = match state {

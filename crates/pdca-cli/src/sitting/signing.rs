@@ -9,20 +9,20 @@ use crate::{faults, session};
 
 /// The name and date to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignoffSignature {
-    pub by: String,
-    pub date: String,
+pub(crate) struct SignoffSignature {
+    pub(crate) by: String,
+    pub(crate) date: String,
 }
 
 impl SignoffSignature {
     /// Returns the signature of the person at the terminal, today.
-    pub fn of(by: Option<&str>, cx: &Context<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(by: Option<&str>, cx: &Context<'_>) -> Result<Self, Failure> {
         Ok(Self { by: signer(by, cx)?, date: cx.env.today() })
     }
 }
 
 /// Calls `with` with what a decision needs: configuration, effects, name and date.
-pub fn with_signing<T>(
+pub(crate) fn with_signing<T>(
     cx: &Context<'_>,
     signature: &SignoffSignature,
     with: impl FnOnce(&Signing<'_>) -> Result<T, Failure>,
@@ -37,7 +37,7 @@ pub fn with_signing<T>(
 }
 
 /// Returns who decides: as typed, as configured, or the user who is logged in.
-pub fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
+pub(crate) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let config = cx.workspace()?.config.project.author.as_deref();
     let user = cx.env.var_text("USER").or_else(|| cx.env.var_text("LOGNAME"));
     let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());

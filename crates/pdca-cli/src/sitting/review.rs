@@ -12,14 +12,15 @@ use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
-use crate::explain::explain;
 use crate::failure::Failure;
-use crate::keyboard::{self, Keyboard, Pressed};
 use crate::report::{Format, Nothing, Report, Response};
-use crate::show::short_lines;
-use crate::signing::{SignoffSignature, with_signing};
+use crate::sitting::explain::explain;
+use crate::sitting::keyboard::{self, Keyboard, Pressed};
+use crate::sitting::show::short_lines;
+use crate::sitting::signing::{SignoffSignature, with_signing};
+use crate::sitting::{aside, diff, pager};
 use crate::style::printable;
-use crate::{aside, diff, faults, pager, session};
+use crate::{faults, session};
 
 /// The longest wait for a key while nothing is pending.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -28,17 +29,17 @@ const LINES: usize = 24;
 
 /// What is to be reviewed.
 #[derive(Debug, Clone, Copy)]
-pub struct SittingRequest<'a> {
+pub(crate) struct SittingRequest<'a> {
     /// The bundles; all that wait if empty.
-    pub ids: &'a [IdArg],
+    pub(crate) ids: &'a [IdArg],
     /// The name of the person who decides.
-    pub by: Option<&'a str>,
+    pub(crate) by: Option<&'a str>,
 }
 
 /// The end of a sitting.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SittingReport {
+pub(crate) struct SittingReport {
     /// What was recorded, in order.
     recorded: Vec<DecisionOutcome>,
     /// The number of bundles that still wait for sign-off.
@@ -59,7 +60,7 @@ impl Report for SittingReport {
 }
 
 /// Goes through the bundles with the person at the terminal.
-pub fn review(
+pub(crate) fn review(
     request: SittingRequest<'_>,
     cx: &Context<'_>,
     out: &mut dyn Write,

@@ -27,13 +27,13 @@ pub(crate) fn page(cx: &Context<'_>, text: &[u8]) -> bool {
 
 /// A text that covers the screen of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageKind {
+pub(crate) enum PageKind {
     Plain,
     Diff,
 }
 
 /// Shows a text until the person has left it. Without a pager that waits by itself, Enter goes back.
-pub fn page_and_wait(
+pub(crate) fn page_and_wait(
     cx: &Context<'_>,
     kind: PageKind,
     text: &str,

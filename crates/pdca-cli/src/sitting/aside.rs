@@ -11,27 +11,28 @@ use pdca_review::{Card, Decision};
 use pdca_state::text::printable;
 use pdca_state::{Bundle, BundleId, files};
 
-use crate::checkout::Throwaway;
 use crate::context::Context;
+use crate::editor;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{diff, editor, show};
+use crate::sitting::checkout::Throwaway;
+use crate::sitting::{diff, show};
 
 /// The largest part of a log that is shown, in bytes.
 const LARGEST_LOG: u64 = 16 << 20;
 
 /// Returns the change of the present attempt, with colours.
-pub fn change_text(cx: &Context<'_>, bundle: &Bundle) -> Result<String, Failure> {
+pub(crate) fn change_text(cx: &Context<'_>, bundle: &Bundle) -> Result<String, Failure> {
     Ok(diff::present(cx, bundle)?.coloured(cx.out))
 }
 
 /// Returns the whole card, wrapped to the width of the terminal.
-pub fn card_text(cx: &Context<'_>, card: &Card, width: usize) -> String {
+pub(crate) fn card_text(cx: &Context<'_>, card: &Card, width: usize) -> String {
     show::lines(card, cx.out, width).join("\n") + "\n"
 }
 
 /// Returns the logs of the gates, failed ones first.
-pub fn log_text(card: &Card) -> Result<String, Failure> {
+pub(crate) fn log_text(card: &Card) -> Result<String, Failure> {
     let mut text = String::new();
     for gate in &card.gates {
         let Some(log) = &gate.log else { continue };
@@ -53,7 +54,7 @@ pub fn log_text(card: &Card) -> Result<String, Failure> {
 }
 
 /// Opens a shell in a throwaway checkout with the change, and returns when the person leaves it.
-pub fn open_shell(
+pub(crate) fn open_shell(
     cx: &Context<'_>,
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -71,7 +72,7 @@ pub fn open_shell(
 }
 
 /// Lets the person edit the note for a bundle, and returns it.
-pub fn edit_note(cx: &Context<'_>, id: &BundleId, note: &str) -> Result<String, Failure> {
+pub(crate) fn edit_note(cx: &Context<'_>, id: &BundleId, note: &str) -> Result<String, Failure> {
     if editor::editor(cx).is_none() {
         return Err(
             Failure::usage("no editor").hint("set $EDITOR, or type the note after `i`, `p` or `x`")
@@ -93,7 +94,7 @@ pub fn edit_note(cx: &Context<'_>, id: &BundleId, note: &str) -> Result<String, 
 }
 
 /// Returns the failure of a sitting that is cut short, with the commands of what was not recorded.
-pub fn interrupted<'d>(
+pub(crate) fn interrupted<'d>(
     cx: &Context<'_>,
     pending: impl IntoIterator<Item = &'d Decision>,
     go_on: &str,

@@ -1,6 +1,6 @@
 //! Sign-off at the terminal: the card of a bundle, its diff, and one decision after the other.
 //!
-//! `pdca-review` knows what a decision is; this crate shows it to a person. [`review`] reads keys and hands what
+//! `pdca-review` knows what a decision is; this module shows it to a person. [`review`] reads keys and hands what
 //! they decide to [`pdca_review::decide`], when the time to undo it is over.
 //!
 //! # Invariants
@@ -11,20 +11,18 @@
 
 mod aside;
 mod checkout;
-mod diff;
+pub(crate) mod diff;
 mod explain;
 mod keyboard;
 mod pager;
-mod review;
-mod show;
+pub(crate) mod review;
+pub(crate) mod show;
 mod signing;
 
-pub use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
-pub use diff::{DiffReport, DiffRequest, diff};
-pub use explain::{explain, not_awaiting};
-pub use pager::{PageKind, page_and_wait};
-pub use review::{SittingReport, SittingRequest, review};
-pub use show::{CardReport, show};
-pub use signing::{SignoffSignature, signer, with_signing};
-
-use pdca_front::{context, editor, exit, failure, faults, report, session, style};
+pub(crate) use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
+pub(crate) use diff::{DiffRequest, diff};
+pub(crate) use explain::{explain, not_awaiting};
+pub(crate) use pager::{PageKind, page_and_wait};
+pub(crate) use review::{SittingRequest, review};
+pub(crate) use show::show;
+pub(crate) use signing::{SignoffSignature, signer, with_signing};

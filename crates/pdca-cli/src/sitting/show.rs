@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_front::columns::wrap;
+use crate::columns::wrap;
 use pdca_review::{Card, CardLine, CardSource, Tone};
 use pdca_state::Bundle;
 use serde::Serialize;
@@ -16,13 +16,13 @@ use crate::style::{Palette, one_line, printable};
 /// The card of one bundle.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CardReport {
+pub(crate) struct CardReport {
     #[serde(flatten)]
     pub(crate) card: Card,
 }
 
 /// Loads the card of a bundle.
-pub fn show(id: &IdArg, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn show(id: &IdArg, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(id)?;
     Ok(Response::done(CardReport { card: load(cx, &bundle)? }))
 }
