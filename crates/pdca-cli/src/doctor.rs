@@ -89,7 +89,7 @@ pub(crate) struct Examination {
 }
 
 /// Examines the host, and the workspace if there is one; `probe` calls each leaf once for real, which costs money.
-pub(crate) fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure> {
+pub(crate) fn examine(probe: bool, cx: &Context<'_>) -> Response {
     let mut rows = host(cx);
     match cx.workspace() {
         Ok(workspace) => {
@@ -116,7 +116,7 @@ pub(crate) fn examine(probe: bool, cx: &Context<'_>) -> Result<Response, Failure
     }
     let broken = rows.iter().any(|row| row.health == Health::Broken);
     let exit = if broken { Exit::Usage } else { Exit::Done };
-    Ok(Response::new(Examination { rows }, exit))
+    Response::new(Examination { rows }, exit)
 }
 
 /// Returns the rows of a check that could not be made; `remedy` is for problems without one.

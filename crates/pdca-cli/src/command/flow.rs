@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 
+use crate::flow_record::FlowRecord;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
-use pdca_front::flow_record::FlowRecord;
 use pdca_journal::events::FlowTask;
 use pdca_leaves::Role;
 use pdca_state::{Artifact, BundleId};

@@ -168,7 +168,7 @@ pub(super) fn reason(
         return Ok(typed.map(str::to_owned));
     }
     let prompt = format!("{}: why? ", choice.word());
-    Ok(cx.line_of(&prompt, err)?.filter(|line| !line.is_empty()))
+    Ok(Context::line_of(&prompt, err)?.filter(|line| !line.is_empty()))
 }
 
 /// Calls `decide`, and once more after the person confirmed that it concerns others, if it does.

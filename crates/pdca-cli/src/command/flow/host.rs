@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use crate::flow_record::FlowRecord;
+use crate::notify;
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
 use pdca_flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
-use pdca_front::flow_record::FlowRecord;
-use pdca_front::notify;
 use pdca_journal::events::FlowTask;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
@@ -139,7 +139,7 @@ impl<'a> Tracks<'a> {
         });
         let elsewhere = u32::try_from(elsewhere).unwrap_or(u32::MAX);
         let pace = pace.cap().map(|max_unsigned| PaceLimit { max_unsigned, elsewhere });
-        Ok(WorkspaceConfig { pace, limits: pdca_front::flow_record::left(&config), ..config })
+        Ok(WorkspaceConfig { pace, limits: crate::flow_record::left(&config), ..config })
     }
 
     /// Runs a command line as part of the flow. What it reports goes where progress goes.

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
+use crate::notify;
 use camino::Utf8PathBuf;
 use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
 use pdca_flow::{Person, Visit};
-use pdca_front::notify;
 use pdca_journal::events::FlowTask;
 use pdca_leaves::{LeafError, Role};
 use pdca_state::{Bundle, BundleId, Overall, SignoffAction, SignoffProposal, State};

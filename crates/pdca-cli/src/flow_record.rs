@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1 << 16;
 const KEPT: usize = 20;
 
 /// `.pdca/flow.json`, while a flow is under way, and its log in `.pdca/flows/<id>`.
-pub struct FlowRecord {
+pub(crate) struct FlowRecord {
     path: Utf8PathBuf,
     events: EventStream,
 }
@@ -41,13 +41,13 @@ fn path(config: &WorkspaceConfig) -> Utf8PathBuf {
 }
 
 /// Returns the records of flows.
-pub fn flows(config: &WorkspaceConfig) -> Runs {
+pub(crate) fn flows(config: &WorkspaceConfig) -> Runs {
     Runs::new(config.dirs.private().join("flows"))
 }
 
 impl FlowRecord {
     /// Begins a flow, or goes on with one that was killed. Its events are also appended to `events`.
-    pub fn begin(cx: &Context<'_>, events: Option<&Utf8Path>) -> Result<Self, Failure> {
+    pub(crate) fn begin(cx: &Context<'_>, events: Option<&Utf8Path>) -> Result<Self, Failure> {
         let config = session::driver_config(cx)?;
         let path = path(&config);
         let before = load(&config);
@@ -74,7 +74,7 @@ impl FlowRecord {
     }
 
     /// Does a step of the flow between its two events.
-    pub fn step<T>(
+    pub(crate) fn step<T>(
         &self,
         task: FlowTask,
         bundles: &[BundleId],
@@ -84,7 +84,7 @@ impl FlowRecord {
     }
 
     /// Ends the flow: the next one has a budget of its own.
-    pub fn end(&self) -> Result<(), Failure> {
+    pub(crate) fn end(&self) -> Result<(), Failure> {
         match fs_err::remove_file(&self.path) {
             // A record that is gone already has the same effect.
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
@@ -110,7 +110,7 @@ fn load(config: &WorkspaceConfig) -> Option<Began> {
 }
 
 /// Returns what is left of the limits for the next batch. A run that is still open counts its own calls.
-pub fn left(config: &WorkspaceConfig) -> RunLimits {
+pub(crate) fn left(config: &WorkspaceConfig) -> RunLimits {
     let limits = config.limits;
     if limits.max_cost.is_none() && limits.max_leaf_calls.is_none() {
         return limits;

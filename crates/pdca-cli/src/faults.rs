@@ -68,7 +68,7 @@ fn panic() {
 ///
 /// # Panics
 /// At the key that `PDCA_PANIC_KEY` names, in the tests' binary alone.
-pub fn panic_at_key(env: &ProcessEnv, key: char) {
+pub(crate) fn panic_at_key(env: &ProcessEnv, key: char) {
     let fatal = env.var_text("PDCA_PANIC_KEY").filter(|_| env.may_inject_faults);
     let is_fatal = fatal.is_some_and(|fatal| fatal.starts_with(key));
     assert!(!is_fatal, "asked for by PDCA_PANIC_KEY");
@@ -76,7 +76,7 @@ pub fn panic_at_key(env: &ProcessEnv, key: char) {
 
 /// Returns the time in which a decision can be undone. A test that acts within it gives itself all the time it needs, with
 /// `PDCA_UNDO_SECS` in the tests' binary.
-pub fn undo_window(env: &ProcessEnv, usual: Duration) -> Duration {
+pub(crate) fn undo_window(env: &ProcessEnv, usual: Duration) -> Duration {
     let longer = env.var_text("PDCA_UNDO_SECS").filter(|_| env.may_inject_faults);
     longer.and_then(|text| text.parse().ok()).map_or(usual, Duration::from_secs)
 }
@@ -89,7 +89,7 @@ fn kill() {
 ///
 /// The flag is how `pdca demo --crash` starts its child. The environment is read in the tests' binary alone: what a
 /// shell happens to export never stops the driver of a user.
-pub fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
+pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
     let from_environment = |(name, befall): (&'static str, fn())| {
         cx.env.var_text(name).map(|text| (name, text, befall))
     };

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::explain::rejection::place;
 
 /// Returns the word of the config for a required state.
-pub fn awaits(awaits: Awaits) -> &'static str {
+pub(crate) fn awaits(awaits: Awaits) -> &'static str {
     match awaits {
         Awaits::Built => "built",
         Awaits::Accepted => "accepted",
@@ -18,14 +18,14 @@ pub fn awaits(awaits: Awaits) -> &'static str {
 }
 
 /// Renders `the builder failed 3 times, last: exit status 1`.
-pub fn failed(one: &Exhausted) -> String {
+pub(crate) fn failed(one: &Exhausted) -> String {
     let failure = &one.failure;
     let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
     format!("the {} failed {times}, last: {}", failure.beat, failure.why)
 }
 
 /// Describes why two bundles are never in flight together.
-pub fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
+pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
     match rivalry {
         Rivalry::Conflict { .. } => format!("{a} and {b} conflict"),
         Rivalry::Overlap { witness, .. } => format!("{a} and {b} both can write `{witness}`"),
@@ -33,7 +33,7 @@ pub fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
 }
 
 /// Describes the declarations behind a rivalry.
-pub fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
+pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
     match rivalry {
         Rivalry::Conflict { place: at } => {
             format!("declared in {}", place(at, cx).show(&cx.env.cwd))
@@ -44,13 +44,13 @@ pub fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
 }
 
 /// Describes a dependency, with its position.
-pub fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
+pub(crate) fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
     let at = place(&edge.place, cx).show(&cx.env.cwd);
     format!("{} depends on {} ({at})", edge.dependant, edge.prerequisite)
 }
 
 /// Formats a duration: `45 s`, `3 min`, `2 h 5 min`, `3 days`.
-pub fn duration(span: std::time::Duration) -> String {
+pub(crate) fn duration(span: std::time::Duration) -> String {
     let seconds = span.as_secs();
     match (seconds, seconds / 60, seconds / 3600) {
         (0, ..) => format!("{} ms", span.as_millis()),
@@ -65,7 +65,7 @@ pub fn duration(span: std::time::Duration) -> String {
 }
 
 /// Formats a size.
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut tenths = u128::from(bytes) * 10;
@@ -81,7 +81,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Formats a duration in one unit.
-pub fn age(seconds: u64) -> String {
+pub(crate) fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
@@ -91,7 +91,7 @@ pub fn age(seconds: u64) -> String {
 }
 
 /// Wraps words into lines of at most `width` columns.
-pub fn wrapped<'a>(
+pub(crate) fn wrapped<'a>(
     words: impl IntoIterator<Item = &'a str>,
     separator: &str,
     width: usize,
@@ -117,7 +117,7 @@ pub fn wrapped<'a>(
 }
 
 /// Describes a bundle that is split before anything starts: `36: 36-parser starts now, 36-writer after 41`.
-pub fn due_split(split: &pdca_driver::DueSplit) -> String {
+pub(crate) fn due_split(split: &pdca_driver::DueSplit) -> String {
     let joined = |ids: &[BundleId]| ids.iter().map(BundleId::as_str).collect::<Vec<_>>().join(", ");
     let mut all = Vec::new();
     match split.ready.as_slice() {

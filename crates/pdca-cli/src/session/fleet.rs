@@ -17,7 +17,7 @@ use crate::failure::{Failure, Problem};
 
 /// What hosts are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostWork {
+pub(crate) enum HostWork {
     Bands,
     /// Their gates decide about combinations, so the environment of those is asked for as well.
     Combinations,
@@ -25,13 +25,13 @@ pub enum HostWork {
 
 /// The lanes of this machine, and the hosts beside them.
 #[derive(Debug)]
-pub struct RunPlaces {
-    pub lanes: NonZeroU32,
-    pub fleet: Option<Fleet>,
+pub(crate) struct RunPlaces {
+    pub(crate) lanes: NonZeroU32,
+    pub(crate) fleet: Option<Fleet>,
 }
 
 /// Returns whether nothing is to run on this machine, because hosts do: `--lanes 0`.
-pub fn is_far_only(
+pub(crate) fn is_far_only(
     cx: &Context<'_>,
     asked: LaneCount,
     choice: HostChoice<'_>,
@@ -40,7 +40,7 @@ pub fn is_far_only(
 }
 
 /// Returns the number of slots that a batch would have, without asking any host.
-pub fn planned_slots(
+pub(crate) fn planned_slots(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     asked: Option<LaneCount>,
@@ -55,7 +55,7 @@ pub fn planned_slots(
 }
 
 /// Returns the places of a batch.
-pub fn places(
+pub(crate) fn places(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     asked: Option<LaneCount>,
@@ -78,7 +78,7 @@ pub fn places(
 
 /// The hosts that a person asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum HostChoice<'a> {
+pub(crate) enum HostChoice<'a> {
     /// All of `[[hosts]]` that are fit.
     #[default]
     All,
@@ -90,7 +90,7 @@ pub enum HostChoice<'a> {
 
 impl HostChoice<'_> {
     /// Returns the chosen hosts of the configuration.
-    pub fn entries<'c>(self, cx: &'c Context<'_>) -> Result<Vec<&'c HostEntry>, Failure> {
+    pub(crate) fn entries<'c>(self, cx: &'c Context<'_>) -> Result<Vec<&'c HostEntry>, Failure> {
         match self {
             Self::All => Ok(cx.workspace()?.config.hosts.iter().collect()),
             Self::Named(names) => names.iter().map(|name| host_named(cx, name)).collect(),
@@ -100,7 +100,7 @@ impl HostChoice<'_> {
 }
 
 /// Returns a configured host by its name.
-pub fn host_named<'c>(cx: &'c Context<'_>, name: &str) -> Result<&'c HostEntry, Failure> {
+pub(crate) fn host_named<'c>(cx: &'c Context<'_>, name: &str) -> Result<&'c HostEntry, Failure> {
     let configured = &cx.workspace()?.config.hosts;
     configured.iter().find(|host| host.name == name).ok_or_else(|| {
         let known: Vec<&str> = configured.iter().map(|host| host.name.as_str()).collect();
@@ -113,7 +113,7 @@ pub fn host_named<'c>(cx: &'c Context<'_>, name: &str) -> Result<&'c HostEntry, 
 }
 
 /// Makes the near side of a host.
-pub fn near_side(cx: &Context<'_>, entry: &HostEntry) -> Host {
+pub(crate) fn near_side(cx: &Context<'_>, entry: &HostEntry) -> Host {
     entry.host(&sockets(cx), cx.env.program.as_deref())
 }
 
@@ -127,10 +127,10 @@ fn sockets(cx: &Context<'_>) -> Utf8PathBuf {
 }
 
 /// A host with its facts, or the reasons not to use it.
-pub type Checked<'c> = (&'c HostEntry, Host, Result<HostOffer, Vec<HostRefusal>>);
+pub(crate) type Checked<'c> = (&'c HostEntry, Host, Result<HostOffer, Vec<HostRefusal>>);
 
 /// Asks all hosts for their facts, side by side.
-pub fn check_hosts<'c>(
+pub(crate) fn check_hosts<'c>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     entries: Vec<&'c HostEntry>,
@@ -159,7 +159,7 @@ pub fn check_hosts<'c>(
 }
 
 /// Returns the runs of this workspace that are over and have jobs on a host.
-pub fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
+pub(crate) fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
     let names = jobs.iter().filter_map(|name| name.parse::<JobName>().ok());
     let runs: BTreeSet<String> = names.map(|name| name.run().to_owned()).collect();
     let is_over = |run: &String| {
@@ -171,7 +171,7 @@ pub fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
 }
 
 /// Returns the problems of a host that is refused.
-pub fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
+pub(crate) fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
     let one = |refusal: &HostRefusal| {
         Problem::new(format!("host `{name}` is not used: {refusal}")).hint(refusal.remedy(name))
     };
@@ -181,7 +181,7 @@ pub fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
 /// Returns the hosts of a run with `local` lanes beside them; `None` where this machine is used alone.
 ///
 /// A host that was named and is refused is an error; another one is left out with a warning.
-pub fn fleet(
+pub(crate) fn fleet(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     choice: HostChoice<'_>,

@@ -26,7 +26,7 @@ const NAMED_MOMENT: Duration = Duration::from_secs(10 * 60);
 
 /// The requested amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub(crate) enum Detail {
     /// Failures and warnings only.
     Quiet,
     /// One line per step and gate.
@@ -37,7 +37,7 @@ pub enum Detail {
 
 /// Renders events for a person.
 #[derive(Debug)]
-pub struct ProgressRenderer {
+pub(crate) struct ProgressRenderer {
     palette: Palette,
     detail: Detail,
     live: Option<Screen>,
@@ -67,7 +67,7 @@ struct Live {
 
 impl ProgressRenderer {
     /// `terminal` allows live lines.
-    pub fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
+    pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
         Self { palette, detail, live, width, talking: Vec::new(), is_lent: false, questions: None }
@@ -75,13 +75,13 @@ impl ProgressRenderer {
 
     /// Draws nothing while a leaf of one of these roles has the terminal.
     #[must_use]
-    pub fn lending_to(self, talking: Vec<String>) -> Self {
+    pub(crate) fn lending_to(self, talking: Vec<String>) -> Self {
         Self { talking, ..self }
     }
 
     /// Asks the person at the terminal what leaves want to know.
     #[must_use]
-    pub fn asking(self, questions: WaitQuestions) -> Self {
+    pub(crate) fn asking(self, questions: WaitQuestions) -> Self {
         Self { questions: Some(questions), ..self }
     }
 
@@ -96,7 +96,7 @@ impl ProgressRenderer {
     }
 
     /// Shows events until all senders are gone; `record` sees each of them first.
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         events: &Receiver<Event>,
         err: &mut dyn Write,
@@ -173,7 +173,7 @@ impl ProgressRenderer {
     }
 
     /// Returns the permanent line for an event, if it gets one.
-    pub fn line(&self, event: &Event) -> Option<String> {
+    pub(crate) fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
         if let EventKind::Notice { text, repeated, .. } = &event.kind {
             return (!repeated).then(|| format!("{} {}", p.warn("warning:"), shown(text)));
@@ -434,7 +434,7 @@ fn done_word(step: Step) -> &'static str {
 }
 
 /// Makes the event for a bundle that was taken over from a driver that ended.
-pub fn recovered(was: &str, action: RecoveryAction) -> EventKind {
+pub(crate) fn recovered(was: &str, action: RecoveryAction) -> EventKind {
     let action = serde_json::to_value(action).unwrap_or_default();
     let action = action.as_str().unwrap_or_default().to_owned();
     EventKind::Recovered { was: was.to_owned(), action }
@@ -446,7 +446,7 @@ fn known_action(name: &str) -> Option<RecoveryAction> {
 }
 
 /// Describes the action for a bundle whose driver died.
-pub fn decided(action: RecoveryAction) -> &'static str {
+pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     match action {
         RecoveryAction::Noop => "nothing to do",
         RecoveryAction::Launch => "it is started",
@@ -466,7 +466,7 @@ fn took(millis: u64) -> String {
 }
 
 /// Formats a duration.
-pub fn span(duration: Duration) -> String {
+pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{} ms", duration.as_millis()),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
-pub use pdca_state::text::{one_line, printable, shell};
+pub(crate) use pdca_state::text::{one_line, printable, shell};
 
 use crate::process_env::{ProcessEnv, StandardStream};
 

@@ -8,7 +8,7 @@ use crate::failure::{Failure, FilePosition, Problem};
 use crate::session;
 
 /// Explains why the run was stopped, if not by a signal.
-pub fn stopped(stop: &Stop) -> Failure {
+pub(crate) fn stopped(stop: &Stop) -> Failure {
     match stop {
         Stop::Duration(longest) => {
             let span = crate::progress::span(*longest);
@@ -71,7 +71,7 @@ fn base_red(bases: &[GatedBase]) -> Failure {
 }
 
 /// Returns the worst failure among the bundles, if any failed: an interruption first, then faults of the host.
-pub fn first_failure(batched: Batched) -> Option<Failure> {
+pub(crate) fn first_failure(batched: Batched) -> Option<Failure> {
     let mut failures: Vec<Failure> = batched
         .driven
         .into_iter()

@@ -47,7 +47,7 @@ impl From<GitError> for Failure {
 }
 
 /// Returns the remedy for a missing or too old git.
-pub fn install_git() -> String {
+pub(crate) fn install_git() -> String {
     format!("install git {OLDEST_GIT} or newer and put it first on PATH, then `pdca doctor`")
 }
 

@@ -11,7 +11,7 @@ use crate::failure::{Failure, FilePosition};
 use crate::style::printable;
 
 /// Explains why the state of accepted changes is unknown.
-pub fn standing(error: &TargetBranchError) -> Failure {
+pub(crate) fn standing(error: &TargetBranchError) -> Failure {
     let exit = match error {
         TargetBranchError::Target { .. }
         | TargetBranchError::NoBranch { .. }
@@ -45,7 +45,7 @@ fn explained(failure: Failure, row: &RedRow) -> Failure {
 }
 
 /// Explains the error of an integration.
-pub fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
+pub(crate) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
     let failure = Failure::from_error(exit_of(error), error);
     let branch = &front.branch;
     match error {
@@ -105,7 +105,7 @@ pub fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
 }
 
 /// Explains a refused acceptance.
-pub fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
+pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca signoff {id} iterate-do --note \"…\"` builds and checks it again");
     let exit = match error {
@@ -215,7 +215,7 @@ fn exit_of(error: &IntegrateError) -> Exit {
 }
 
 /// Explains why an interrupted integration could not be ended.
-pub fn ending(error: &JournalError) -> Failure {
+pub(crate) fn ending(error: &JournalError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
 }

@@ -12,13 +12,13 @@ use crate::failure::{self, Failure};
 const SHOWN: usize = 40;
 
 /// Returns everything that keeps a batch from being carried out. Nothing was built or written.
-pub fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
+pub(crate) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
     let problems = rejection.problems.iter().map(|problem| explained(problem, cx)).collect();
     Failure::of(Exit::Usage, problems)
 }
 
 /// Adds the remedy to one problem.
-pub fn explained(problem: &PlanProblem, cx: &Context<'_>) -> failure::Problem {
+pub(crate) fn explained(problem: &PlanProblem, cx: &Context<'_>) -> failure::Problem {
     let told = failure::Problem::new(headline(problem)).at(place(problem.place(), cx));
     let told = match problem {
         PlanProblem::Cycle { edges, tangled } => {
@@ -53,7 +53,7 @@ pub fn explained(problem: &PlanProblem, cx: &Context<'_>) -> failure::Problem {
 }
 
 /// Converts the position of a declaration.
-pub fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::FilePosition {
+pub(crate) fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::FilePosition {
     // Positions are relative to the workspace, which is loaded if there is one.
     let file = match cx.workspace() {
         Ok(workspace) => workspace.root.join(&place.file),
@@ -133,7 +133,7 @@ fn did_you_mean(near: &[BundleId]) -> Option<String> {
 }
 
 /// Returns the remedy for an invalid glob.
-pub fn bad_glob(flaw: PatternFlaw) -> &'static str {
+pub(crate) fn bad_glob(flaw: PatternFlaw) -> &'static str {
     match flaw {
         PatternFlaw::LeavesTree => "paths are relative to the root of the repository",
         PatternFlaw::Empty => "name a file, a directory or a glob such as `src/net/**`",

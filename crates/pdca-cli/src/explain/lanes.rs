@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use pdca_config::hydrate_hint;
 
-pub fn claim(error: &ClaimError) -> Failure {
+pub(crate) fn claim(error: &ClaimError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
     match error {
         ClaimError::InsideRepository { root, .. } => usage
@@ -40,7 +40,7 @@ pub fn claim(error: &ClaimError) -> Failure {
     }
 }
 
-pub fn lane(error: &LaneError) -> Failure {
+pub(crate) fn lane(error: &LaneError) -> Failure {
     let failure = |exit| Failure::from_error(exit, error);
     match error {
         LaneError::Unsupported(feature) => failure(Exit::Usage).hint(feature.remedy()),
@@ -69,7 +69,7 @@ pub fn lane(error: &LaneError) -> Failure {
     }
 }
 
-pub fn provision(error: &ProvisionError) -> Failure {
+pub(crate) fn provision(error: &ProvisionError) -> Failure {
     match error {
         ProvisionError::NoSlots => {
             Failure::from_error(Exit::Usage, error).hint("ask for one lane or more: `--lanes 1`")
@@ -79,13 +79,13 @@ pub fn provision(error: &ProvisionError) -> Failure {
     }
 }
 
-pub fn inspect(error: &InspectError) -> Failure {
+pub(crate) fn inspect(error: &InspectError) -> Failure {
     Failure::from_error(Exit::Unexpected, error)
         .at(FilePosition::file(&*error.path))
         .hint("[lanes] root must be a readable directory; see `pdca config show lanes`")
 }
 
-pub fn private(error: &PrivateError) -> Failure {
+pub(crate) fn private(error: &PrivateError) -> Failure {
     let failure = Failure::from_error(Exit::Unexpected, error);
     match error {
         PrivateError::Ports(_) => {
@@ -97,7 +97,7 @@ pub fn private(error: &PrivateError) -> Failure {
     }
 }
 
-pub fn remove(error: &RemoveError) -> Failure {
+pub(crate) fn remove(error: &RemoveError) -> Failure {
     match error {
         RemoveError::NoSuchLane { .. } => {
             Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
@@ -110,7 +110,7 @@ pub fn remove(error: &RemoveError) -> Failure {
     }
 }
 
-pub fn hydrate(error: &HydrateError) -> Failure {
+pub(crate) fn hydrate(error: &HydrateError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
     let unexpected = Failure::from_error(Exit::Unexpected, error);
     match error {

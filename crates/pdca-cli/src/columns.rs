@@ -3,12 +3,12 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Returns the number of columns.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
 /// Cuts a text to so many columns, with an ellipsis.
-pub fn cut(text: &str, room: usize) -> String {
+pub(crate) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
@@ -29,7 +29,7 @@ pub fn cut(text: &str, room: usize) -> String {
 }
 
 /// Cuts or fills a text to exactly so many columns.
-pub fn fit(text: &str, room: usize) -> String {
+pub(crate) fn fit(text: &str, room: usize) -> String {
     let mut text = cut(text, room);
     text.push_str(&" ".repeat(room.saturating_sub(width(&text))));
     text
@@ -37,7 +37,7 @@ pub fn fit(text: &str, room: usize) -> String {
 
 /// Breaks a text into lines of at most so many columns, at blanks where there are any. The blanks that the text begins
 /// with stay; further lines get `indent`.
-pub fn wrap(text: &str, room: usize, indent: &str) -> Vec<String> {
+pub(crate) fn wrap(text: &str, room: usize, indent: &str) -> Vec<String> {
     let words = text.trim_start_matches(' ');
     let lead = &text[..text.len() - words.len()];
     let mut lines = wrap_words(words, room.saturating_sub(lead.len()), indent);

@@ -14,7 +14,7 @@ use crate::session;
 use crate::style::printable;
 
 /// Makes a notification about this workspace.
-pub fn notice(
+pub(crate) fn notice(
     cx: &Context<'_>,
     kind: NoticeKind,
     text: String,
@@ -27,7 +27,7 @@ pub fn notice(
 }
 
 /// Returns what an exit is worth telling beyond that the work ended; what waits for a decision is told with its bundles.
-pub fn of_exit(exit: Exit, failure: Option<&Failure>) -> Option<(NoticeKind, String)> {
+pub(crate) fn of_exit(exit: Exit, failure: Option<&Failure>) -> Option<(NoticeKind, String)> {
     let said = |usual: &str| failure.map_or_else(|| usual.to_owned(), Failure::sentence);
     match exit {
         Exit::CombinationRed => {
@@ -49,7 +49,7 @@ pub fn of_exit(exit: Exit, failure: Option<&Failure>) -> Option<(NoticeKind, Str
 }
 
 /// Returns the sequence that has the terminal show a notification, if it is wanted and understood.
-pub fn on_terminal(cx: &Context<'_>, notice: &Notification) -> Option<String> {
+pub(crate) fn on_terminal(cx: &Context<'_>, notice: &Notification) -> Option<String> {
     let is_wanted = cx.workspace().is_ok_and(|workspace| workspace.config.notify.terminal);
     let (program, term) = (cx.env.var_text("TERM_PROGRAM"), cx.env.var_text("TERM"));
     let shown = pdca_flow::osc9(program, term, &notice.text);
@@ -58,7 +58,7 @@ pub fn on_terminal(cx: &Context<'_>, notice: &Notification) -> Option<String> {
 
 /// Tells how a command ended that worked without a person: what needs one, and that it ended. A command that had nothing to
 /// do, or was refused, is no news.
-pub fn tell_end(
+pub(crate) fn tell_end(
     cx: &Context<'_>,
     what: &str,
     ended: &Result<Response, Failure>,
@@ -99,7 +99,7 @@ pub fn tell_end(
 }
 
 /// Warns if a notification failed, and returns whether one did.
-pub fn tell_failures(
+pub(crate) fn tell_failures(
     cx: &Context<'_>,
     notifier: &Notifier,
     err: &mut dyn Write,

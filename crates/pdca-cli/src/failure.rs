@@ -1,13 +1,13 @@
 //! The error of a command: fact, position and remedy.
 //!
-//! The libraries state facts; this crate adds a hint and an exit code to each. A failure may carry several problems, so
+//! The libraries state facts; this module adds a hint and an exit code to each. A failure may carry several problems, so
 //! that one run of the command shows everything that is wrong in a file.
 
 mod from_libraries;
 
-pub use pdca_config::{FilePosition, Problem};
+pub(crate) use pdca_config::{FilePosition, Problem};
 
-pub use from_libraries::install_git;
+pub(crate) use from_libraries::install_git;
 
 use std::io::{self, Write};
 
@@ -173,7 +173,7 @@ impl Failure {
 }
 
 /// Makes paths below `base` in a text relative.
-pub fn shorter(text: &str, base: &Utf8Path) -> String {
+pub(crate) fn shorter(text: &str, base: &Utf8Path) -> String {
     // Below `/` every path would lose its slash, and read as a relative one.
     if base.as_str().is_empty() || base.as_str() == "/" {
         return text.to_owned();
@@ -199,6 +199,17 @@ impl From<serde_json::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_ends_with_its_hint() {
+        let failure = Failure::usage("unknown key `lanse`")
+            .at(FilePosition::line("pdca.toml", 2))
+            .hint("did you mean `lanes`?");
+        let mut text = Vec::new();
+        failure.render(Palette::PLAIN, "".into(), &mut text).expect("a vector can be written");
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(String::from_utf8_lossy(&text).ends_with("hint: did you mean `lanes`?\n"));
+    }
 
     #[test]
     fn a_failure_says_what_where_and_the_remedy() {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// The variable that holds the filter of the log for maintainers.
-pub const LOG_VARIABLE: &str = "PDCA_LOG";
+pub(crate) const LOG_VARIABLE: &str = "PDCA_LOG";
 
 /// One of the three standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum Clock {
 }
 
 /// Returns the current time: wall clock for people, and uptime to measure with.
-pub fn moment() -> pdca_journal::Moment {
+pub(crate) fn moment() -> pdca_journal::Moment {
     // On Linux this clock stands still while the machine sleeps: limits count running time only.
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let (seconds, nanos) = (uptime.tv_sec, uptime.tv_nsec);
@@ -66,7 +66,7 @@ pub fn moment() -> pdca_journal::Moment {
 }
 
 /// How far local time is ahead of UTC, in seconds.
-pub fn utc_offset() -> i32 {
+pub(crate) fn utc_offset() -> i32 {
     jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds()
 }
 

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 
 /// Explains a refused lock.
-pub fn refused(error: &BundleLockError) -> Failure {
+pub(crate) fn refused(error: &BundleLockError) -> Failure {
     let failure = Failure::from_error(Exit::Usage, error);
     match error {
         BundleLockError::Taken { path, .. } => failure
@@ -28,14 +28,14 @@ pub fn refused(error: &BundleLockError) -> Failure {
 }
 
 /// Explains a full disk.
-pub fn no_room(short: pdca_driver::Short) -> Failure {
+pub(crate) fn no_room(short: pdca_driver::Short) -> Failure {
     Failure::new(Exit::Capped, short.to_string()).hint(
         "make room (`pdca cleanup`, `pdca sweep`) or lower `min_free_gb` in [driver]; the same command goes on",
     )
 }
 
 /// Explains a refused takeover.
-pub fn not_taken_over(error: &TakeOverError) -> Failure {
+pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
         TakeOverError::Run(error) => no_run(error),
@@ -52,7 +52,7 @@ pub fn not_taken_over(error: &TakeOverError) -> Failure {
 }
 
 /// Explains why no run can begin.
-pub fn no_run(error: &BeginError) -> Failure {
+pub(crate) fn no_run(error: &BeginError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
         BeginError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
@@ -149,7 +149,7 @@ fn no_checkout(
 }
 
 /// Explains the error of a bundle.
-pub fn explain(bundle: &Bundle, error: BeatError) -> Failure {
+pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca run {id}` goes on from here");
     let mut plain = Failure::from_error(Exit::Unexpected, &error);

@@ -1,6 +1,6 @@
 //! Runs a driver for a command: configuration from the workspace, cancellation from signals, lines from events.
 
-pub mod fleet;
+pub(crate) mod fleet;
 mod programs;
 pub(crate) mod waits;
 
@@ -28,12 +28,12 @@ use crate::failure::Failure;
 use crate::process_env;
 use crate::progress::{self, Detail, ProgressRenderer};
 
-pub use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
-pub use programs::tell_changes;
+pub(crate) use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
+pub(crate) use programs::tell_changes;
 use waits::WaitDesk;
 
 /// Builds the driver's configuration from a workspace.
-pub fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
+pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     let fixed_date = match cx.env.clock {
         process_env::Clock::System => None,
         process_env::Clock::Fixed(seconds) => Some(seconds),
@@ -51,12 +51,12 @@ pub fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
 }
 
 /// Reads every bundle of the workspace.
-pub fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+pub(crate) fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
     read_workspace(cx, WorkspaceSnapshot::load)
 }
 
 /// Like [`snapshot`], with running drivers, accepted changes and blocks.
-pub fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
+pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
     read_workspace(cx, WorkspaceSnapshot::load_at_work)
 }
 
@@ -72,24 +72,24 @@ fn read_workspace(
 }
 
 /// Refuses to start if the program of a gate or a leaf is missing.
-pub fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
+pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     Ok(pdca_config::require_programs(cx.workspace()?, site, cx.env.environment())?)
 }
 
 /// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
-pub fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
+pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
     pdca_config::has_program(cx.env.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name, or if it needs a terminal and
 /// there is none.
-pub fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
+pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
     let environment = cx.env.environment();
     Ok(pdca_config::require_leaf(cx.workspace()?, role, environment, cx.may_ask())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.
-pub fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
+pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     let Ok(place) = pdca_journal::HostScope::here() else { return BTreeMap::new() };
     let now = pdca_journal::Now { at: process_env::moment(), boot: &place.boot };
     let seen = pdca_driver::run_statuses(site).unwrap_or_default();
@@ -98,19 +98,19 @@ pub fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
 }
 
 /// A batch to run, with its plan and lanes.
-pub struct Todo<'a> {
-    pub batch: &'a Batch,
-    pub plan: &'a Plan,
+pub(crate) struct Todo<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) plan: &'a Plan,
     /// The planning groups of `lanes.json`, if there is one.
-    pub groups: &'a [Vec<BundleId>],
+    pub(crate) groups: &'a [Vec<BundleId>],
     /// The local lanes.
-    pub lanes: NonZeroU32,
+    pub(crate) lanes: NonZeroU32,
     /// The hosts beside them.
-    pub fleet: Option<&'a pdca_driver::far::Fleet>,
+    pub(crate) fleet: Option<&'a pdca_driver::far::Fleet>,
 }
 
 /// Runs a batch in a run, with progress on `err`.
-pub fn run_bundles(
+pub(crate) fn run_bundles(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     todo: &Todo<'_>,
@@ -142,7 +142,7 @@ pub fn run_bundles(
 
 /// Returns the number of lanes: from the flag, else from the configuration under `key`. The meaning of 0 and
 /// `auto` is printed.
-pub fn lanes(
+pub(crate) fn lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     flag: Option<LaneCount>,
@@ -169,7 +169,7 @@ pub fn lanes(
 }
 
 /// Like [`lanes`], for `[driver]`.
-pub fn driver_lanes(
+pub(crate) fn driver_lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     flag: Option<LaneCount>,
@@ -179,7 +179,11 @@ pub fn driver_lanes(
 }
 
 /// Returns the number of lanes that fit, and prints the remarks. A full disk stops nothing here.
-pub fn told_fit(cx: &Context<'_>, fit: &Fit, err: &mut dyn Write) -> Result<NonZeroU32, Failure> {
+pub(crate) fn told_fit(
+    cx: &Context<'_>,
+    fit: &Fit,
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
     for remark in &fit.remarks {
         cx.note(err, &format!("{} {remark}", cx.err.warn("warning:")))?;
     }
@@ -203,7 +207,11 @@ fn fitting(
 }
 
 /// Reports the unfinished end of a journal that was cut off.
-pub fn tell_torn(begun: &Begun, cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn tell_torn(
+    begun: &Begun,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
     if let Some(torn) = &begun.torn {
         let text =
             format!("the last record of the run was not finished; it is kept as {}", torn.kept);
@@ -213,7 +221,7 @@ pub fn tell_torn(begun: &Begun, cx: &Context<'_>, err: &mut dyn Write) -> Result
 }
 
 /// Runs `job` with a driver on a thread of its own, while this one shows the events.
-pub fn work<T: Send>(
+pub(crate) fn work<T: Send>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     events: Option<&Utf8Path>,
@@ -262,7 +270,7 @@ pub fn work<T: Send>(
 }
 
 /// Returns the requested amount of output.
-pub fn detail(cx: &Context<'_>) -> Detail {
+pub(crate) fn detail(cx: &Context<'_>) -> Detail {
     match (cx.globals.quiet, cx.globals.verbose) {
         (true, _) => Detail::Quiet,
         (false, 0) => Detail::Usual,
@@ -271,13 +279,13 @@ pub fn detail(cx: &Context<'_>) -> Detail {
 }
 
 /// Handles signals: the first INT, TERM or HUP stops in order, the second at once.
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     handle: signal_hook::iterator::Handle,
     thread: thread::JoinHandle<()>,
 }
 
 impl Interrupts {
-    pub fn listen(cancel: &Cancel) -> Result<Self, Failure> {
+    pub(crate) fn listen(cancel: &Cancel) -> Result<Self, Failure> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let cancel = cancel.clone();
@@ -293,7 +301,7 @@ impl Interrupts {
         Ok(Self { handle, thread })
     }
 
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         self.handle.close();
         // The thread only forwards signals, so a panic in it changes nothing.
         drop(self.thread.join());

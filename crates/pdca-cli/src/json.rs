@@ -21,7 +21,7 @@ struct Envelope<'a, T> {
 }
 
 /// Writes `{"schema": 1, "kind": kind, …body}` and a newline, with `error` if the command failed.
-pub fn write_json<T: Serialize>(
+pub(crate) fn write_json<T: Serialize>(
     out: &mut dyn Write,
     kind: &str,
     body: &T,
@@ -34,16 +34,16 @@ pub fn write_json<T: Serialize>(
 /// The body of a document that has `error` alone.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Empty {}
+pub(crate) struct Empty {}
 
 /// Writes the document of a command that failed before it had a report.
-pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
+pub(crate) fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
     write_json(out, "error", &Empty {}, Some(error))
 }
 
 /// Returns the schema of the documents of a kind.
 #[cfg(feature = "schema")]
-pub fn schema_of<T: schemars::JsonSchema + 'static>(kind: &str) -> schemars::Schema {
+pub(crate) fn schema_of<T: schemars::JsonSchema + 'static>(kind: &str) -> schemars::Schema {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Envelope<'static, T>>();
     schema.insert("title".to_owned(), kind.into());

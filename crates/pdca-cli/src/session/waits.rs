@@ -41,7 +41,7 @@ struct WaitQuestion {
 
 /// The side of the terminal: questions that wait for an answer, the first of which is shown.
 #[derive(Debug)]
-pub struct WaitQuestions {
+pub(crate) struct WaitQuestions {
     from: Receiver<WaitQuestion>,
     waiting: VecDeque<WaitQuestion>,
     is_shown: bool,
@@ -84,12 +84,12 @@ impl WaitDesk {
 
 impl WaitQuestions {
     /// Returns whether a question is on the terminal.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.is_shown
     }
 
     /// Takes the answer to the question that is shown, and returns the text that the terminal is to show now, if any.
-    pub fn look(&mut self, palette: Palette) -> Option<String> {
+    pub(crate) fn look(&mut self, palette: Palette) -> Option<String> {
         self.waiting.extend(self.from.try_iter());
         let is_gone = |question: &WaitQuestion| {
             matches!(question.open.try_recv(), Err(TryRecvError::Disconnected))

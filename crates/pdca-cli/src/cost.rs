@@ -3,7 +3,7 @@
 use pdca_state::{BundleId, CostTotal, Usage};
 
 /// Returns a count of tokens: `122`, `24.8k`, `1.2M`.
-pub fn tokens(count: u64) -> String {
+pub(crate) fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
@@ -12,7 +12,7 @@ pub fn tokens(count: u64) -> String {
 }
 
 /// Returns the tokens: `24.8k tokens in (24.4k cached), 122 out`; `None` if none were told.
-pub fn usage(usage: Usage) -> Option<String> {
+pub(crate) fn usage(usage: Usage) -> Option<String> {
     if usage == Usage::default() {
         return None;
     }
@@ -25,23 +25,23 @@ pub fn usage(usage: Usage) -> Option<String> {
 }
 
 /// Returns the cost and the tokens of calls, as far as they are known.
-pub fn total(total: &CostTotal) -> Option<String> {
+pub(crate) fn total(total: &CostTotal) -> Option<String> {
     let parts: Vec<String> = [total.words(), usage(total.usage)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
 /// The cost of several bundles, and of each that was accepted.
 #[derive(Debug, Clone, Default)]
-pub struct Bill {
+pub(crate) struct Bill {
     /// The cost of each bundle of which something is known.
-    pub bundles: std::collections::BTreeMap<BundleId, CostTotal>,
+    pub(crate) bundles: std::collections::BTreeMap<BundleId, CostTotal>,
     /// The accepted ones among all.
     accepted: u64,
 }
 
 impl Bill {
     /// Adds the cost of a bundle.
-    pub fn add(&mut self, id: &BundleId, total: CostTotal, is_accepted: bool) {
+    pub(crate) fn add(&mut self, id: &BundleId, total: CostTotal, is_accepted: bool) {
         self.accepted += u64::from(is_accepted);
         if total.is_known() {
             self.bundles.insert(id.clone(), total);
@@ -49,12 +49,12 @@ impl Bill {
     }
 
     /// Returns the sum over all bundles.
-    pub fn sum(&self) -> CostTotal {
+    pub(crate) fn sum(&self) -> CostTotal {
         self.bundles.values().copied().fold(CostTotal::default(), CostTotal::plus)
     }
 
     /// Returns one line about all of it; `None` if no cost is known.
-    pub fn line(&self) -> Option<String> {
+    pub(crate) fn line(&self) -> Option<String> {
         let sum = self.sum();
         let words = total(&sum)?;
         // Tokens alone, without a price, make no line about cost.

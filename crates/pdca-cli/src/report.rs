@@ -14,7 +14,7 @@ use crate::style::one_line;
 
 /// The output format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// Lines for people.
     #[default]
     Text,
@@ -25,7 +25,7 @@ pub enum Format {
 }
 
 /// The result of a command.
-pub trait Report: Serialize {
+pub(crate) trait Report: Serialize {
     /// The `kind` of the JSON document.
     const KIND: &'static str;
 
@@ -60,30 +60,34 @@ impl<T: Report> AnyReport for T {
 }
 
 /// A report with its exit code, and the failure that ended the command after it, if any.
-pub struct Response {
+pub(crate) struct Response {
     report: Box<dyn AnyReport>,
-    pub exit: Exit,
-    pub failure: Option<Failure>,
+    pub(crate) exit: Exit,
+    pub(crate) failure: Option<Failure>,
 }
 
 impl Response {
-    pub fn new(report: impl Report + 'static, exit: Exit) -> Self {
+    pub(crate) fn new(report: impl Report + 'static, exit: Exit) -> Self {
         Self { report: Box::new(report), exit, failure: None }
     }
 
-    pub fn done(report: impl Report + 'static) -> Self {
+    pub(crate) fn done(report: impl Report + 'static) -> Self {
         Self::new(report, Exit::Done)
     }
 
     /// Adds a failure that ended the command after the report was complete.
     #[must_use]
-    pub fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
+    pub(crate) fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
         Self { failure: failure.into(), ..self }
     }
 }
 
 /// Renders a response in the requested format.
-pub fn render(response: &Response, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn render(
+    response: &Response,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let report = &response.report;
     match cx.globals.format() {
         Format::Json => {
@@ -100,13 +104,13 @@ pub fn render(response: &Response, cx: &Context<'_>, out: &mut dyn Write) -> Res
 /// A report that is one text: a page of help, a script.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TextPage {
-    pub text: String,
+pub(crate) struct TextPage {
+    pub(crate) text: String,
 }
 
 impl TextPage {
     /// Collects the output of `write`.
-    pub fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
+    pub(crate) fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
         let mut text = Vec::new();
         write(&mut text)?;
         Ok(Self { text: String::from_utf8_lossy(&text).into_owned() })
@@ -124,13 +128,13 @@ impl Report for TextPage {
 /// A report that there was nothing to do; people read it on standard error.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Nothing {
-    pub message: String,
+pub(crate) struct Nothing {
+    pub(crate) message: String,
 }
 
 impl Nothing {
     /// Makes the response, with exit code 4.
-    pub fn to_do(message: &str, err: &mut dyn Write) -> Result<Response, Failure> {
+    pub(crate) fn to_do(message: &str, err: &mut dyn Write) -> Result<Response, Failure> {
         writeln!(err, "{message}")?;
         Ok(Response::new(Self { message: message.to_owned() }, Exit::NothingToDo))
     }
@@ -145,7 +149,7 @@ impl Report for Nothing {
 }
 
 /// Rows under a heading.
-pub struct Table {
+pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -157,12 +161,12 @@ const GAP: usize = 2;
 const NARROWEST: usize = 6;
 
 impl Table {
-    pub fn new(head: &[&str]) -> Self {
+    pub(crate) fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|name| name.to_uppercase()).collect(), rows: Vec::new() }
     }
 
     /// Adds a row of one cell per column.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(N, self.head.len());
         self.rows.push(cells.into());
     }

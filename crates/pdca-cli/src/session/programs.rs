@@ -19,7 +19,7 @@ const TABLES: [&str; 3] = ["gates.", "leaves.", "lanes."];
 const TOLD: usize = 10;
 
 /// Reports changes since the last run, and stores the present values. The caller holds the workspace.
-pub fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     let workspace = cx.workspace()?;
     let flat = workspace.config.flat().unwrap_or_default();
     let now: BTreeMap<String, String> = flat

@@ -19,38 +19,38 @@ use crate::workspace::{self, LoadOptions, Workspace};
 /// The options that every command takes.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub struct Globals {
+pub(crate) struct Globals {
     /// Works there, as if the program had been started there.
-    pub directory: Option<Utf8PathBuf>,
+    pub(crate) directory: Option<Utf8PathBuf>,
     /// Changes nothing, and says what would be done.
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Answers yes to all questions.
-    pub yes: bool,
-    pub quiet: bool,
-    pub verbose: u8,
-    pub color: ColorWhen,
-    pub format: Format,
+    pub(crate) yes: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: u8,
+    pub(crate) color: ColorWhen,
+    pub(crate) format: Format,
     /// Reads the workspace of an older instance: unknown keys are warnings.
-    pub compat: bool,
-    pub trust_user_config: bool,
+    pub(crate) compat: bool,
+    pub(crate) trust_user_config: bool,
     /// Values of `pdca.toml` for this run, as `KEY=VALUE`.
-    pub config: Vec<String>,
+    pub(crate) config: Vec<String>,
     /// The effect at which this process is killed, `@k` or `name[:n]`.
-    pub crash_at: Option<String>,
+    pub(crate) crash_at: Option<String>,
 }
 
 impl Globals {
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         self.format
     }
 
     /// Returns the directory to work in: the current one, or `-C DIR`.
-    pub fn start_dir(&self, env: &ProcessEnv) -> Result<Utf8PathBuf, Failure> {
+    pub(crate) fn start_dir(&self, env: &ProcessEnv) -> Result<Utf8PathBuf, Failure> {
         Ok(workspace::start_dir(self.directory.as_deref(), &env.cwd)?)
     }
 
     /// Loads the workspace around that directory.
-    pub fn load_workspace(&self, env: &ProcessEnv) -> Result<Workspace, Failure> {
+    pub(crate) fn load_workspace(&self, env: &ProcessEnv) -> Result<Workspace, Failure> {
         let options = LoadOptions {
             directory: self.directory.as_deref(),
             compat: self.compat,
@@ -68,7 +68,7 @@ impl Globals {
 /// Parsed by the command, not by the command line parser, so that an invalid id is reported like every
 /// other error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdArg(OsString);
+pub(crate) struct IdArg(OsString);
 
 impl From<OsString> for IdArg {
     fn from(text: OsString) -> Self {
@@ -77,7 +77,7 @@ impl From<OsString> for IdArg {
 }
 
 impl IdArg {
-    pub fn parse(&self) -> Result<BundleId, Failure> {
+    pub(crate) fn parse(&self) -> Result<BundleId, Failure> {
         const HINT: &str = "ids look like 36, #36, issue_36 or PROJ-12";
         let Some(text) = self.0.to_str() else {
             let shown = self.0.to_string_lossy().into_owned();
@@ -93,19 +93,19 @@ impl IdArg {
 
 /// The context of a command.
 #[derive(Debug)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// Environment, directory, terminal, clock.
-    pub env: &'a ProcessEnv,
-    pub globals: Globals,
+    pub(crate) env: &'a ProcessEnv,
+    pub(crate) globals: Globals,
     /// Colours of standard output.
-    pub out: Palette,
+    pub(crate) out: Palette,
     /// Colours of standard error.
-    pub err: Palette,
+    pub(crate) err: Palette,
     workspace: OnceCell<Result<Workspace, Failure>>,
 }
 
 impl<'a> Context<'a> {
-    pub fn new(env: &'a ProcessEnv, globals: Globals) -> Self {
+    pub(crate) fn new(env: &'a ProcessEnv, globals: Globals) -> Self {
         Context {
             out: Palette::decide(globals.color, env, StandardStream::Out),
             err: Palette::decide(globals.color, env, StandardStream::Err),
@@ -116,25 +116,25 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the workspace around the current directory, loaded on first use.
-    pub fn workspace(&self) -> Result<&Workspace, Failure> {
+    pub(crate) fn workspace(&self) -> Result<&Workspace, Failure> {
         let loaded = self.workspace.get_or_init(|| self.globals.load_workspace(self.env));
         loaded.as_ref().map_err(Clone::clone)
     }
 
     /// Returns the bundle with this id, which must exist.
-    pub fn require_bundle(&self, id: &IdArg) -> Result<Bundle, Failure> {
+    pub(crate) fn require_bundle(&self, id: &IdArg) -> Result<Bundle, Failure> {
         let id = id.parse()?;
         Ok(self.workspace()?.require_bundle(&id)?)
     }
 
     /// Returns the bundles with these ids, in that order, each once; all of them must exist.
-    pub fn require_bundles(&self, ids: &[IdArg]) -> Result<Vec<Bundle>, Failure> {
+    pub(crate) fn require_bundles(&self, ids: &[IdArg]) -> Result<Vec<Bundle>, Failure> {
         let ids = ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
         Ok(self.workspace()?.require_bundles(&ids)?)
     }
 
     /// Shows a path relative to the current directory if it is below.
-    pub fn show<'p>(&self, path: &'p Utf8Path) -> &'p str {
+    pub(crate) fn show<'p>(&self, path: &'p Utf8Path) -> &'p str {
         match path.strip_prefix(&self.env.cwd) {
             Ok(below) if below.as_str().is_empty() => ".",
             Ok(below) => below.as_str(),
@@ -143,7 +143,7 @@ impl<'a> Context<'a> {
     }
 
     /// Renders a command for the user to type, with the same `-C`.
-    pub fn typed(&self, command: &str) -> String {
+    pub(crate) fn typed(&self, command: &str) -> String {
         match (&self.globals.directory, command.strip_prefix("pdca ")) {
             (Some(directory), Some(rest)) => {
                 format!("pdca -C {} {rest}", shell(directory.as_str()))
@@ -153,12 +153,17 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the width of the terminal, or 100 without one.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.env.terminal.width.map_or(100, |width| usize::from(width).max(40))
     }
 
     /// Writes a text with an indent, wrapped to the terminal. A script gets it on one line.
-    pub fn write_wrapped(&self, text: &str, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write_wrapped(
+        &self,
+        text: &str,
+        indent: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let room = self.env.terminal.width.map_or(usize::MAX, |width| usize::from(width).max(40));
         for line in columns::wrap(text, room.saturating_sub(indent.len()), "  ") {
             writeln!(out, "{indent}{line}")?;
@@ -167,20 +172,20 @@ impl<'a> Context<'a> {
     }
 
     /// Returns whether a person is at a terminal that a program can draw on.
-    pub fn can_draw(&self) -> bool {
+    pub(crate) fn can_draw(&self) -> bool {
         let is_dumb =
             self.env.var_text("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         self.env.terminal.stdin && self.env.terminal.stdout && !is_dumb
     }
 
     /// Returns whether a person can be asked on the terminal.
-    pub fn may_ask(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         // Questions are written to standard error, so standard output may be a file.
         self.env.terminal.stdin && self.env.terminal.stderr
     }
 
     /// Asks a yes-or-no question on the terminal; a bare Enter is yes.
-    pub fn ask(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
+    pub(crate) fn ask(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
         write!(err, "{} [Y/n] ", self.err.strong(question))?;
         err.flush()?;
         let mut answer = String::new();
@@ -190,13 +195,13 @@ impl<'a> Context<'a> {
     }
 
     /// Asks a yes-or-no question about something that cannot be undone; a bare Enter is no.
-    pub fn confirm(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
-        let answer = self.line_of(&format!("{} [y/N] ", self.err.strong(question)), err)?;
+    pub(crate) fn confirm(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
+        let answer = Self::line_of(&format!("{} [y/N] ", self.err.strong(question)), err)?;
         Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")))
     }
 
     /// Asks for one line of text on the terminal; `None` at the end of the input.
-    pub fn line_of(&self, prompt: &str, err: &mut dyn Write) -> Result<Option<String>, Failure> {
+    pub(crate) fn line_of(prompt: &str, err: &mut dyn Write) -> Result<Option<String>, Failure> {
         write!(err, "{prompt}")?;
         err.flush()?;
         let mut answer = String::new();
@@ -206,7 +211,7 @@ impl<'a> Context<'a> {
 
     /// Writes a warning to standard error, unless `--quiet`. It is for commands without an event stream, so its
     /// code is part of the line: a program that reads nothing else can tell warnings apart.
-    pub fn warn(
+    pub(crate) fn warn(
         &self,
         err: &mut dyn Write,
         code: WarningCode,
@@ -217,7 +222,7 @@ impl<'a> Context<'a> {
     }
 
     /// Writes a note to standard error, unless `--quiet`.
-    pub fn note(&self, err: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    pub(crate) fn note(&self, err: &mut dyn Write, text: &str) -> Result<(), Failure> {
         if !self.globals.quiet {
             writeln!(err, "{text}")?;
         }
