@@ -59,7 +59,7 @@ fn events_are_numbered_and_say_when_and_where() {
         raw.out.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
     // Nothing is lost in the types that the JSON Schema is made from.
     for event in &events {
-        let read: pdca_events::Event =
+        let read: pdca_journal::events::Event =
             serde_json::from_value(event.clone()).expect("an event can be read");
         assert_eq!(&serde_json::to_value(&read).expect("an event can be written"), event);
     }

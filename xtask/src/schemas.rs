@@ -19,9 +19,15 @@ pub(crate) struct Args {
 const DIR: &str = "docs/reference/schemas";
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
-    let event = schemars::schema_for!(pdca_events::Event);
-    let mut outcome =
-        settle("event", &event, "pdca_events::Event", pdca_events::SCHEMA, args, root)?;
+    let event = schemars::schema_for!(pdca_journal::events::Event);
+    let mut outcome = settle(
+        "event",
+        &event,
+        "pdca_journal::events::Event",
+        pdca_journal::events::SCHEMA,
+        args,
+        root,
+    )?;
     let mut kinds = BTreeSet::from(["event"]);
     for (kind, schema) in pdca_cli::schemas() {
         let settled =

@@ -57,9 +57,9 @@ pub(crate) use schemas::schemas;
 use std::ffi::OsString;
 use std::io::Write;
 
+use crate::notify;
 use clap::{CommandFactory as _, FromArgMatches as _};
-use pdca_events::WarningCode;
-use pdca_front::notify;
+use pdca_journal::events::WarningCode;
 
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
@@ -336,7 +336,7 @@ fn perform(
         Some(Command::Abort(args)) => abort::run(args, cx, err),
         Some(Command::Cleanup(args)) => cleanup::run(args, cx),
         Some(Command::Demo(args)) => demo::run(args, cx, out, err),
-        Some(Command::Doctor(args)) => doctor::run(args, cx),
+        Some(Command::Doctor(args)) => Ok(doctor::run(args, cx)),
         Some(Command::Guard(args)) => guard::run(args, cx, err),
         Some(Command::Config(args)) => config_show::run(args, cx, err),
         Some(Command::Completions(args)) => completions::run(args),

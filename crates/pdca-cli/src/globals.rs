@@ -1,10 +1,10 @@
 //! The flags that every command takes.
 
+use crate::context::{Context, Globals};
+use crate::report::Format;
+use crate::session::fleet::HostChoice;
+use crate::style::ColorWhen;
 use camino::Utf8PathBuf;
-use pdca_front::context::{Context, Globals};
-use pdca_front::report::Format;
-use pdca_front::session::fleet::HostChoice;
-use pdca_front::style::ColorWhen;
 
 /// The flags that every command takes.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -15,12 +15,42 @@
 //!
 //! # Invariants
 //! - This is the only crate that parses a command line and prints.
+//! - It is the only crate that reads environment, working directory, terminal and clock (`process_env`), and the only one that
+//!   gives an error its remedy and its exit code (`explain`, `failure`). `pdca-config` knows the remedies of its own rules.
+//! - A JSON document has one envelope, `json`; a format is a variant of `report::Format`.
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
+mod act_log;
+mod batch_report;
+pub mod board;
+mod columns;
 mod command;
+mod context;
+mod cost;
+mod doctor;
+mod draft;
+mod editor;
+mod exit;
+mod explain;
+mod failure;
+mod faults;
+mod flow_record;
 mod globals;
+mod json;
+mod landing;
 mod log;
+mod notify;
+mod planning;
+mod process_env;
+mod progress;
+mod report;
+mod session;
+mod sitting;
+mod style;
+mod transcript;
+mod upkeep;
+mod words;
 
 #[cfg(test)]
 mod testing;
@@ -29,13 +59,10 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+pub use exit::Exit;
 pub use json::SCHEMA;
-use pdca_config as config;
-pub use pdca_front::{Exit, ProcessEnv, workspace};
-use pdca_front::{
-    context, cost, exit, explain, failure, faults, json, process_env, progress, report, session,
-    style, words,
-};
+use pdca_config::{self as config, workspace};
+pub use process_env::ProcessEnv;
 
 use context::Context;
 use failure::Failure;

@@ -4,7 +4,7 @@
 
 use camino::Utf8Path;
 use pdca_driver::{BandEnd, Driver, TargetSpec, WorkspaceConfig};
-use pdca_events::EventStream;
+use pdca_journal::events::EventStream;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 

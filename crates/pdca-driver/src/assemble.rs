@@ -1,6 +1,6 @@
 //! The last step of Check: the summary for the person who signs off.
 
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_publish::Templates;
 use pdca_state::{
     Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, asked_digest, assemble,
@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 use crate::size::size_item;
 use crate::step::Step;
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 pub(crate) fn assemble_summary(
     cx: &Driver<'_>,

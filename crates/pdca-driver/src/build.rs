@@ -1,7 +1,7 @@
 //! Do: the builder changes the code in a private checkout, and the difference becomes the patch.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
 use pdca_leaves::{
     BoxError, Call, CallFacts, CallPaths, ChosenBuilder, Inputs, LeafError, LeafOutcome, Output,
@@ -24,7 +24,7 @@ use crate::products::{leave_out_products, note_products_in};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
 use crate::start::{Start, start_of};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 const LOG: &str = "builder";
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8Path;
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_leaves::{
     BoxError, Call, CallHeader, LeafConfig, LeafMode, ROLES, Trace, begin_call, forget_call,
     tries_of, try_dir,
@@ -23,7 +23,7 @@ use pdca_state::{
 
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::Driver;
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 /// A cap on cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Check: runs the gates over exactly base + patch.
 
-use pdca_events::WarningCode;
 use pdca_gates::{
     Checks, GateContext, GateEvent, GatesError, GatesOutcome, PrimaryView, Purpose, Tree, Warning,
     close_report, run_checks,
 };
+use pdca_journal::events::WarningCode;
 use pdca_journal::{EffectSide, GateVerdict, Point};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
@@ -18,7 +18,7 @@ use crate::integrate::{Evidence, Shared, share, shared, with_quarantine};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::{EventKind, RedEvidence, millis};
+use pdca_journal::events::{EventKind, RedEvidence, millis};
 
 /// Runs the gates and publishes the report. The caller must hold the bundle.
 pub fn gate(

@@ -3,9 +3,9 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
 use pdca_gates::{Change, RowCheckout, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
+use pdca_journal::events::WarningCode;
 use pdca_journal::{EffectSide, Point};
 use pdca_lanes::{
     ApplyError, Hydrate, LaneError, Observer, OwnerNote, Reset, ResolveBaseError, Setup, Target,
@@ -29,7 +29,7 @@ use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
 use crate::products::set_aside_products;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 /// The number of slots tried for a combination, and the distance between them.
 // Three may run side by side, see `claim_for_combination`. The step keeps the spares of one slot

@@ -10,7 +10,7 @@ use pdca_state::{Brief, Bundle, CitedTree, citations, sha256_hex};
 
 use crate::run_bundle::Driver;
 use crate::size::CitationCheck;
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 /// The number of citations of a document that its item names.
 const NAMED: usize = 5;
@@ -73,7 +73,10 @@ pub(crate) fn citation_items(
     let head = attempt.head_of(&sha256_hex(patch));
     let (Some(target), Some(head)) = (opened, head) else {
         let text = "citations were not looked up: the commit of the change is not recorded";
-        cx.tell(bundle, EventKind::notice(pdca_events::WarningCode::NotStored, text.to_owned()));
+        cx.tell(
+            bundle,
+            EventKind::notice(pdca_journal::events::WarningCode::NotStored, text.to_owned()),
+        );
         return Vec::new();
     };
     let tree =

@@ -5,11 +5,11 @@
 //! commits are copied into the target's object store at the end of Do and kept by a ref, so that they
 //! outlive the lane and accepting seals them.
 
-use pdca_events::WarningCode;
 use pdca_integrate::{
     Fence, Ingredients, LaneObjects, ObjectId, OutwardLink, RefError, RefNamespace, ReflogEntry,
     Signer, StepEffect, Store, keep_work, outward_links, work_ref,
 };
+use pdca_journal::events::WarningCode;
 use pdca_lanes::{ApplyError, CommitSignature, PatchError, Target};
 use pdca_state::{Artifact, Bundle, BundleId, chain, title_of};
 

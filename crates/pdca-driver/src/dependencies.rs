@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_process::{Cancel, Tool, ToolError};
 use pdca_state::{Brief, Bundle, Snapshot, chain};
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use pdca_state::{
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::Driver;
 use crate::schedule::DriftPolicy;
-use pdca_events::{EventKind, RedEvidence};
+use pdca_journal::events::{EventKind, RedEvidence};
 
 /// The most paths that the note of a row names.
 const NAMED: usize = 20;

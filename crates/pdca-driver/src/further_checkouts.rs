@@ -1,8 +1,8 @@
 //! Further checkouts of a change, for gate rows that run at the same time.
 
 use camino::Utf8PathBuf;
-use pdca_events::WarningCode;
 use pdca_gates::{RowCheckout, TreeFault};
+use pdca_journal::events::WarningCode;
 use pdca_lanes::{OwnerNote, Target, Workbench};
 use pdca_state::{Bundle, chain};
 

@@ -27,7 +27,7 @@ use pdca_state::{Bundle, BundleRoot};
 use crate::config::WorkspaceConfig;
 use crate::run::{RunStatus, integrations};
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::{EventKind, Scope};
+use pdca_journal::events::{EventKind, Scope};
 
 use gate::QueueGate;
 pub(crate) use gate::{CombinationCheckout, gate_rows, with_quarantine};

@@ -1,7 +1,7 @@
 //! Calls a leaf of any role: budget, guard, events, error log.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_journal::{EffectSide, Point};
 use pdca_leaves::{
     BoxError, Call, CallFacts, FailureClass, LeafError, LeafEvent, LeafOutcome, LongWait, Role,
@@ -17,7 +17,7 @@ use crate::guard::{relieve_guard, stand_guard};
 use crate::job::JobKey;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::{EventKind, millis};
+use pdca_journal::events::{EventKind, millis};
 
 /// The answer of a leaf, with the files that were planted in the bundle meanwhile.
 pub(crate) struct Guarded {

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! # Invariants
-//! - It prints nothing and reads neither environment nor clock; what happens is emitted as [`pdca_events::Event`]s.
+//! - It prints nothing and reads neither environment nor clock; what happens is emitted as [`pdca_journal::events::Event`]s.
 //! - It keeps no state that is not on disk: killed anywhere, the next driver continues
 //!   from the files, and a child that published its artifact, or that ended, is not run again.
 //! - Whatever a later driver reads is changed through [`Effects`], so a test can stop the driver at each change.

@@ -3,7 +3,7 @@
 //! Their advice lies in the bundle as `plan-advisory-<id>.md`; its findings are items of §6. It blocks nothing: an adviser that
 //! fails is a warning.
 
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_leaves::{LeafConfig, LeafError, LeafMode, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 

@@ -30,7 +30,7 @@ use crate::instructions::instructions_of_workspace;
 use crate::interactive::{leaf_failure, own_places};
 use crate::plan_advice::advise_on_brief;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::{EventKind, WarningCode};
+use pdca_journal::events::{EventKind, WarningCode};
 use pdca_journal::{EffectSide, Point};
 
 const MAX_RECORD: u64 = 1 << 20;
@@ -361,7 +361,7 @@ fn aside(config: &WorkspaceConfig) -> Utf8PathBuf {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use pdca_events::{Event, EventStream};
+    use pdca_journal::events::{Event, EventStream};
 
     use super::*;
     use crate::testing::Scene;

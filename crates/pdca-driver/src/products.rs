@@ -1,7 +1,7 @@
 //! Build products that a leaf left in its checkout: moved beside it before the change is taken, noted, and named.
 
 use pdca_dag::{Case, Pattern};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_lanes::LaneError;
 use pdca_state::{Artifact, Brief, Bundle, footprint};
 

@@ -26,7 +26,7 @@ use crate::checkout::{CheckoutError, claim_checkout};
 use crate::commits::{commit_id, keep_ref};
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 /// The outcome of folding a stale result.
 enum Refolded {

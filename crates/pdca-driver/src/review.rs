@@ -1,7 +1,7 @@
 //! Check: the reviewer and advisers judge the change without its builder's notes.
 
 use camino::Utf8Path;
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_leaves::{
     BoxError, Call, CallFacts, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role,
 };

@@ -11,10 +11,10 @@ use std::io;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use pdca_events::WarningCode;
 use pdca_exec::{
     BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
 };
+use pdca_journal::events::WarningCode;
 use pdca_journal::{Effects, Generation, Unwatched};
 use pdca_leaves::{LongWait, WaitDecision};
 use pdca_process::Cancel;
@@ -44,7 +44,7 @@ use crate::refold::mend;
 use crate::review::review;
 use crate::run::{RecordError, Run};
 use crate::step::{Position, ReviewTrace, Step, step};
-use pdca_events::{EventKind, EventStream, Scope, millis};
+use pdca_journal::events::{EventKind, EventStream, Scope, millis};
 
 /// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
 ///

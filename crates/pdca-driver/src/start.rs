@@ -1,14 +1,14 @@
 //! Where a builder starts: at the base, or at the base with the patch of the attempt before it applied.
 
-use pdca_events::WarningCode;
 use pdca_exec::IterateFrom;
 use pdca_integrate::Ingredients;
+use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, Reentry};
 
 use crate::checkout::{Checkout, CheckoutError};
 use crate::commits::commit_id;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 /// The base with the last patch applied.
 ///

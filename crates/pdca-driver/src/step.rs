@@ -6,7 +6,7 @@
 
 use pdca_state::State;
 
-pub use pdca_events::{Halt, Step};
+pub use pdca_journal::events::{Halt, Step};
 
 /// The position of a bundle in the cycle, as far as the next step depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

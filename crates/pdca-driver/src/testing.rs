@@ -13,7 +13,7 @@ use crate::authorship::Dates;
 use crate::config::WorkspaceConfig;
 use crate::run::{Begun, Run};
 use crate::run_bundle::Driver;
-use pdca_events::EventStream;
+use pdca_journal::events::EventStream;
 use pdca_journal::{EffectSide, Effects, Moment, Point};
 
 /// A clock that is one millisecond later at each call, so that later runs have later names.

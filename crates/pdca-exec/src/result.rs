@@ -1,6 +1,6 @@
 //! Job results.
 
-use pdca_events::Halt;
+use pdca_journal::events::Halt;
 use pdca_state::GateReport;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 

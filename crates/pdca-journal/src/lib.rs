@@ -79,6 +79,8 @@ mod effects;
 mod inbox;
 mod status_files;
 
+pub mod events;
+
 #[cfg(test)]
 mod testing;
 

@@ -88,6 +88,8 @@ mod trace;
 mod probe;
 mod proposal;
 
+pub mod tool_guard;
+
 pub use agent_config::{agent_imports, is_agent_config};
 pub use attempt::{Flaw, left_briefs};
 pub use breaker::Breaker;

@@ -6,8 +6,10 @@ use std::io;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::{WorkspaceConfig, run_statuses};
-use pdca_events::{ActivityChange, EventKind, IntegrationStep, LogLine, LogReader, Scope, Step};
 use pdca_journal::Liveness;
+use pdca_journal::events::{
+    ActivityChange, EventKind, IntegrationStep, LogLine, LogReader, Scope, Step,
+};
 use pdca_state::BundleId;
 
 /// The current activity of a bundle.
@@ -111,7 +113,7 @@ fn is_here(kind: &EventKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pdca_events::{EventKind, EventStream, Halt};
+    use pdca_journal::events::{EventKind, EventStream, Halt};
     use pdca_testkit::TestWorkspace;
 
     use super::*;
@@ -169,7 +171,7 @@ mod tests {
         let gating = |ids: &[&str]| IntegrationStep::Gating {
             bundles: bundles(ids),
             tree: "t".into(),
-            purpose: pdca_events::GatePurpose::Decide,
+            purpose: pdca_journal::events::GatePurpose::Decide,
         };
         let doing = || of_integration(dir).map(|doing| doing.what);
         emit("gating 1 + 2 (tree abc)", gating(&["1", "2"]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_board::{Board, BoardData, BoardEffect, BoardInput, BoardKey, Theme, draw};
+use pdca_cli::board::{Board, BoardData, BoardEffect, BoardInput, BoardKey, Theme, draw};
 use pdca_review::{Card, CardSource};
 use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleRoot};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::{Event, EventKind};
+use pdca_journal::events::{Event, EventKind};
 use pdca_testkit::SshHosts;
 
 use super::measure::{MemorySample, cost};

@@ -68,8 +68,7 @@ pub(super) enum CratePlace {
 pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
         "pdca-state" | "pdca-process" => CratePlace::Level(0),
-        "pdca-dag" | "pdca-events" | "pdca-flow" | "pdca-guard" | "pdca-journal"
-        | "pdca-select" => CratePlace::Level(1),
+        "pdca-dag" | "pdca-flow" | "pdca-journal" | "pdca-select" => CratePlace::Level(1),
         "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
             CratePlace::Level(2)
         }
@@ -77,10 +76,7 @@ pub(super) fn place(name: &str) -> Option<CratePlace> {
         "pdca-remote" => CratePlace::Level(4),
         "pdca-driver" => CratePlace::Level(5),
         "pdca-config" | "pdca-snapshot" => CratePlace::Level(6),
-        "pdca-front" | "pdca-review" => CratePlace::Level(7),
-        "pdca-act-log" | "pdca-doctor" | "pdca-draft" | "pdca-planning" | "pdca-report"
-        | "pdca-sitting" | "pdca-transcript" | "pdca-upkeep" => CratePlace::Level(8),
-        "pdca-board" | "pdca-landing" => CratePlace::Level(9),
+        "pdca-review" => CratePlace::Level(7),
         "pdca-cli" => CratePlace::Level(10),
         "pdca-testkit" => CratePlace::Testkit,
         "pdca-e2e" | "xtask" => CratePlace::Apart,
@@ -95,7 +91,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),
-    ("ratatui", &["pdca-board", "xtask"]),
+    ("ratatui", &["pdca-cli", "xtask"]),
     ("tracing-subscriber", &["pdca-cli"]),
 ];
 

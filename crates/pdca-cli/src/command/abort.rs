@@ -30,5 +30,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    pdca_upkeep::abort(&args.why, Duration::from_secs(args.wait), cx, err)
+    crate::upkeep::abort(&args.why, Duration::from_secs(args.wait), cx, err)
 }

@@ -51,6 +51,6 @@ pub(crate) fn run(
     }
     // The board draws on standard output itself. What is buffered here would appear in the middle of it.
     out.flush()?;
-    pdca_board::show_board(cx, signoff::signer(args.by.as_deref(), cx)?)?;
+    crate::board::show_board(cx, signoff::signer(args.by.as_deref(), cx)?)?;
     Ok(Response::done(TextPage { text: String::new() }))
 }

@@ -27,5 +27,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_upkeep::cleanup(args.keep_days, cx)
+    crate::upkeep::cleanup(args.keep_days, cx)
 }

@@ -134,7 +134,7 @@ impl Ids {
         let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
             return Vec::new();
         };
-        let ids = pdca_transcript::recorded(&workspace).into_iter();
+        let ids = crate::transcript::recorded(&workspace).into_iter();
         ids.filter(|id| id.starts_with(typed)).map(CompletionCandidate::new).collect()
     }
 

@@ -1,6 +1,6 @@
 //! `pdca diff`: the change of a bundle.
 
-use pdca_sitting::DiffRequest;
+use crate::sitting::DiffRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -39,5 +39,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let Args { id, attempt, stat, since } = args;
     let request = DiffRequest { id, attempt: *attempt, stat: *stat, since: *since };
-    pdca_sitting::diff(request, cx)
+    crate::sitting::diff(request, cx)
 }

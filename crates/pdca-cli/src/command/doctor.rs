@@ -4,7 +4,6 @@
 mod tests;
 
 use crate::context::Context;
-use crate::failure::Failure;
 use crate::report::Response;
 
 /// Check the host and the workspace, with a remedy for each problem
@@ -23,6 +22,6 @@ pub(crate) struct Args {
     probe: bool,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_doctor::examine(args.probe, cx)
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Response {
+    crate::doctor::examine(args.probe, cx)
 }

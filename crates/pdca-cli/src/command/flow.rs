@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 
+use crate::flow_record::FlowRecord;
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::FlowTask;
 use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
-use pdca_front::flow_record::FlowRecord;
+use pdca_journal::events::FlowTask;
 use pdca_leaves::Role;
 use pdca_state::{Artifact, BundleId};
 
@@ -225,7 +225,7 @@ fn make_drafts(
         let ids = unknown.iter().map(|id| IdArg::from(OsString::from(id.as_ref()))).collect();
         return select_drafts(&args.select.of_only(ids), cx, err);
     }
-    for bundle in pdca_draft::new_drafts(unknown, cx)? {
+    for bundle in crate::draft::new_drafts(unknown, cx)? {
         let brief = bundle.path(Artifact::Brief);
         cx.note(err, &format!("{} had no bundle: wrote {}", bundle.id(), cx.show(&brief)))?;
     }

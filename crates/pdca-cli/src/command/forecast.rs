@@ -25,5 +25,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_landing::forecast(&args.ids, cx)
+    crate::landing::forecast(&args.ids, cx)
 }

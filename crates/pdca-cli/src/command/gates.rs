@@ -4,9 +4,9 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Driver, Jobs, WorkspaceConfig};
-use pdca_events::WarningCode;
 use pdca_gates::{GateContext, GateEvent, Purpose, junit_report, run_checks};
 use pdca_integrate::Evidence;
+use pdca_journal::events::WarningCode;
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pdca_guard::{
+use pdca_leaves::tool_guard::{
     Agent, GuardAnswer, GuardRefusal, GuardScope, ToolCall, decision, judge_shell, reason,
 };
 

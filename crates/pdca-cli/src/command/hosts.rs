@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use crate::upkeep::hosts::{self, NewHost};
 use pdca_config::HostEngine;
-use pdca_upkeep::hosts::{self, NewHost};
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     reviewer: Option<Chosen>,
     /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
-    guard: Vec<pdca_guard::Agent>,
+    guard: Vec<pdca_leaves::tool_guard::Agent>,
     /// Where CI builds pdca from, for the workflow: a git repository, and a tag or a commit of it
     #[arg(long, value_name = "URL[@REV]")]
     pdca_source: Option<PdcaSource>,
@@ -102,9 +102,11 @@ impl From<AgentsFilesArg> for AgentsFiles {
     }
 }
 
-fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
-    let known = pdca_guard::Agent::ALL.map(pdca_guard::Agent::as_str).join(", ");
-    name.parse().map_err(|error: pdca_guard::CallError| format!("{error}; known are {known}"))
+fn parse_agent(name: &str) -> Result<pdca_leaves::tool_guard::Agent, String> {
+    let known =
+        pdca_leaves::tool_guard::Agent::ALL.map(pdca_leaves::tool_guard::Agent::as_str).join(", ");
+    name.parse()
+        .map_err(|error: pdca_leaves::tool_guard::CallError| format!("{error}; known are {known}"))
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {

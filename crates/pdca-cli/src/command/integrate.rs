@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use crate::landing::IntegrateRequest;
 use pdca_driver::LaneCount;
 use pdca_driver::integrate::Land;
-use pdca_landing::IntegrateRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -102,7 +102,7 @@ impl From<LandArg> for Land {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     if args.stats {
-        return pdca_landing::stats(args.target.as_deref(), cx);
+        return crate::landing::stats(args.target.as_deref(), cx);
     }
     let events = args.events.path(cx);
     let request = IntegrateRequest {
@@ -116,5 +116,5 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         no_resolve: args.no_resolve,
         events: events.as_deref(),
     };
-    pdca_landing::integrate(&request, cx, err)
+    crate::landing::integrate(&request, cx, err)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_transcript::LogRequest;
+use crate::transcript::LogRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -57,5 +57,5 @@ pub(crate) fn run(
         raw: args.raw,
         attempt: args.attempt,
     };
-    pdca_transcript::show(asked, cx, out, err)
+    crate::transcript::show(asked, cx, out, err)
 }

@@ -5,8 +5,8 @@ mod tests;
 
 use std::io::Write;
 
+use crate::draft::NewBundleRequest;
 use camino::Utf8PathBuf;
-use pdca_draft::NewBundleRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -49,5 +49,5 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         from_brief: args.from_brief.as_deref(),
         plan: args.plan,
     };
-    pdca_draft::new(asked, cx, err)
+    crate::draft::new(asked, cx, err)
 }

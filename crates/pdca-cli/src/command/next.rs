@@ -24,7 +24,7 @@ pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
 }
 
 /// Chooses a review of the process where nothing else is left and one is due.
-pub(crate) fn after_act(cx: &Context<'_>, act: &pdca_act_log::ActCadence, next: Next) -> Next {
+pub(crate) fn after_act(cx: &Context<'_>, act: &crate::act_log::ActCadence, next: Next) -> Next {
     if !act.is_due() || !next.is_idle() {
         return next;
     }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use pdca_planning::PlanRequest;
+use crate::planning::PlanRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -63,5 +63,5 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
         workstreams: args.workstreams,
         join_dependencies: args.join_dependencies,
     };
-    pdca_planning::plan(&request, cx)
+    crate::planning::plan(&request, cx)
 }

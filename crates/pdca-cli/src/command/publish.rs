@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_sitting::{PublishOptions, publish};
+use crate::sitting::{PublishOptions, publish};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;

@@ -28,5 +28,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    pdca_upkeep::recover(args.take_over, cx, err)
+    crate::upkeep::recover(args.take_over, cx, err)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_transcript::ReplayRequest;
+use crate::transcript::ReplayRequest;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -42,5 +42,5 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let asked = ReplayRequest { run: &args.run, raw: args.raw, follow: args.follow };
-    pdca_transcript::replay(asked, cx, out, err)
+    crate::transcript::replay(asked, cx, out, err)
 }

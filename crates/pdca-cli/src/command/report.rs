@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use crate::batch_report::{ReportRequest, write_report};
 use camino::Utf8PathBuf;
-use pdca_report::{ReportRequest, write_report};
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    pdca_landing::resolve(&args.ids, args.events.path(cx).as_deref(), cx, err)
+    crate::landing::resolve(&args.ids, args.events.path(cx).as_deref(), cx, err)
 }
 
 #[cfg(test)]

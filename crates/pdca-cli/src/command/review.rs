@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_sitting::SittingRequest;
+use crate::sitting::SittingRequest;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
@@ -46,5 +46,5 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let request = SittingRequest { ids: &args.ids, by: args.by.as_deref() };
-    pdca_sitting::review(request, cx, out, err)
+    crate::sitting::review(request, cx, out, err)
 }

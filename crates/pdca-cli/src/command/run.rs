@@ -11,7 +11,7 @@ use pdca_driver::{
     Batch, BeatError, BlockedPolicy, DueSplit, Halt, LaneCount, WorkspaceConfig, due_splits,
     split_due,
 };
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
@@ -22,12 +22,12 @@ use crate::explain::rejection::{explained, rejected};
 use crate::explain::run as explain;
 use crate::failure::Failure;
 use crate::globals::{EventsArg, HostArgs};
+use crate::planning::Kept;
 use crate::report::{Report, Response};
 use crate::session;
 use crate::session::fleet::{RunPlaces, places, planned_slots};
 use crate::style::printable;
 use crate::words;
-use pdca_planning::Kept;
 
 /// Build, gate and review bundles until a person has to decide
 ///

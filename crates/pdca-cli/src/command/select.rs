@@ -5,8 +5,8 @@ mod tests;
 
 use std::io::Write;
 
+use crate::draft::{Export, SelectRequest};
 use camino::Utf8PathBuf;
-use pdca_draft::{Export, SelectRequest};
 use pdca_select::Character;
 
 use crate::context::{Context, IdArg};
@@ -124,5 +124,5 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         batch: args.batch.as_deref(),
         notes: !args.no_notes,
     };
-    pdca_draft::select(&asked, cx, err)
+    crate::draft::select(&asked, cx, err)
 }

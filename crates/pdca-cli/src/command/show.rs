@@ -21,5 +21,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_sitting::show(&args.id, cx)
+    crate::sitting::show(&args.id, cx)
 }

@@ -9,18 +9,18 @@ mod tests;
 
 use std::io::Write;
 
-use pdca_events::WarningCode;
+use crate::sitting::SittingRequest;
+use pdca_journal::events::WarningCode;
 use pdca_review::{
     Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
     Overridden, Signing, Ticks,
 };
-use pdca_sitting::SittingRequest;
 use pdca_state::{Bundle, BundleId, SignoffAction};
 use serde::Serialize;
 
+pub(super) use crate::sitting::{SignoffSignature, explain, signer, with_signing};
 pub(super) use line::ACTIONS;
 use line::{Verb, Words};
-pub(super) use pdca_sitting::{SignoffSignature, explain, signer, with_signing};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -125,7 +125,7 @@ pub(crate) fn run(
 ) -> Result<Response, Failure> {
     if args.is_bare() {
         let request = SittingRequest { ids: &[], by: args.by.as_deref() };
-        return pdca_sitting::review(request, cx, out, err);
+        return crate::sitting::review(request, cx, out, err);
     }
     let words = Words::parse(args)?;
     let bundles = cx.require_bundles(&words.ids)?;
@@ -168,7 +168,7 @@ pub(super) fn reason(
         return Ok(typed.map(str::to_owned));
     }
     let prompt = format!("{}: why? ", choice.word());
-    Ok(cx.line_of(&prompt, err)?.filter(|line| !line.is_empty()))
+    Ok(Context::line_of(&prompt, err)?.filter(|line| !line.is_empty()))
 }
 
 /// Calls `decide`, and once more after the person confirmed that it concerns others, if it does.
@@ -229,7 +229,7 @@ pub(super) fn respond(
     outcome: DecisionOutcome,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let is_acceptance = pdca_sitting::is_accepted(&outcome);
+    let is_acceptance = crate::sitting::is_accepted(&outcome);
     match outcome {
         DecisionOutcome::Cleared(cleared) => Ok(Response::done(checklist::ClearReport(cleared))),
         DecisionOutcome::Decided(decided) => {

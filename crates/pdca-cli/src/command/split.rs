@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_driver::{Split, SplitBy, SplitError, SplitInto, split_bundle, would_split};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_state::{Artifact, Bundle, BundleId};
 use serde::Serialize;
 

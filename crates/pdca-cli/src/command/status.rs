@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
+use crate::act_log::ActCadence;
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_act_log::ActCadence;
 use pdca_driver::BeatFailure;
 use pdca_snapshot::{
     BranchSummary, DoingRow, Next, RunRow, SnapshotEntry, UNREADABLE, WorkspaceSnapshot, timestamp,
@@ -309,7 +309,7 @@ impl StatusReport {
             overview.entries.iter().filter(|entry| entry.state().is_some_and(State::is_terminal));
         // A log that cannot be read is told by `pdca act index`; the bundles are shown all the same.
         let act =
-            pdca_act_log::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
+            crate::act_log::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
                 .ok();
         let next = super::next::next(cx, &overview);
         let next = act.as_ref().map_or(next.clone(), |act| super::next::after_act(cx, act, next));

@@ -25,5 +25,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_upkeep::sweep(args.older_than, args.min_free_gb, cx)
+    crate::upkeep::sweep(args.older_than, args.min_free_gb, cx)
 }

@@ -31,5 +31,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let id = args.id.as_ref().map(IdArg::parse).transpose()?;
-    pdca_upkeep::unblock(id, args.note.as_deref(), cx, err)
+    crate::upkeep::unblock(id, args.note.as_deref(), cx, err)
 }

@@ -30,5 +30,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_landing::verify(args.certificate.as_deref(), args.repo.as_deref(), cx)
+    crate::landing::verify(args.certificate.as_deref(), args.repo.as_deref(), cx)
 }

@@ -41,5 +41,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let by = || signer(args.by.as_deref(), cx);
-    pdca_planning::widen(&args.id, &args.globs, &args.reason, by, cx)
+    crate::planning::widen(&args.id, &args.globs, &args.reason, by, cx)
 }

@@ -4,9 +4,9 @@
 //! job has the name of the integration, the tree and the number of the question, and a driver that asks again finds the
 //! same job. A host that is lost leaves nothing that counts: the tree is gated here instead.
 
-use pdca_events::Scope;
 use pdca_exec::{Executor, Job, JobContext, JobError, JobOutcome, JobResult, Work};
 use pdca_integrate::Evidence;
+use pdca_journal::events::Scope;
 use pdca_lanes::Target;
 use pdca_remote::{Fetched, ReapRequest};
 use pdca_state::{GateReport, sha256_hex};

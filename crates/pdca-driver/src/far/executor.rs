@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pdca_events::{Scope, Step};
 use pdca_exec::{Executor, Job, JobContext, JobError, JobOutcome, JobResult, Work};
+use pdca_journal::events::{Scope, Step};
 use pdca_lanes::Target;
 use pdca_remote::ReapRequest;
 use pdca_state::{Bundle, Snapshot};

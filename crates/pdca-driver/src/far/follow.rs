@@ -11,8 +11,8 @@
 
 use std::time::{Duration, Instant};
 
-use pdca_events::{Event, EventKind, Scope};
 use pdca_exec::{JobError, JobName};
+use pdca_journal::events::{Event, EventKind, Scope};
 use pdca_process::Cancel;
 use pdca_remote::{FarState, Fetched, HostError, VerbRefusal};
 use pdca_state::chain;

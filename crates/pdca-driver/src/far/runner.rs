@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::{Event, EventStream, Step};
 use pdca_exec::{Executor as _, JobContext, JobOutcome, Work};
+use pdca_journal::events::{Event, EventStream, Step};
 use pdca_process::Cancel;
 use pdca_remote::{RunningJob, files_below};
 use pdca_state::{Bundle, GateReport};
@@ -181,10 +181,10 @@ fn run_steps(cx: &Driver<'_>, bundle: &Bundle, steps: &mut u32) -> Result<(), Be
             return Err(BeatError::NoProgress { step: next });
         }
         *steps += 1;
-        let duration_ms = pdca_events::millis(begun.elapsed());
+        let duration_ms = pdca_journal::events::millis(begun.elapsed());
         cx.tell(
             bundle,
-            pdca_events::EventKind::Finished { step: next, to: after.state, duration_ms },
+            pdca_journal::events::EventKind::Finished { step: next, to: after.state, duration_ms },
         );
     }
 }

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
-use pdca_events::WarningCode;
 use pdca_integrate::{
     FIRST_SLOT, FoldPlan, GateJob, GateRunError, IntegrateError, Light, Lookup, MergeEngine,
     Recorded, RedRow, TargetBranch, Verdict, VerdictOrigin, counts, fold,
 };
+use pdca_journal::events::WarningCode;
 use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ use crate::batch::Batch;
 use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
-use pdca_events::{EventKind, Scope};
+use pdca_journal::events::{EventKind, Scope};
 
 use super::gate::gate_combination;
 use super::stand_in;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
 use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
     Change, Checks, Flaky, GateContext, GateHost, GatesError, GatesOutcome, Purpose, RowCheckout,
@@ -13,6 +12,7 @@ use pdca_integrate::{
     CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRuling,
     GateRunError, GateSetId, TargetBranch, excuse,
 };
+use pdca_journal::events::WarningCode;
 use pdca_lanes::OwnerNote;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
@@ -26,7 +26,7 @@ use crate::further_checkouts::FurtherCheckouts;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
 use crate::run_bundle::{BeatError, Driver, job_name, unexpected_outcome};
-use pdca_events::{EventKind, Scope};
+use pdca_journal::events::{EventKind, Scope};
 
 use super::reproduce::reproduce;
 use super::{FIRST_SLOT, SCOPE, stand_in};

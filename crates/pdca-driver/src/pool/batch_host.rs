@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
-use pdca_events::WarningCode;
+use pdca_journal::events::WarningCode;
 use pdca_journal::{Generation, InboxRequest};
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, CostTotal, Reentry, State, chain};
@@ -24,8 +24,8 @@ use crate::preflight::{Short, short};
 use crate::run::{Run, Salvage};
 use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
-use pdca_events::{EventKind, Hold, Scope};
 use pdca_exec::{BandEnd, JobError};
+use pdca_journal::events::{EventKind, Hold, Scope};
 use pdca_remote::ReapRequest;
 
 /// The result of a batch.

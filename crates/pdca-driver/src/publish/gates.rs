@@ -1,7 +1,7 @@
 //! Runs the rows for publishing, over exactly the sealed commit.
 
-use pdca_events::WarningCode;
 use pdca_gates::{Checks, Purpose};
+use pdca_journal::events::WarningCode;
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
@@ -11,7 +11,7 @@ use crate::config::WorkspaceConfig;
 use crate::integrate::FIRST_SLOT;
 use crate::integrate::gate::{CombinationCheckout, CombinationTree, common_scene};
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 use super::PublishError;
 use super::inputs::PublishInputs;

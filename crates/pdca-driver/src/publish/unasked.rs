@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use pdca_events::WarningCode;
 use pdca_integrate::{
     CommitBeyond, Destination, ObjectId, RemoteTip, bring, commits_beyond, contains,
 };
+use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, BundleId};
 
 use crate::run_bundle::Driver;

@@ -25,7 +25,7 @@ fn an_end_counts_against_the_bundle_only_if_the_bundle_caused_it() {
         let result = Err(error);
         assert_eq!((ending(&result), phase(&result)), (expected, in_phase), "{result:?}");
     }
-    let halt = pdca_events::Halt::AwaitingSignoff;
+    let halt = pdca_journal::events::Halt::AwaitingSignoff;
     let done = Ok(BandEnd { halt, steps: 4, red: true });
     assert_eq!(ending(&done), BeatEnding::Finished);
 }
@@ -53,7 +53,7 @@ fn checkout_fault() -> Result<BandEnd, BeatError> {
 }
 
 fn finished() -> BandEnd {
-    BandEnd { halt: pdca_events::Halt::AwaitingSignoff, steps: 4, red: false }
+    BandEnd { halt: pdca_journal::events::Halt::AwaitingSignoff, steps: 4, red: false }
 }
 
 /// Claims the bundle once and records this end.

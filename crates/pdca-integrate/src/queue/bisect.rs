@@ -22,7 +22,7 @@ use crossbeam_channel::unbounded;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use pdca_events::{GatePurpose, IntegrationStep, WarningCode};
+use pdca_journal::events::{GatePurpose, IntegrationStep, WarningCode};
 
 use crate::{
     Built, Candidate, Culprit, CulpritEffect, CulpritMemory, FlakeRules, FoldPlan, HoldReason,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use pdca_events::{IntegrationStep, WarningCode};
 use pdca_journal::Effects;
+use pdca_journal::events::{IntegrationStep, WarningCode};
 use pdca_process::Cancel;
 use pdca_state::{GateReport, GateResult, GateRow};
 

@@ -10,7 +10,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use crate::Conflict;
-use pdca_events::IntegrationStep;
+use pdca_journal::events::IntegrationStep;
 
 use super::IntegrateError;
 use super::evidence::{RedRow, failing};

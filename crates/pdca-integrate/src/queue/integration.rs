@@ -12,7 +12,7 @@ use crate::{
     FoldPlan, FoldStep, MergeEngine, ObjectId, PlanEntry, ReflogEntry, RowHistory, SealRecord,
     Sealed, Support, base_drift, claim, fold, present_in, workspace_ref,
 };
-use pdca_events::{IntegrationStep, WarningCode};
+use pdca_journal::events::{IntegrationStep, WarningCode};
 
 use super::IntegrateError;
 use super::anchors::Anchors;

@@ -23,7 +23,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{Cause, Effects, RunId, object_id};
 use pdca_state::{BundleId, files};
 
-use pdca_events::IntegrationStep;
+use pdca_journal::events::IntegrationStep;
 
 use crate::{Candidate, Certificate, Destination, Gated, LandError, Landed, Store, contains, land};
 

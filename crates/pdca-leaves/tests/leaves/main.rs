@@ -12,5 +12,6 @@ mod render;
 mod resume;
 mod scene;
 mod stubs;
+mod tool_guard;
 
 pdca_process::supervisor_entry!();

@@ -25,5 +25,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_act_log::diff(args.names, cx)
+    crate::act_log::diff(args.names, cx)
 }

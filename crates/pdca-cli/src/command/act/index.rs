@@ -26,5 +26,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_act_log::index(args.all, cx)
+    crate::act_log::index(args.all, cx)
 }

@@ -33,5 +33,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    pdca_act_log::entry(args.record, args.date.as_deref(), cx, err)
+    crate::act_log::entry(args.record, args.date.as_deref(), cx, err)
 }

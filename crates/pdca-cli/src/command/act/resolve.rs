@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use pdca_act_log::Resolve;
+use crate::act_log::Resolve;
 
 use crate::command::signoff::signer;
 use crate::context::Context;
@@ -42,5 +42,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let asked =
         Resolve { numbers: &args.numbers, note: args.note.as_deref(), date: args.date.as_deref() };
-    pdca_act_log::resolve(asked, || signer(args.by.as_deref(), cx), cx)
+    crate::act_log::resolve(asked, || signer(args.by.as_deref(), cx), cx)
 }

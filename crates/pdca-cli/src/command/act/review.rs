@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act_log::ActReviewRequest;
+use crate::act_log::ActReviewRequest;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -37,5 +37,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let asked =
         ActReviewRequest { record: args.record, fresh: args.fresh, date: args.date.as_deref() };
-    pdca_act_log::review(asked, cx, err)
+    crate::act_log::review(asked, cx, err)
 }

@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::flow_record::FlowRecord;
+use crate::notify;
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
-use pdca_events::FlowTask;
 use pdca_flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
-use pdca_front::flow_record::FlowRecord;
-use pdca_front::notify;
+use pdca_journal::events::FlowTask;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
@@ -143,7 +143,7 @@ impl<'a> Tracks<'a> {
         });
         let elsewhere = u32::try_from(elsewhere).unwrap_or(u32::MAX);
         let pace = pace.cap().map(|max_unsigned| PaceLimit { max_unsigned, elsewhere });
-        Ok(WorkspaceConfig { pace, limits: pdca_front::flow_record::left(&config), ..config })
+        Ok(WorkspaceConfig { pace, limits: crate::flow_record::left(&config), ..config })
     }
 
     /// Runs a command line as part of the flow. What it reports goes where progress goes.
@@ -211,7 +211,7 @@ impl FlowHost for Tracks<'_> {
         let is_quiet = facts.unsigned.is_empty() && facts.drafts.is_empty();
         // Reading all cycles takes long, and nobody looks back before the rest is done.
         facts.act_due =
-            self.act && is_quiet && !is_building && pdca_act_log::is_due(cx.workspace()?)?;
+            self.act && is_quiet && !is_building && crate::act_log::is_due(cx.workspace()?)?;
         Ok(facts)
     }
 

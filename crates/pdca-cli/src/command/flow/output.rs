@@ -103,7 +103,7 @@ impl FlowDocument {
             "interrupted" => "the flow was interrupted".to_owned(),
             _ => format!("the flow ended: {}", self.waiting()),
         };
-        pdca_front::notify::notice(cx, kind, text, &[], self.next.clone())
+        crate::notify::notice(cx, kind, text, &[], self.next.clone())
     }
 
     /// Says what waits for a person.

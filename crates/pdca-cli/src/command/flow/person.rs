@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use crate::notify;
 use camino::Utf8PathBuf;
 use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
-use pdca_events::FlowTask;
 use pdca_flow::{Person, Visit};
-use pdca_front::notify;
+use pdca_journal::events::FlowTask;
 use pdca_leaves::{LeafError, Role};
 use pdca_state::{Bundle, BundleId, Overall, SignoffAction, SignoffProposal, State};
 
@@ -189,7 +189,7 @@ impl AtTerminal<'_, '_, '_> {
         let names: Vec<&str> = bundles.iter().map(|bundle| bundle.id().as_ref()).collect();
         self.cx.note(self.err, &format!("planning session: {}", names.join(", ")))?;
         let template =
-            ("templates/brief.md.tpl".into(), pdca_draft::load_template(workspace)?.into_bytes());
+            ("templates/brief.md.tpl".into(), crate::draft::load_template(workspace)?.into_bytes());
         let mut files = vec![template];
         files.extend(self.documents.iter().cloned());
         let session = session::work(self.cx, &site, None, self.err, |driver| {

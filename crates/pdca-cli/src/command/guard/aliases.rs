@@ -4,7 +4,7 @@
 //! files are not followed.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_guard::GuardScope;
+use pdca_leaves::tool_guard::GuardScope;
 
 use crate::process_env::ProcessEnv;
 

@@ -15,5 +15,5 @@ Examples:
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_upkeep::lanes::doctor::check(cx)
+    crate::upkeep::lanes::doctor::check(cx)
 }

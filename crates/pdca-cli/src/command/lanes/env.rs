@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_upkeep::lanes::env::{self, Shell};
+use crate::upkeep::lanes::env::{self, Shell};
 
 use super::TargetArg;
 use crate::context::Context;

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use crate::upkeep::lanes::provision::{self, LaneRequest};
 use pdca_driver::LaneCount;
 use pdca_lanes::LaneKind;
-use pdca_upkeep::lanes::provision::{self, LaneRequest};
 
 use super::TargetArg;
 use crate::context::Context;

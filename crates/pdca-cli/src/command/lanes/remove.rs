@@ -29,5 +29,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let slots = (!args.all).then_some(args.slots.as_slice());
-    pdca_upkeep::lanes::remove::remove(slots, args.target.name(), cx)
+    crate::upkeep::lanes::remove::remove(slots, args.target.name(), cx)
 }

@@ -28,5 +28,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    pdca_upkeep::lanes::reset::reset(args.slot, args.pristine, args.target.name(), cx)
+    crate::upkeep::lanes::reset::reset(args.slot, args.pristine, args.target.name(), cx)
 }

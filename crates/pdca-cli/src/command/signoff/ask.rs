@@ -78,7 +78,7 @@ pub(super) fn run(
         let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;
         let snapshot = bundle.load()?;
         if snapshot.state != State::AwaitingSignoff {
-            return Err(pdca_sitting::not_awaiting(snapshot.state, bundle));
+            return Err(crate::sitting::not_awaiting(snapshot.state, bundle));
         }
         let Some(proposal) = proposal(args, cx, signing, bundle, err)? else {
             return Ok(Asked::Nothing);

@@ -10,7 +10,7 @@ use pdca_snapshot::{
 };
 use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
 
-use pdca_upkeep::runs::run_lines;
+use crate::upkeep::runs::run_lines;
 
 use super::{Bill, paint};
 use crate::context::Context;

@@ -14,9 +14,9 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::explain::rejection::{explained, place};
 use crate::failure::Failure;
+use crate::planning::Kept;
 use crate::session;
 use crate::words;
-use pdca_planning::Kept;
 
 /// The most idle rivals that are named.
 const NAMED: usize = 5;

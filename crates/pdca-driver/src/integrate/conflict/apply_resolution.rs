@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use pdca_events::WarningCode;
 use pdca_integrate::{
     ConflictDir, ConflictEnd, ConflictOutcome, ConflictRecord, ConflictReport, TargetBranch,
     find_sealed, is_as_it_was, is_put_away,
 };
+use pdca_journal::events::WarningCode;
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded, sha256_hex};
 
 use crate::attempt::Attempt;
@@ -19,7 +19,7 @@ use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
 use crate::integrate::conflict::resolve::keep_conflict;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 use super::resolve::{ConflictResolveError, unusable};
 

@@ -18,12 +18,12 @@ use std::io;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_events::WarningCode;
 use pdca_integrate::{
     BootMoment, ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord,
     ConflictReport, ConflictState, Due, EngineError, IntegrateError, ResolveRequest, StoreError,
     TargetBranch, find_base, find_sealed, is_as_it_was, report,
 };
+use pdca_journal::events::WarningCode;
 use pdca_leaves::LeafMode;
 use pdca_process::wait_until_free;
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError};
@@ -33,7 +33,7 @@ use crate::config::WorkspaceConfig;
 use crate::guard::relieve_guard;
 use crate::integrate::conflict::resolver::attempt_resolution;
 use crate::run_bundle::{BeatError, Driver};
-use pdca_events::EventKind;
+use pdca_journal::events::EventKind;
 
 use super::resolver::{Ask, Attempted};
 

@@ -4,8 +4,8 @@
 //! integrations and runs of other bundles are not blocked.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_events::WarningCode;
 use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
+use pdca_journal::events::WarningCode;
 use pdca_lanes::{ClaimError, CommitSignature, OwnerNote, WorkbenchError};
 use pdca_leaves::{
     BoxError, Call, CallFacts, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role,

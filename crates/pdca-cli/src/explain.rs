@@ -1,0 +1,7 @@
+//! Gives errors of the libraries their position, remedy and exit code, where a conversion needs more than the error.
+
+pub(crate) mod driver;
+pub(crate) mod integrate;
+pub(crate) mod lanes;
+pub(crate) mod rejection;
+pub(crate) mod run;

@@ -1,0 +1,33 @@
+//! Sign-off at the terminal: the card of a bundle, its diff, and one decision after the other.
+//!
+//! `pdca-review` knows what a decision is; this module shows it to a person. [`review`] reads keys and hands what
+//! they decide to [`pdca_review::decide`], when the time to undo it is over; [`publish_accepted`] follows an acceptance.
+//!
+//! # Invariants
+//! - The terminal is put back however the sitting ends: a signal, a panic, a child that left it changed.
+//! - A decision is recorded after its window, or when the person confirms it. A process that ends before has recorded
+//!   nothing of what was pending, and says so with the commands that would.
+//! - What `[signoff] on_accept` names follows each recorded acceptance, and takes none back.
+//! - The checkout behind `t` is a private one below a temporary directory; nothing in it reaches the bundle.
+
+mod aside;
+mod checkout;
+pub(crate) mod diff;
+mod explain;
+mod keyboard;
+mod pager;
+pub(crate) mod publication;
+pub(crate) mod review;
+pub(crate) mod show;
+mod signing;
+
+pub(crate) use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
+pub(crate) use diff::{DiffRequest, diff};
+pub(crate) use explain::{explain, not_awaiting};
+pub(crate) use pager::{PageKind, page_and_wait};
+pub(crate) use publication::{
+    PublishOptions, PublishReport, is_accepted, only_changes, publish, publish_accepted,
+};
+pub(crate) use review::{SittingRequest, review};
+pub(crate) use show::show;
+pub(crate) use signing::{SignoffSignature, signer, with_signing};
