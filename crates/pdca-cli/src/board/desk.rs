@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::context::Context;
+use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
+use crate::process_env::Terminal;
 use crate::sitting::PageKind;
 use crate::{ProcessEnv, faults, process_env, session};
 use pdca_driver::{Effects, WorkspaceConfig};

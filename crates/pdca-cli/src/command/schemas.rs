@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    config_migrate, config_show, demo, flow, gates, guard, init, queue, run, signoff,
-    split, status, why,
+    config_migrate, config_show, demo, flow, gates, guard, init, queue, run, signoff, split,
+    status, why,
 };
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Report, TextPage};

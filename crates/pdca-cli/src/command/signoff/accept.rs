@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use pdca_review::{Decided, Decision, DecisionOutcome};
 use crate::sitting::{PublishOptions, PublishReport, only_changes, publish, publish_accepted};
+use pdca_review::{Decided, Decision, DecisionOutcome};
 use pdca_state::{Bundle, SignoffAction, State};
 use serde::Serialize;
 
