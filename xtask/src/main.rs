@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay`, `walls`, `schemas`, `properties`, `coverage`, `agents` and `pictures`, run as `cargo xtask <task>`.
+//! `soak`, `replay`, `walls`, `schemas`, `properties`, `coverage`, `agents` and `pictures`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` has to be green before a change is merged. The other tasks are its
 //! parts, or measurements without assertions.
@@ -18,7 +18,6 @@ mod corpus;
 mod coverage;
 mod dice;
 mod fault_matrix;
-mod house;
 mod lanes_provision;
 mod page;
 mod pictures;
@@ -53,7 +52,6 @@ enum Task {
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
     FaultMatrix(fault_matrix::Args),
-    House(house::Args),
     Soak(soak::Args),
     Replay(replay::Args),
     Walls(walls::Args),
@@ -86,7 +84,6 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
         Task::FaultMatrix(args) => fault_matrix::run(&args, &root),
-        Task::House(args) => house::run(&args, &root),
         Task::Soak(args) => soak::run(&args, &root),
         Task::Replay(args) => replay::run(&args, &root),
         Task::Walls(args) => walls::run(&args, &root),

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::{Outcome, Stopped, house, program};
+use crate::{Outcome, Stopped, program};
 
 /// Run every property with many cases of a fresh draw
 #[derive(clap::Args, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let mut names = BTreeSet::new();
-    for path in house::sources(root)? {
+    for path in sources(root)? {
         names.extend(properties(&fs_err::read_to_string(root.join(&path))?));
     }
     names.retain(|name| args.only.is_empty() || args.only.iter().any(|only| name.contains(only)));
@@ -42,6 +42,24 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let env = [("PROPTEST_CASES", cases.as_str()), ("PROPTEST_RNG_SEED", seed.as_str())];
     let passed = program::succeeds("cargo", &words, &env, root)?;
     Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Returns every Rust file of the workspace, relative to its root.
+fn sources(root: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
+    let mut files = Vec::new();
+    let mut pending: Vec<_> = ["crates", "xtask", "tests"].map(|top| root.join(top)).into();
+    while let Some(dir) = pending.pop() {
+        for entry in dir.read_dir_utf8()? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                pending.push(entry.path().to_owned());
+            } else if entry.path().extension() == Some("rs") {
+                files.push(entry.path().strip_prefix(root)?.to_owned());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Returns a number that the standard library draws for each hash map.

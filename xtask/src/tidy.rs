@@ -37,36 +37,21 @@ pub(crate) struct SourceFile {
 /// One finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
-    weight: Weight,
     path: Utf8PathBuf,
     /// Counted from one; `None` for the whole file.
     line: Option<usize>,
     what: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
-    Error,
-    Warning,
-}
-
 impl Finding {
     fn error(path: &Utf8Path, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
-        Self { weight: Weight::Error, path: path.to_owned(), line: line.into(), what: what.into() }
-    }
-
-    fn warning(path: &Utf8Path, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
-        Self { weight: Weight::Warning, ..Self::error(path, line, what) }
+        Self { path: path.to_owned(), line: line.into(), what: what.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.weight {
-            Weight::Error => "error",
-            Weight::Warning => "warning",
-        };
-        write!(f, "{word}: {}", self.path)?;
+        write!(f, "error: {}", self.path)?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
@@ -91,18 +76,12 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     findings.extend(coverage::check(&files)?);
     findings.extend(links::check(&files));
     findings.extend(decisions::check(&files));
-    findings.sort_by(|a, b| (a.weight, &a.path, a.line).cmp(&(b.weight, &b.path, b.line)));
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {
         println!("{finding}");
     }
-    let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
-    println!(
-        "tidy: {} packages, {} files, {errors} errors, {} warnings",
-        packages.len(),
-        files.len(),
-        findings.len() - errors
-    );
-    Ok(if errors == 0 { Outcome::Passed } else { Outcome::Failed })
+    println!("tidy: {} packages, {} files, {} errors", packages.len(), files.len(), findings.len());
+    Ok(if findings.is_empty() { Outcome::Passed } else { Outcome::Failed })
 }
 
 /// Asks cargo for the packages that a build on this host uses, so that no others are fetched.
@@ -165,9 +144,9 @@ mod tests {
     #[test]
     fn a_finding_reads_as_a_compiler_message() {
         let at_line = Finding::error(Utf8Path::new("a/b.rs"), 7, "too long");
-        let whole = Finding::warning(Utf8Path::new("a/b.rs"), None, "too long");
+        let whole = Finding::error(Utf8Path::new("a/b.rs"), None, "too long");
         assert_eq!(at_line.to_string(), "error: a/b.rs:7: too long");
-        assert_eq!(whole.to_string(), "warning: a/b.rs: too long");
+        assert_eq!(whole.to_string(), "error: a/b.rs: too long");
     }
 
     #[test]

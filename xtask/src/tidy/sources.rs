@@ -1,11 +1,6 @@
-//! Checks source files for forbidden text and for their length.
+//! Checks source files for forbidden text.
 
 use super::{Finding, SourceFile};
-
-/// Longer files get a warning.
-const LONG: usize = 500;
-/// Longer files are refused.
-const TOO_LONG: usize = 800;
 
 /// Split, so that this file does not find itself.
 const FORBIDDEN: &[(&str, &str)] = &[
@@ -30,25 +25,11 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
         if file.path.extension() == Some("rs") {
-            findings.extend(length(file));
             findings.extend(forbidden(file));
         }
         findings.extend(machine_paths(file));
     }
     findings
-}
-
-fn length(file: &SourceFile) -> Option<Finding> {
-    let lines = file.text.lines().count();
-    if lines > TOO_LONG {
-        let what = format!("{lines} lines; cut it below {TOO_LONG}");
-        Some(Finding::error(&file.path, None, what))
-    } else if lines > LONG {
-        let what = format!("{lines} lines; look whether it is two things (past {LONG})");
-        Some(Finding::warning(&file.path, None, what))
-    } else {
-        None
-    }
 }
 
 fn forbidden(file: &SourceFile) -> Vec<Finding> {
@@ -92,7 +73,6 @@ fn starts_a_path(line: &str, needle: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Weight;
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<Finding> {
@@ -109,11 +89,8 @@ mod tests {
             concat!("#[", "ignore = \"slow\"]"),
         ]
         .join("\n");
-        let lines: Vec<_> = found("a.rs", &text)
-            .into_iter()
-            .map(|finding| (finding.weight, finding.line))
-            .collect();
-        let error_at = |line| (Weight::Error, Some(line));
+        let lines: Vec<_> = found("a.rs", &text).into_iter().map(|finding| finding.line).collect();
+        let error_at = Some;
         assert_eq!(lines, [error_at(2), error_at(3), error_at(4), error_at(5)]);
     }
 
@@ -126,22 +103,6 @@ mod tests {
     #[test]
     fn other_files_than_rust_may_speak_of_attributes() {
         assert_eq!(found("a.md", concat!("Never `#[", "ignore]`.")), []);
-    }
-
-    #[test]
-    fn a_long_file_is_noticed_and_a_longer_one_refused() {
-        let weights: Vec<_> = [500, 501, 800, 801]
-            .into_iter()
-            .map(|lines| {
-                let findings = found("a.rs", &"\n".repeat(lines));
-                findings.first().map(|finding| finding.weight)
-            })
-            .collect();
-        assert_eq!(
-            weights,
-            [None, Some(Weight::Warning), Some(Weight::Warning), Some(Weight::Error)]
-        );
-        assert_eq!(found("a.md", &"\n".repeat(900)), [], "prose has its own length");
     }
 
     #[test]
