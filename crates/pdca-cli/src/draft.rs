@@ -1,6 +1,6 @@
 //! Bundles before they are planned: a brief from a template, and a batch of drafts from a tracker's export.
 //!
-//! `pdca-select` reads an export and decides what is in a batch; this module opens the export, and writes the bundles.
+//! `pdca_forge::select` reads an export and decides what is in a batch; this module opens the export, and writes the bundles.
 //!
 //! # Invariants
 //! - An existing brief is never overwritten, and an existing bundle is left alone.

@@ -80,7 +80,7 @@ pub struct Config {
     /// `[tracker]`: where issues come from.
     pub tracker: TrackerSettings,
     /// `[select]`: selection of issues from a tracker.
-    pub select: pdca_select::SelectSettings,
+    pub select: pdca_forge::select::SelectSettings,
     /// `[[targets]]`: the repositories under change.
     pub targets: Vec<TargetEntry>,
     /// `[[hosts]]`: other machines that bands run on.
@@ -95,7 +95,7 @@ pub struct Config {
     /// `[integrate]`: integration of accepted changes.
     pub integrate: pdca_driver::integrate::QueueSettings,
     /// `[publish]`: pull requests and comments for accepted changes.
-    pub publish: pdca_publish::PublishSettings,
+    pub publish: pdca_forge::publish::PublishSettings,
     /// `[signoff]`: what may be recorded by a leaf, and what follows an acceptance.
     pub signoff: SignoffSettings,
     /// `[flow]`: a day of work with `pdca flow`.

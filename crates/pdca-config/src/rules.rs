@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pdca_forge::publish::SettingsFault;
 use pdca_gates::{ConfigFault, ConfigProblem};
 use pdca_lanes::HydrateFault;
 use pdca_leaves::ConfigFlaw;
-use pdca_publish::SettingsFault;
 
 use super::{Config, Sources};
 use crate::problem::Problem;

@@ -1,7 +1,7 @@
 //! The last step of Check: the summary for the person who signs off.
 
+use pdca_forge::publish::Templates;
 use pdca_journal::events::WarningCode;
-use pdca_publish::Templates;
 use pdca_state::{
     Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, asked_digest, assemble,
     carried_items,

@@ -109,7 +109,7 @@ pub struct WorkspaceConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuilderPush {
     /// The remote and the patterns of branches.
-    pub settings: pdca_publish::PublishSettings,
+    pub settings: pdca_forge::publish::PublishSettings,
 }
 
 impl BuilderPush {
@@ -118,7 +118,7 @@ impl BuilderPush {
         let slug = brief.and_then(Brief::slug).unwrap_or_default();
         // A name that is not valid is reported when the change is published.
         let pattern = self.settings.branch_for(brief);
-        let branch = pdca_publish::Branch::of(pattern, id, &slug, "").ok()?;
+        let branch = pdca_forge::publish::Branch::of(pattern, id, &slug, "").ok()?;
         Some(format!("{} HEAD:refs/heads/{branch}", self.settings.remote))
     }
 }

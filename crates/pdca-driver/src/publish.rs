@@ -24,9 +24,9 @@ mod unasked;
 
 use std::time::Duration;
 
+use pdca_forge::publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_integrate::{OfferError, PushError, SealRecord, SealedOffer, StoreError};
 use pdca_journal::events::WarningCode;
-use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::BundleLockError;

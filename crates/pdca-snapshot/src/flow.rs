@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::time::UNIX_EPOCH;
 
 use pdca_flow::{AfterAccept, FlowFacts, FlowSettings, UnsignedWork, decisions_per_hour};
-use pdca_publish::{
+use pdca_forge::publish::{
     Adoption, BranchState, CommentState, Comments, ForgeKind, PublishRecord, PublishSettings,
 };
 use pdca_state::{Artifact, Bundle, BundleId, State, Summary, tracker_comment};
@@ -163,7 +163,7 @@ fn is_comment_declined(bundle: &Bundle) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pdca_publish::{CommentRecord, PublishKey, PullRecord, PullState};
+    use pdca_forge::publish::{CommentRecord, PublishKey, PullRecord, PullState};
     use pdca_testkit::TestWorkspace;
 
     use super::*;

@@ -68,8 +68,8 @@ pub(super) enum CratePlace {
 pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
         "pdca-state" | "pdca-process" => CratePlace::Level(0),
-        "pdca-dag" | "pdca-flow" | "pdca-journal" | "pdca-select" => CratePlace::Level(1),
-        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
+        "pdca-dag" | "pdca-flow" | "pdca-journal" => CratePlace::Level(1),
+        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-forge" | "pdca-act" => {
             CratePlace::Level(2)
         }
         "pdca-exec" | "pdca-integrate" => CratePlace::Level(3),

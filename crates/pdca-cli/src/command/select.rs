@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::draft::{Export, SelectRequest};
 use camino::Utf8PathBuf;
-use pdca_select::Character;
+use pdca_forge::select::Character;
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use camino::Utf8Path;
+use pdca_forge::select::{Character, IssueRecord, Pool, Selector};
 use pdca_process::Cancel;
-use pdca_select::{Character, IssueRecord, Pool, Selector};
 use pdca_state::{BundleId, RootError};
 
 use self::batch::DraftBatch;

@@ -15,7 +15,7 @@ use pdca_config::{OnAccept, SignoffSettings};
 use pdca_driver::publish::{
     MergeOutcome, PublishDryRun, PublishError, PublishRequest, PublishedBundle,
 };
-use pdca_publish::Comments;
+use pdca_forge::publish::Comments;
 use pdca_review::DecisionOutcome;
 use pdca_state::{Artifact, Bundle, BundleId, SignoffAction};
 

@@ -11,12 +11,12 @@
 //! ref stays as a record. The next integration does not continue from a staging branch that contains the
 //! change.
 
+use pdca_forge::publish::{PublishRecord, PullState};
 use pdca_integrate::{
     AcceptedChange, ChangeState, HeldBack, HeldChange, HeldReason, ObjectId, StoreError,
     TargetBranchError, TargetBranches, conflict_record, failing, place, present_in,
 };
 use pdca_journal::Effects;
-use pdca_publish::{PublishRecord, PullState};
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Label, LoadError, Reentry, Returned, RootError,
     State, archive_returned,
@@ -255,8 +255,8 @@ fn titled(bundle: &Bundle) -> String {
 mod tests {
     use super::*;
     use crate::testing::Scene;
+    use pdca_forge::publish::{PublishKey, PullRecord};
     use pdca_journal::Unwatched;
-    use pdca_publish::{PublishKey, PullRecord};
     use pdca_state::{SignoffAction, SignoffDecision};
 
     fn nothing_known() -> Withdrawal {

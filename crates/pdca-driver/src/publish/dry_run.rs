@@ -1,7 +1,7 @@
 //! Dry run of publishing.
 
+use pdca_forge::publish::{Pull, PullState};
 use pdca_integrate::{ObjectId, SealedOffer};
-use pdca_publish::{Pull, PullState};
 use pdca_state::{Artifact, Bundle, BundleId};
 
 use crate::publish::gates::rows_at_publishing;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_integrate::{Destination, ObjectId, RemoteTip, remote_tip};
-use pdca_publish::{
+use pdca_forge::publish::{
     Adoption, CommentState, Comments, ForgeError, ForgeKind, Gh, Posted, PublishSettings, Pull,
     PullState, RetryPolicy, Tracker,
 };
+use pdca_integrate::{Destination, ObjectId, RemoteTip, remote_tip};
 use pdca_state::Bundle;
 
 use crate::publish::stop_if_told;

@@ -1,8 +1,8 @@
 //! Runs the rows for publishing, over exactly the sealed commit.
 
+use pdca_forge::publish::GateRecord;
 use pdca_gates::{Checks, Purpose};
 use pdca_journal::events::WarningCode;
-use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
 use crate::allowed_refs::breaches;

@@ -1,11 +1,11 @@
 //! The change to publish, its destination and its key, all known before anything is changed.
 
 use camino::Utf8PathBuf;
-use pdca_integrate::{ObjectId, Sealed};
-use pdca_journal::Effects;
-use pdca_publish::{
+use pdca_forge::publish::{
     Branch, ForgeKind, LegacyRecord, PublishKey, PublishRecord, PublishSettings, Templates,
 };
+use pdca_integrate::{ObjectId, Sealed};
+use pdca_journal::Effects;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_bundle_that_is_not_accepted_is_refused_before_anything_is_looked_up() {
         let scene = crate::testing::Scene::planned();
-        let settings = pdca_publish::PublishSettings::default();
+        let settings = pdca_forge::publish::PublishSettings::default();
         let refused = super::inputs(&scene.config, &scene.bundle(), &settings).map(drop);
         assert!(
             matches!(

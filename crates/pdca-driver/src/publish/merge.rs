@@ -3,8 +3,8 @@
 //! The forge decides: it is asked for the state of the checks first, and to merge exactly the pushed commit. A merge that it
 //! refuses is an outcome with its reason, not an error: the branch, the pull request and the comment are out and stay.
 
+use pdca_forge::publish::{ForgeError, Mergeability, Pull, PullState, RetryPolicy, once};
 use pdca_integrate::SealedOffer;
-use pdca_publish::{ForgeError, Mergeability, Pull, PullState, RetryPolicy, once};
 
 use super::inputs::PublishInputs;
 use super::send::Sender;

@@ -1,11 +1,11 @@
 //! The calls that bring a change to the forge, each looked up before and after.
 
-use pdca_integrate::{Destination, ObjectId, OfferOutcome, SealedOffer, offer};
-use pdca_journal::events::WarningCode;
-use pdca_publish::{
+use pdca_forge::publish::{
     Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, NewPullRequest, Pull,
     PullRecord, PullState, RetryPolicy, comment_body, once, pull_body, subject,
 };
+use pdca_integrate::{Destination, ObjectId, OfferOutcome, SealedOffer, offer};
+use pdca_journal::events::WarningCode;
 use pdca_state::Artifact;
 
 use crate::publish::stop_if_told;

@@ -6,8 +6,8 @@
 //! the files of the base. Where none does (the branch moved on in between, or the change stands on two that do
 //! not stand on each other), the pull request is opened onto the target branch and says what it contains.
 
+use pdca_forge::publish::{BranchState, PublishRecord, StackRecord};
 use pdca_integrate::{ObjectId, SealRecord, Store};
-use pdca_publish::{BranchState, PublishRecord, StackRecord};
 use pdca_state::{Artifact, Bundle, BundleId};
 
 use crate::config::WorkspaceConfig;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_publish::{PublishRecord, PullState};
+use pdca_forge::publish::{PublishRecord, PullState};
 use pdca_snapshot::{WorkspaceSnapshot, ago};
 use pdca_state::{
     Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,

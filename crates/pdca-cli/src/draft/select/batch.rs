@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::civil::Date;
+use pdca_forge::select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_process::{FileLock, FileLockError};
-use pdca_select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_state::files;
 
 use super::output::age_of;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
+use pdca_forge::select::{IssueRecord, Triage};
 use pdca_process::Tool;
-use pdca_select::{IssueRecord, Triage};
 use pdca_state::{Artifact, Brief, BundleId, Label};
 use serde_json::{Map, Value, json};
 

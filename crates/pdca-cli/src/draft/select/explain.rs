@@ -1,7 +1,7 @@
 //! Position and remedy for each way in which an export is wrong.
 
-use pdca_publish::ForgeError;
-use pdca_select::{FlawKind, PoolError};
+use pdca_forge::publish::ForgeError;
+use pdca_forge::select::{FlawKind, PoolError};
 
 use super::source;
 use crate::exit::Exit;

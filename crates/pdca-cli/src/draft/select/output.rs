@@ -4,7 +4,7 @@ use std::io::Write;
 
 use camino::Utf8PathBuf;
 use jiff::civil::Date;
-use pdca_select::{BucketCount, IssueRecord, Outlook, Pool, Profile, ValueCount};
+use pdca_forge::select::{BucketCount, IssueRecord, Outlook, Pool, Profile, ValueCount};
 use pdca_state::{Artifact, BundleId};
 use serde::Serialize;
 

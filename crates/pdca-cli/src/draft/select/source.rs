@@ -6,9 +6,9 @@ use std::io::{self, Seek as _, Write};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_forge::publish::Gh;
+use pdca_forge::select::{Pool, Selector};
 use pdca_process::{Cancel, Tool, ToolError};
-use pdca_publish::Gh;
-use pdca_select::{Pool, Selector};
 use pdca_state::BundleId;
 
 use super::{Export, explain};

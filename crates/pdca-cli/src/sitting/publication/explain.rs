@@ -1,7 +1,7 @@
 //! Adds remedies to the errors of publishing.
 
 use pdca_driver::publish::PublishError;
-use pdca_publish::ForgeError;
+use pdca_forge::publish::ForgeError;
 use pdca_state::{Artifact, Bundle, State};
 
 use crate::exit::Exit;

@@ -9,8 +9,8 @@ use pdca_state::{
     Brief, BundleId, GateReport, GateResult, Label, Summary, quote_claims_in, title_of,
 };
 
-use crate::inert;
-use crate::key::{PublishKey, without_marks};
+use crate::publish::inert;
+use crate::publish::key::{PublishKey, without_marks};
 
 /// The maximum length, in characters, of a generated subject line.
 /// The usual limit for the subject of a commit, which `git log` shows in 80 columns.

@@ -1,6 +1,6 @@
 //! Awkward exports: each gives the right count, or an error that names the line.
 
-use pdca_select::{PoolError, SelectSettings, Selector};
+use pdca_forge::select::{PoolError, SelectSettings, Selector};
 
 /// Reads an export, and tells its records or its error in one line.
 fn told(bytes: &[u8], separator: Option<u8>) -> String {

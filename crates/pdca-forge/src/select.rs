@@ -9,7 +9,7 @@
 //! 5. [`Triage`] renders the scaffold of a draft brief, and [`BatchIndex`] the list of a batch.
 //!
 //! ```
-//! use pdca_select::{SelectSettings, Selector};
+//! use pdca_forge::select::{SelectSettings, Selector};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let selector = Selector::new(&SelectSettings::default(), "2026-11-17".parse()?)?;
 //! let export = "Id;Summary;Status\r\n7;\"two\r\nlines\";new\r\n8;done;closed\r\n";

@@ -4,9 +4,9 @@ use std::cmp::{Ordering, Reverse};
 
 use jiff::civil::Date;
 
-use crate::date::age;
-use crate::labels::rank;
-use crate::pool::{IssueRecord, Pool};
+use crate::select::date::age;
+use crate::select::labels::rank;
+use crate::select::pool::{IssueRecord, Pool};
 
 /// The character of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use camino::Utf8Path;
 use pdca_process::{Cancel, Tool};
 use serde::{Deserialize, Serialize};
 
-use crate::branch::Branch;
-use crate::error::{Dialect, ForgeError, ask};
-use crate::merge::MergeView;
-use crate::retry::RetryPolicy;
-use crate::settings::MergeMethod;
+use crate::publish::branch::Branch;
+use crate::publish::error::{Dialect, ForgeError, ask};
+use crate::publish::merge::MergeView;
+use crate::publish::retry::RetryPolicy;
+use crate::publish::settings::MergeMethod;
 
 /// The maximum size, in bytes, of a list of pull requests or comments.
 /// A hostile or broken answer must not fill the memory.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use regex_lite::Regex;
 
-use crate::field::IssueField;
-use crate::settings::{BucketSettings, Condition};
+use crate::select::field::IssueField;
+use crate::select::settings::{BucketSettings, Condition};
 
 /// One bucket and the number of its records.
 #[derive(Debug, Clone, PartialEq, Eq)]

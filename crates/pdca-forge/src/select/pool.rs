@@ -7,13 +7,13 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use pdca_state::{BundleId, IdError};
 
-use crate::bucket::{Bucket, BucketCount, Values};
-use crate::csv::{CsvError, CsvRecords, CsvText};
-use crate::date::{age, day};
-use crate::field::{IssueField, columns, nearest, plain};
-use crate::json;
-use crate::labels;
-use crate::settings::{SelectSettings, SelectSettingsProblem};
+use crate::select::bucket::{Bucket, BucketCount, Values};
+use crate::select::csv::{CsvError, CsvRecords, CsvText};
+use crate::select::date::{age, day};
+use crate::select::field::{IssueField, columns, nearest, plain};
+use crate::select::json;
+use crate::select::labels;
+use crate::select::settings::{SelectSettings, SelectSettingsProblem};
 
 /// The most flaws that an error keeps; the others are counted.
 const FLAWS: usize = 10;

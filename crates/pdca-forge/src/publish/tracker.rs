@@ -6,10 +6,10 @@ use camino::Utf8Path;
 use pdca_process::{Cancel, Tool};
 use pdca_state::BundleId;
 
-use crate::error::{Dialect, ForgeError, ask};
-use crate::gh::Gh;
-use crate::key::{LABEL, PublishKey};
-use crate::retry::RetryPolicy;
+use crate::publish::error::{Dialect, ForgeError, ask};
+use crate::publish::gh::Gh;
+use crate::publish::key::{LABEL, PublishKey};
+use crate::publish::retry::RetryPolicy;
 
 /// The maximum size, in bytes, of a list of comments.
 const LIST: usize = 32 << 20;

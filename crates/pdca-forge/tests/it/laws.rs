@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use pdca_select::{BucketSettings, Character, Condition, PoolError, SelectSettings, Selector};
+use pdca_forge::select::{
+    BucketSettings, Character, Condition, PoolError, SelectSettings, Selector,
+};
 use proptest::prelude::*;
 
 /// Writes a field, in quotes where it must be or where the dice say so.

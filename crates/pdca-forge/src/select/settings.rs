@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::{AgeLimit, Matcher};
-use crate::date::DateOrder;
-use crate::field::IssueField;
+use crate::select::bucket::{AgeLimit, Matcher};
+use crate::select::date::DateOrder;
+use crate::select::field::IssueField;
 
 /// Selection of issues from a tracker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use pdca_state::{Brief, BundleId};
 use serde::{Deserialize, Serialize};
 
-use crate::branch::{BranchFlaw, check_pattern};
+use crate::publish::branch::{BranchFlaw, check_pattern};
 
 /// Publication of accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gh::PullState;
-use crate::key::PublishKey;
+use crate::publish::gh::PullState;
+use crate::publish::key::PublishKey;
 
 /// The version of the file format.
 const SCHEMA: u32 = 1;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use jiff::civil::Date;
 use pdca_state::TRIAGE_VERDICT;
 
-use crate::bucket::BucketCount;
-use crate::date::age;
-use crate::pool::IssueRecord;
+use crate::select::bucket::BucketCount;
+use crate::select::date::age;
+use crate::select::pool::IssueRecord;
 
 /// The facts that a person needs for the verdict.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@
 //! The forge is reached through the program [`Gh`]; a [`Tracker`] through it or through commands of the project.
 //!
 //! ```
-//! use pdca_publish::{Branch, PublishKey};
+//! use pdca_forge::publish::{Branch, PublishKey};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = PublishKey::new("01JC", &"36".parse()?, b"{\"schema\": 1}");
 //! assert!(key.is_in(&format!("Mends the parser.\r\n\r\n{}\r\n", key.marker())));
@@ -27,7 +27,7 @@
 //! - Every request is preceded by a lookup, and only a later lookup counts as its answer.
 //! - Output of a program is validated before use, and bounded in size.
 //! - No text of a bundle can carry a marker or become an option of a program.
-//! - This crate prints nothing and reads neither the environment nor the wall clock.
+//! - This module prints nothing and reads neither the environment nor the wall clock.
 
 mod settings;
 

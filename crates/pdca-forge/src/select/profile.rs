@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::civil::Date;
 
-use crate::date::age;
-use crate::pool::{IssueRecord, Pool};
+use crate::select::date::age;
+use crate::select::pool::{IssueRecord, Pool};
 
 /// Counts over all records of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pdca_process::{Backoff, Cancel};
 
-use crate::error::ForgeError;
+use crate::publish::error::ForgeError;
 
 /// The number of tries of a call that fails transiently.
 /// With `PAUSE` the waits add up to less than two seconds. A longer outage is for the next command, which looks
