@@ -25,9 +25,9 @@ pub(crate) use review::{ActReviewRequest, review};
 use camino::Utf8Path;
 use pdca_act::{Baseline, ProcessPart};
 use pdca_state::{Bundle, BundleId, RootError};
+use pdca_workspace::config::workspace::{FILE, Workspace};
 
 use crate::failure::Failure;
-use crate::workspace::{FILE, Workspace};
 
 /// Returns whether a cycle ended since the last entry of the log.
 pub(crate) fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
@@ -99,7 +99,7 @@ fn rules(workspace: &Workspace) -> Vec<ProcessPart> {
         .act
         .rules
         .iter()
-        .filter_map(|glob| pdca_config::cache_pattern(glob).ok())
+        .filter_map(|glob| pdca_workspace::config::cache_pattern(glob).ok())
         .collect();
     let mut found = Vec::new();
     let mut dirs = vec![workspace.root.clone()];

@@ -8,7 +8,7 @@
 //! ```
 //! use pdca_cli::board::{Board, BoardEffect, BoardInput, BoardKey, View};
 //!
-//! let mut board = Board::new(pdca_review::UNDO_WINDOW);
+//! let mut board = Board::new(pdca_workspace::review::UNDO_WINDOW);
 //! board.update(BoardInput::Key(BoardKey::Char('2')));
 //! assert_eq!(board.navigation().view(), View::Work);
 //! assert_eq!(board.update(BoardInput::Key(BoardKey::Char('q'))), [BoardEffect::Quit]);
@@ -16,7 +16,7 @@
 //!
 //! # Invariants
 //! - Updating and drawing do no I/O: no file is read and no process is started for a frame.
-//! - Nothing is decided here: a decision is a [`pdca_review::Decision`] that the caller records, the same as typed.
+//! - Nothing is decided here: a decision is a [`pdca_workspace::review::Decision`] that the caller records, the same as typed.
 //! - Nothing is said by colour alone, and every row fits into the width that it has.
 
 mod data;

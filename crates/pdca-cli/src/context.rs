@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, BundleId};
+use pdca_workspace::config::workspace::{self, LoadOptions, Workspace};
 
 use crate::columns;
 use crate::failure::Failure;
 use crate::process_env::{ProcessEnv, StandardStream};
 use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
-use crate::workspace::{self, LoadOptions, Workspace};
 
 /// The options that every command takes.
 #[derive(Debug, Clone, Default)]

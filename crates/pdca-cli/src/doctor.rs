@@ -15,7 +15,6 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_config::scaffold;
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{Check, GateContext, Purpose, preflight};
 use pdca_lanes::Target;
@@ -23,6 +22,8 @@ use pdca_leaves::{Called, LeafConfig, LeafMode};
 use pdca_process::{
     Cancel, Ending, InstalledGit, SandboxKind, SandboxMode, Spec, bwrap_support, wall_support,
 };
+use pdca_workspace::config::scaffold;
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -31,7 +32,6 @@ use crate::failure::{Failure, Problem, install_git};
 use crate::report::{Report, Response};
 use crate::session;
 use crate::words::size;
-use crate::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -163,7 +163,7 @@ fn hosts(
     if entries.is_empty() {
         return Ok(rows);
     }
-    if let Err(error) = pdca_config::require_sendable(workspace, site, &entries) {
+    if let Err(error) = pdca_workspace::config::require_sendable(workspace, site, &entries) {
         rows.extend(error.problems.into_iter().map(|problem| {
             Row::broken(
                 "hosts",

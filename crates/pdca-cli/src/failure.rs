@@ -5,7 +5,7 @@
 
 mod from_libraries;
 
-pub(crate) use pdca_config::{FilePosition, Problem};
+pub(crate) use pdca_workspace::config::{FilePosition, Problem};
 
 pub(crate) use from_libraries::install_git;
 

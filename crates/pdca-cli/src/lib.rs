@@ -16,7 +16,8 @@
 //! # Invariants
 //! - This is the only crate that parses a command line and prints.
 //! - It is the only crate that reads environment, working directory, terminal and clock (`process_env`), and the only one that
-//!   gives an error its remedy and its exit code (`explain`, `failure`). `pdca-config` knows the remedies of its own rules.
+//!   gives an error its remedy and its exit code (`explain`, `failure`). `pdca_workspace::config` knows the remedies of its
+//!   own rules.
 //! - A JSON document has one envelope, `json`; a format is a variant of `report::Format`.
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
@@ -61,7 +62,6 @@ use std::process::ExitCode;
 
 pub use exit::Exit;
 pub use json::SCHEMA;
-use pdca_config::{self as config, workspace};
 pub use process_env::ProcessEnv;
 
 use context::Context;

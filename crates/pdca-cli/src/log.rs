@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_workspace::config::workspace;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer;
@@ -21,7 +22,6 @@ use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::{LOG_VARIABLE as VARIABLE, ProcessEnv};
-use crate::workspace;
 
 /// How many files of `-vv` are kept.
 const KEPT: usize = 20;

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use pdca_flow::{NoticeKind, Notification, Notifier};
 use pdca_journal::events::WarningCode;
 use pdca_state::BundleId;
+use pdca_workspace::flow::{NoticeKind, Notification, Notifier};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -52,7 +52,7 @@ pub(crate) fn of_exit(exit: Exit, failure: Option<&Failure>) -> Option<(NoticeKi
 pub(crate) fn on_terminal(cx: &Context<'_>, notice: &Notification) -> Option<String> {
     let is_wanted = cx.workspace().is_ok_and(|workspace| workspace.config.notify.terminal);
     let (program, term) = (cx.env.var_text("TERM_PROGRAM"), cx.env.var_text("TERM"));
-    let shown = pdca_flow::osc9(program, term, &notice.text);
+    let shown = pdca_workspace::flow::osc9(program, term, &notice.text);
     shown.filter(|_| is_wanted && cx.env.terminal.stderr)
 }
 

@@ -131,8 +131,8 @@ impl ProcessEnv {
     }
 
     /// Returns the part that a configuration depends on.
-    pub fn environment(&self) -> pdca_config::Environment<'_> {
-        pdca_config::Environment { variables: &self.vars, cwd: &self.cwd }
+    pub fn environment(&self) -> pdca_workspace::config::Environment<'_> {
+        pdca_workspace::config::Environment { variables: &self.vars, cwd: &self.cwd }
     }
 
     /// Looks up a program on `PATH`.

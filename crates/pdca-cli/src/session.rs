@@ -19,8 +19,8 @@ use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{BundleId, RootError};
+use pdca_workspace::snapshot::{SnapshotSource, WorkspaceSnapshot};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure
         process_env::Clock::System => None,
         process_env::Clock::Fixed(seconds) => Some(seconds),
     };
-    let machine = pdca_config::Machine {
+    let machine = pdca_workspace::config::Machine {
         pid: std::process::id(),
         program: cx.env.program.clone(),
         now: cx.env.now(),
@@ -47,7 +47,7 @@ pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure
         utc_offset: process_env::utc_offset,
         has_terminal: cx.may_ask(),
     };
-    Ok(pdca_config::driver_config(cx.workspace()?, cx.env.environment(), machine)?)
+    Ok(pdca_workspace::config::driver_config(cx.workspace()?, cx.env.environment(), machine)?)
 }
 
 /// Reads every bundle of the workspace.
@@ -73,19 +73,19 @@ fn read_workspace(
 
 /// Refuses to start if the program of a gate or a leaf is missing.
 pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
-    Ok(pdca_config::require_programs(cx.workspace()?, site, cx.env.environment())?)
+    Ok(pdca_workspace::config::require_programs(cx.workspace()?, site, cx.env.environment())?)
 }
 
 /// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
 pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
-    pdca_config::has_program(cx.env.environment(), workspace, program)
+    pdca_workspace::config::has_program(cx.env.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name, or if it needs a terminal and
 /// there is none.
 pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
     let environment = cx.env.environment();
-    Ok(pdca_config::require_leaf(cx.workspace()?, role, environment, cx.may_ask())?)
+    Ok(pdca_workspace::config::require_leaf(cx.workspace()?, role, environment, cx.may_ask())?)
 }
 
 /// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.

@@ -1,7 +1,8 @@
 //! Sign-off at the terminal: the card of a bundle, its diff, and one decision after the other.
 //!
-//! `pdca-review` knows what a decision is; this module shows it to a person. [`review`] reads keys and hands what
-//! they decide to [`pdca_review::decide`], when the time to undo it is over; [`publish_accepted`] follows an acceptance.
+//! `pdca_workspace::review` knows what a decision is; this module shows it to a person. [`review`] reads keys and hands what
+//! they decide to [`pdca_workspace::review::decide`], when the time to undo it is over; [`publish_accepted`] follows an
+//! acceptance.
 //!
 //! # Invariants
 //! - The terminal is put back however the sitting ends: a signal, a panic, a child that left it changed.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use pdca_cli::board::{Board, BoardData, BoardEffect, BoardInput, BoardKey, Theme, draw};
-use pdca_review::{Card, CardSource};
-use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleRoot};
+use pdca_workspace::review::{Card, CardSource};
+use pdca_workspace::snapshot::{SnapshotSource, WorkspaceSnapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -44,7 +44,7 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
     let data = Arc::new(BoardData::load("bench", &snapshot, None, root, now));
     let reading = begun.elapsed();
 
-    let mut board = Board::new(pdca_review::UNDO_WINDOW);
+    let mut board = Board::new(pdca_workspace::review::UNDO_WINDOW);
     let mut terminal = Terminal::new(TestBackend::new(200, 60))?;
     let mut inputs = vec![BoardInput::Data(Arc::clone(&data))];
     let (mut frames, mut cards) = (Vec::new(), Vec::new());

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use pdca_act::ActRecords;
-use pdca_config::ActSettings;
 use pdca_state::BundleId;
+use pdca_workspace::config::ActSettings;
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::act_log::counted;
 use crate::failure::Failure;
-use crate::workspace::Workspace;
 
 /// The cycles that wait for a review of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -7,6 +7,7 @@ use pdca_act::{ActRecords, Baseline, FileWrite, Index, IndexScope, LOG, Scaffold
 use pdca_journal::events::WarningCode;
 use pdca_process::{FileLock, FileLockError};
 use pdca_state::{BundleId, files};
+use pdca_workspace::config::workspace::{FILE, Workspace};
 use serde::Serialize;
 
 use crate::act_log::{baseline, bundles, counted, ids, prompts};
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::style::printable;
-use crate::workspace::{FILE, Workspace};
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

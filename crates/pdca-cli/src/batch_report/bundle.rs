@@ -1,12 +1,12 @@
 //! Reads one bundle for a report.
 
 use camino::Utf8Path;
-use pdca_review::{Card, CardSource, Tone};
-use pdca_snapshot::{SnapshotEntry, next_of_bundle};
 use pdca_state::{
     Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Snapshot, State, Summary, chain,
     files, named_paths, patch_files,
 };
+use pdca_workspace::review::{Card, CardSource, Tone};
+use pdca_workspace::snapshot::{SnapshotEntry, next_of_bundle};
 
 use crate::batch_report::load::ReportSource;
 use crate::batch_report::model::{
@@ -95,7 +95,7 @@ fn group(source: ReportSource<'_>, entry: &SnapshotEntry) -> (ReportGroup, Strin
         let doing = snapshot.work.doing(id);
         return (
             ReportGroup::AtWork,
-            doing.map_or_else(|| "in a lane".to_owned(), pdca_snapshot::Doing::text),
+            doing.map_or_else(|| "in a lane".to_owned(), pdca_workspace::snapshot::Doing::text),
         );
     }
     match state {

@@ -10,8 +10,8 @@ use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_integrate::Certificate;
 use pdca_journal::events::{Event, IntegrationStep, LogLine, LogReader, Scope};
 use pdca_journal::{RunId, Runs};
-use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot};
 use pdca_state::{BundleId, CostTotal, chain, files};
+use pdca_workspace::snapshot::{SnapshotEntry, WorkspaceSnapshot};
 
 use crate::batch_report::history::{Recorder, RunHistory, RunKind};
 use crate::batch_report::model::{

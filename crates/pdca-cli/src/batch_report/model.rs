@@ -2,8 +2,8 @@
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use pdca_review::Tone;
 use pdca_state::{BundleId, CostTotal, GateResult, Overall, State};
+use pdca_workspace::review::Tone;
 
 use crate::batch_report::history::RunHistory;
 use crate::batch_report::text::Text;

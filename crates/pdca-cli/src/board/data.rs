@@ -8,9 +8,11 @@ use std::time::Duration;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use pdca_driver::WorkspaceConfig;
-use pdca_snapshot::{SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
 use pdca_state::text::one_line;
 use pdca_state::{BundleId, Overall, State};
+use pdca_workspace::snapshot::{
+    SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace,
+};
 
 use records::RunRecords;
 
@@ -114,7 +116,7 @@ impl BoardData {
         let (combined, usual_landing) = config.map(integration::load).unwrap_or_default();
         Self {
             project: one_line(project, 40),
-            waiting: pdca_review::waiting(snapshot)
+            waiting: pdca_workspace::review::waiting(snapshot)
                 .into_iter()
                 .map(|entry| waiting(snapshot, entry))
                 .collect(),
@@ -189,7 +191,7 @@ fn rest(snapshot: &WorkspaceSnapshot, cwd: &Utf8Path) -> Vec<WorkRow> {
         (is_shown && snapshot.work.on(&entry.id).is_none()).then(|| WorkRow {
             id: entry.id.clone(),
             title: title(entry),
-            state: entry.state().map_or(pdca_snapshot::UNREADABLE, State::as_str),
+            state: entry.state().map_or(pdca_workspace::snapshot::UNREADABLE, State::as_str),
             why: one_line(&why(snapshot, entry), 200),
             next: next_of_bundle(snapshot, entry, cwd),
         })

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdca_review::{Card, Decision, Prompt, ReviewSession, SessionStep};
 use pdca_state::BundleId;
+use pdca_workspace::review::{Card, Decision, Prompt, ReviewSession, SessionStep};
 
 /// A card, or why it cannot be read.
 pub(crate) type CardResult = Result<Arc<Card>, String>;

@@ -10,11 +10,11 @@ use crate::process_env::Terminal;
 use crate::sitting::PageKind;
 use crate::{ProcessEnv, faults, process_env, session};
 use pdca_driver::{Effects, WorkspaceConfig};
-use pdca_review::{
+use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
+use pdca_workspace::review::{
     Card, CardSource, DecideError, Decision, DecisionOutcome, Signing, UNDO_WINDOW, decide,
 };
-use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
-use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, chain};
+use pdca_workspace::snapshot::{SnapshotSource, WorkspaceSnapshot};
 
 use crate::board::data::BoardData;
 use crate::board::input::BoardKey;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdca_review::{Card, Decision};
 use pdca_state::BundleId;
+use pdca_workspace::review::{Card, Decision};
 
 use crate::board::data::BoardData;
 

@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use pdca_review::{Card, Decision};
 use pdca_state::BundleId;
+use pdca_workspace::review::{Card, Decision};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{
     self, DisableMouseCapture, EnableMouseCapture, Event, KeyCode, KeyEvent, KeyEventKind,

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdca_review::{Card, KeyMode, Prompt, SessionStep};
 use pdca_state::BundleId;
+use pdca_workspace::review::{Card, KeyMode, Prompt, SessionStep};
 use ratatui::layout::Position;
 
 use crate::board::data::{BoardData, ChangeRow, LaneRow, Waiting, WorkRow};

@@ -9,7 +9,7 @@ mod together;
 mod work;
 
 use crate::columns::{cut, width};
-use pdca_review::Tone;
+use pdca_workspace::review::Tone;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

@@ -10,6 +10,7 @@ use camino::Utf8PathBuf;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::Shells;
+use pdca_workspace::config::workspace::Workspace;
 
 use pdca_lanes::Lanes;
 
@@ -18,7 +19,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::report::{Response, TextPage};
-use crate::workspace::Workspace;
 
 /// The variable that the script sets.
 const ASKED_BY: &str = "PDCA_COMPLETE";

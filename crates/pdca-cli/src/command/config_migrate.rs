@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_config::workspace::{FoundFile, find, sibling_targets};
-use pdca_config::{ConfigDocument, Migrated, MigratedKind, migrate};
 use pdca_state::{BundleRoot, files};
+use pdca_workspace::config::workspace::{FILE, FoundFile, find, sibling_targets};
+use pdca_workspace::config::{ConfigDocument, Migrated, MigratedKind, migrate};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -13,7 +13,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::printable;
-use crate::workspace::FILE;
 
 /// A migrated file, or one that would be.
 #[derive(Serialize)]
@@ -60,7 +59,7 @@ pub(super) fn run(cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Fai
             .hint("`-C DIR` names the workspace"));
     };
     let document = ConfigDocument::load(&file)
-        .map_err(|problem| Failure::from(pdca_config::ConfigError::from(*problem)))?;
+        .map_err(|problem| Failure::from(pdca_workspace::config::ConfigError::from(*problem)))?;
     let document = document.unwrap_or_else(|| ConfigDocument::new(file.clone(), ""));
     let migration = migrate(&document, &sibling_targets(&root, &bundles(&root, &document)))?;
     let is_ours = migration.text == document.text;

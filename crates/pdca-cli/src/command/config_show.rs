@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use pdca_workspace::config::{FileTrust, Layer, Origin};
 use serde::Serialize;
 
-use crate::config::{FileTrust, Layer, Origin};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `pdca flow`: the whole cycle as one command, with the person only where a person is due.
 //!
-//! What comes next is decided by [`pdca_flow::next`] from the files; this module says how each step is done. Each is a
-//! command that could have been typed: `select`, `signoff`, `integrate`, `publish`, `act review`.
+//! What comes next is decided by [`pdca_workspace::flow::next`] from the files; this module says how each step is done. Each
+//! is a command that could have been typed: `select`, `signoff`, `integrate`, `publish`, `act review`.
 
 mod host;
 pub(super) mod output;
@@ -13,10 +13,10 @@ use std::io::Write;
 
 use crate::flow_record::FlowRecord;
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 use pdca_journal::events::FlowTask;
 use pdca_leaves::Role;
 use pdca_state::{Artifact, BundleId};
+use pdca_workspace::flow::{FlowEnd, FlowReport, FlowStatus, NoticeKind, next};
 
 use self::host::Tracks;
 use self::output::{FlowDocument, FlowDryRun};
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         ..FlowStatus::default()
     };
     if cx.globals.dry_run {
-        use pdca_flow::FlowHost as _;
+        use pdca_workspace::flow::FlowHost as _;
         let facts = tracks.facts(false)?;
         let moves = next(&facts, &standing);
         return Ok(Response::done(FlowDryRun::of(facts, moves, config.flow)));
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let mut person = AtTerminal { cx, err, tracks: &tracks, documents, planned, is_warned: false };
     // Its error is reported at the end, and keeps nothing that is planned from being built.
     let finished = person.finish_planning();
-    let mut report = pdca_flow::run(&tracks, &mut person, standing);
+    let mut report = pdca_workspace::flow::run(&tracks, &mut person, standing);
     person.flush();
     let planned = std::mem::take(&mut person.planned);
     signals.close();
@@ -209,7 +209,7 @@ fn without_bundle(args: &Args, cx: &Context<'_>) -> Result<Vec<BundleId>, Failur
 fn can_plan(cx: &Context<'_>) -> Result<bool, Failure> {
     let workspace = cx.workspace()?;
     let environment = cx.env.environment();
-    let is_there = pdca_config::has_leaf(workspace, Role::Planner, environment)?;
+    let is_there = pdca_workspace::config::has_leaf(workspace, Role::Planner, environment)?;
     let leaf = workspace.config.leaves.of(Role::Planner);
     Ok(is_there && (cx.may_ask() || leaf.is_some_and(|leaf| !leaf.interactive)))
 }

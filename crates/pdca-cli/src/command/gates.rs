@@ -10,6 +10,7 @@ use pdca_journal::events::WarningCode;
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};
+use pdca_workspace::config::workspace::{ConfiguredTarget, Workspace};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
@@ -18,7 +19,6 @@ use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
 use crate::session;
 use crate::style::{one_line, printable};
-use crate::workspace::{ConfiguredTarget, Workspace};
 
 /// Run the configured checks over a bundle's patch or the working tree
 ///

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::upkeep::hosts::{self, NewHost};
-use pdca_config::HostEngine;
+use pdca_workspace::config::HostEngine;
 
 use crate::context::Context;
 use crate::failure::Failure;

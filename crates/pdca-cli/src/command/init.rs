@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_config::scaffold::{
+use pdca_state::text::shell;
+use pdca_workspace::config::scaffold::{
     self, AgentPair, AgentsFiles, Chosen, DetectedTools, NewFile, PdcaSource, parse_builder,
     parse_reviewer, settings,
 };
-use pdca_state::text::shell;
+use pdca_workspace::config::workspace::FILE;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
-use crate::workspace::FILE;
 
 /// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
@@ -363,7 +363,7 @@ mod tests {
         use clap::CommandFactory as _;
         let cli = crate::command::Cli::command();
         let mut named = 0;
-        for text in pdca_config::scaffold::instruction_texts() {
+        for text in pdca_workspace::config::scaffold::instruction_texts() {
             for (at, _) in text.match_indices("`pdca ") {
                 let name = text[at + 6..].split([' ', '`']).next().unwrap();
                 assert!(cli.find_subcommand(name).is_some(), "`pdca {name}`");
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn the_workflow_is_well_formed_and_uses_only_what_it_defines() {
         let source = "https://forge.example/own/pdca@v1".parse().unwrap();
-        let text = pdca_config::scaffold::workflow(Some(&source));
+        let text = pdca_workspace::config::scaffold::workflow(Some(&source));
         let mut steps = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let indent = line.len() - line.trim_start().len();

@@ -1,6 +1,8 @@
 //! Bare `pdca`: the status, and the next command.
 
-use pdca_snapshot::{Next, SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace};
+use pdca_workspace::snapshot::{
+    Next, SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace,
+};
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -56,7 +56,7 @@ pub(super) struct Queue {
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let overview = crate::session::snapshot_at_work(cx)?;
     // `status` reports a bundle that became unreadable since the survey.
-    let mut items: Vec<Item> = pdca_review::waiting(&overview)
+    let mut items: Vec<Item> = pdca_workspace::review::waiting(&overview)
         .into_iter()
         .filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten())
         .collect();

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_review::{Choice, Decision, DecisionOutcome};
+use pdca_workspace::review::{Choice, Decision, DecisionOutcome};
 
 use super::signoff;
 use crate::context::{Context, IdArg};

@@ -247,7 +247,9 @@ fn refuse_while_blocked(site: &WorkspaceConfig) -> Result<(), Failure> {
     if site.schedule.blocked == BlockedPolicy::Bundle {
         return Ok(());
     }
-    let Some((id, (_, evidence))) = pdca_snapshot::blocked_bundles(site).into_iter().next() else {
+    let Some((id, (_, evidence))) =
+        pdca_workspace::snapshot::blocked_bundles(site).into_iter().next()
+    else {
         return Ok(());
     };
     let what = format!("{} is blocked, and `[schedule] blocked` keeps all others", id.dir_name());

@@ -11,11 +11,11 @@ use std::io::Write;
 
 use crate::sitting::SittingRequest;
 use pdca_journal::events::WarningCode;
-use pdca_review::{
+use pdca_state::{Bundle, BundleId, SignoffAction};
+use pdca_workspace::review::{
     Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
     Overridden, Signing, Ticks,
 };
-use pdca_state::{Bundle, BundleId, SignoffAction};
 use serde::Serialize;
 
 pub(super) use crate::sitting::{SignoffSignature, explain, signer, with_signing};
@@ -216,7 +216,7 @@ fn decided(
 ) -> Result<Response, Failure> {
     let outcome = with_signing(cx, signature, |signing| {
         confirmed(cx, signing, bundle, err, |signing| {
-            pdca_review::decide(signing, bundle, decision)
+            pdca_workspace::review::decide(signing, bundle, decision)
         })
     })?;
     respond(cx, bundle, outcome, err)
@@ -403,7 +403,7 @@ fn record_all(
         Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
     let Some((_, first)) = decisions.first() else { return Ok((report, None)) };
     let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
-        Ok(pdca_review::decide_all(signing, decisions))
+        Ok(pdca_workspace::review::decide_all(signing, decisions))
     })?;
     for outcome in done {
         report.done.push(match outcome {

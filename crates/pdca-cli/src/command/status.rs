@@ -12,11 +12,11 @@ use std::time::Duration;
 use crate::act_log::ActCadence;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
-use pdca_snapshot::{
-    BranchSummary, DoingRow, Next, RunRow, SnapshotEntry, UNREADABLE, WorkspaceSnapshot, timestamp,
-};
 use pdca_state::{
     Artifact, Bundle, BundleId, CostTotal, Coverage, Glance, LoadError, Overall, State, chain,
+};
+use pdca_workspace::snapshot::{
+    BranchSummary, DoingRow, Next, RunRow, SnapshotEntry, UNREADABLE, WorkspaceSnapshot, timestamp,
 };
 use serde::Serialize;
 
@@ -249,7 +249,7 @@ pub(super) struct StatusReport {
     /// What the calls of leaves cost, over all bundles.
     cost: CostTotal,
     /// How much waits for sign-off, and how much may before `pdca flow` holds builds back.
-    pace: pdca_flow::UnsignedWork,
+    pace: pdca_workspace::flow::UnsignedWork,
     /// How many cycles wait for a review of the process, and whether one is due; null if the Act log cannot be read.
     act: Option<ActCadence>,
     next: Next,

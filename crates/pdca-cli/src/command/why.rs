@@ -6,8 +6,10 @@ use std::io::Write;
 
 use pdca_driver::BeatFailure;
 use pdca_integrate::blocked_conflicts;
-use pdca_snapshot::{DependencyStatus, SnapshotEntry, WorkspaceSnapshot, blocked_bundles};
 use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
+use pdca_workspace::snapshot::{
+    DependencyStatus, SnapshotEntry, WorkspaceSnapshot, blocked_bundles,
+};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
@@ -153,11 +155,11 @@ fn explain(
             } else if scheduled.has_driver() {
                 None
             } else if let Some(entry) = blocked {
-                Some(pdca_snapshot::unblocking(overview, entry, &cx.env.cwd))
+                Some(pdca_workspace::snapshot::unblocking(overview, entry, &cx.env.cwd))
             } else if scheduled.may_start() {
                 Some(format!("pdca run {id}"))
             } else if scheduled.is_left_alone() {
-                entry.map(|entry| pdca_snapshot::edit_brief(entry, &cx.env.cwd))
+                entry.map(|entry| pdca_workspace::snapshot::edit_brief(entry, &cx.env.cwd))
             } else {
                 None
             };
@@ -169,7 +171,7 @@ fn explain(
             match overview.landing.stale(id) {
                 Some(stale) => {
                     say(format!("stale: {}", stale.why));
-                    Some(pdca_snapshot::after_stale(id, stale))
+                    Some(pdca_workspace::snapshot::after_stale(id, stale))
                 }
                 None => Some(format!("pdca show {id}")),
             }
@@ -265,7 +267,7 @@ fn accepted(
         let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
         let is_open = overview.get(id).and_then(SnapshotEntry::state) == Some(State::Complete);
-        return (has_change && is_open).then(|| pdca_snapshot::after_unsealed(&bundle));
+        return (has_change && is_open).then(|| pdca_workspace::snapshot::after_unsealed(&bundle));
     };
     let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
     say(format!("{}{text}", mark.word));
@@ -403,7 +405,7 @@ fn awaiting(
     }
     if let Some(proposal) = bundle.proposal()?.filter(|_| snapshot.state == State::AwaitingSignoff)
     {
-        let proposed = pdca_review::ProposedDecision::of(&snapshot.id, proposal);
+        let proposed = pdca_workspace::review::ProposedDecision::of(&snapshot.id, proposal);
         say(format!("the sign-off leaf proposes {}; nobody has decided", proposed.action));
         say(format!("`{}` makes it your decision", cx.typed(&proposed.command)));
     }

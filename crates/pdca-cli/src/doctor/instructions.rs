@@ -1,9 +1,9 @@
 //! Which file instructs each leaf, and which files look as if they did.
 
-use crate::workspace::Workspace;
 use camino::Utf8Path;
 use pdca_driver::{FoundInstructions, TargetSpec, WorkspaceConfig, find_instructions};
 use pdca_leaves::LeafMode;
+use pdca_workspace::config::workspace::Workspace;
 
 use crate::doctor::Row;
 

@@ -7,12 +7,12 @@ use pdca_driver::WorkspaceConfig;
 use pdca_leaves::{CallFacts, FailureClass, LeafConfig, LeafMode, ProbeEnding, Probed, Role};
 use pdca_process::{Cancel, Tool};
 use pdca_state::Money;
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::doctor::{Health, Row};
 use crate::session;
-use crate::workspace::Workspace;
 
 /// The longest that a program may take to tell its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use pdca_driver::{RunStatus, WorkspaceConfig, has_work, integrations, run_statuses};
 use pdca_journal::{Liveness, RunState};
-use pdca_snapshot::RunRow;
+use pdca_workspace::snapshot::RunRow;
 
 use crate::doctor::Row;
 

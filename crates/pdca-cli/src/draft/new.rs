@@ -5,6 +5,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::Role;
 use pdca_state::{Artifact, Bundle, BundleId};
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
@@ -13,7 +14,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Format, Report, Response};
 use crate::session;
-use crate::workspace::Workspace;
 
 /// A request for a new bundle.
 #[derive(Debug, Clone, Copy)]

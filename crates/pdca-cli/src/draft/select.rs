@@ -17,6 +17,7 @@ use camino::Utf8Path;
 use pdca_forge::select::{Character, IssueRecord, Pool, Selector};
 use pdca_process::Cancel;
 use pdca_state::{BundleId, RootError};
+use pdca_workspace::config::workspace::Workspace;
 
 use self::batch::DraftBatch;
 use self::draft::Drafter;
@@ -28,7 +29,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::Response;
 use crate::session::Interrupts;
-use crate::workspace::Workspace;
 
 /// The most drafts that one call writes unasked.
 const MOST: usize = 50;

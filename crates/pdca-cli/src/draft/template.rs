@@ -2,10 +2,10 @@
 
 use camino::Utf8Path;
 use pdca_state::files;
+use pdca_workspace::config::workspace::Workspace;
 
 use crate::failure::{Failure, FilePosition};
-use crate::workspace::Workspace;
-use pdca_config::scaffold::BRIEF_TEMPLATE;
+use pdca_workspace::config::scaffold::BRIEF_TEMPLATE;
 
 /// The largest template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;

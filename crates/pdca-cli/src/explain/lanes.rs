@@ -7,7 +7,7 @@ use pdca_lanes::{
 
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
-use pdca_config::hydrate_hint;
+use pdca_workspace::config::hydrate_hint;
 
 pub(crate) fn claim(error: &ClaimError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);

@@ -1,11 +1,11 @@
 //! Converts library errors, adding remedy and exit code.
 
 use pdca_act::RecordsError;
-use pdca_config::ConfigError;
-use pdca_config::scaffold::ScaffoldError;
 use pdca_process::{GitError, OLDEST_GIT};
 use pdca_state::files::FileReadError;
 use pdca_state::{ArchiveError, CreateError, IdError, LoadError, RootError, WriteError};
+use pdca_workspace::config::ConfigError;
+use pdca_workspace::config::scaffold::ScaffoldError;
 
 use super::{Failure, FilePosition};
 use crate::exit::Exit;

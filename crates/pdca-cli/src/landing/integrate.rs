@@ -29,8 +29,8 @@ use pdca_driver::{Driver, LaneCount, WorkspaceConfig, integrations};
 use pdca_integrate::{end_integration, finish_certificates};
 use pdca_journal::events::WarningCode;
 use pdca_process::InstalledGit;
-use pdca_review::ReturnedCulprit;
 use pdca_state::BundleId;
+use pdca_workspace::review::ReturnedCulprit;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -353,11 +353,12 @@ fn send_back(
     // Taken again, because the locks of the integration were released for the resolver.
     let _kept = hold_landings(site)?;
     let (effects, date) = (crate::faults::effects(cx)?, cx.env.today());
-    let culprits = pdca_review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
-        .map_err(|failed| {
-            let (bundle, error) = *failed;
-            crate::sitting::explain(error, &bundle)
-        })?;
+    let culprits =
+        pdca_workspace::review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
+            .map_err(|failed| {
+                let (bundle, error) = *failed;
+                crate::sitting::explain(error, &bundle)
+            })?;
     let mut returned = Vec::new();
     for culprit in culprits {
         let why = match culprit {

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use camino::Utf8PathBuf;
-use pdca_config::{HostEntry, host_requirements, repositories, require_sendable};
 use pdca_driver::far::{Fleet, FleetHost};
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_exec::JobName;
 use pdca_remote::{Host, HostOffer, HostRefusal, ReapRequest, Requirements};
+use pdca_workspace::config::{HostEntry, host_requirements, repositories, require_sendable};
 
 use crate::context::Context;
 use crate::exit::Exit;

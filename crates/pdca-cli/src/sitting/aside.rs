@@ -7,9 +7,9 @@ use std::io::Write;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
-use pdca_review::{Card, Decision};
 use pdca_state::text::printable;
 use pdca_state::{Bundle, BundleId, files};
+use pdca_workspace::review::{Card, Decision};
 
 use crate::context::Context;
 use crate::editor;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use pdca_review::ChangedFile;
 use pdca_state::text::printable;
 use pdca_state::{Artifact, Bundle, BundleId, patch_files};
+use pdca_workspace::review::ChangedFile;
 use serde::Serialize;
 use similar::TextDiff;
 

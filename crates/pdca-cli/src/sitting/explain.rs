@@ -1,8 +1,8 @@
 //! Adds position and remedy to the errors of a decision.
 
 use pdca_driver::integrate::ReturnError;
-use pdca_review::{ChecklistError, DecideError};
 use pdca_state::{Artifact, Bundle, SignoffError, State};
+use pdca_workspace::review::{ChecklistError, DecideError};
 
 use crate::exit::Exit;
 use crate::explain::integrate::{standing as unknown, unsealable};

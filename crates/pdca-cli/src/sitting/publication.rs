@@ -11,13 +11,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_config::{OnAccept, SignoffSettings};
 use pdca_driver::publish::{
     MergeOutcome, PublishDryRun, PublishError, PublishRequest, PublishedBundle,
 };
 use pdca_forge::publish::Comments;
-use pdca_review::DecisionOutcome;
 use pdca_state::{Artifact, Bundle, BundleId, SignoffAction};
+use pdca_workspace::config::{OnAccept, SignoffSettings};
+use pdca_workspace::review::DecisionOutcome;
 
 use crate::context::Context;
 use crate::exit::Exit;

@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_review::{
+use pdca_state::{Bundle, BundleId};
+use pdca_workspace::review::{
     Card, CardSource, Decision, DecisionOutcome, KEYS, Prompt, ReviewSession, SessionStep, Signing,
     UNDO_WINDOW, decide, waiting,
 };
-use pdca_snapshot::WorkspaceSnapshot;
-use pdca_state::{Bundle, BundleId};
+use pdca_workspace::snapshot::WorkspaceSnapshot;
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::columns::wrap;
-use pdca_review::{Card, CardLine, CardSource, Tone};
 use pdca_state::Bundle;
+use pdca_workspace::review::{Card, CardLine, CardSource, Tone};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};

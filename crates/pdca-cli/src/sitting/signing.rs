@@ -1,7 +1,7 @@
 //! Who decides, and when.
 
 use pdca_driver::Effects;
-use pdca_review::Signing;
+use pdca_workspace::review::Signing;
 
 use crate::context::Context;
 use crate::failure::Failure;

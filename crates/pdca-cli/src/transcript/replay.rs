@@ -6,6 +6,7 @@ use std::time::Duration;
 use pdca_driver::{WorkspaceConfig, integrations, run_statuses};
 use pdca_journal::events::{Event, LogLine, LogReader};
 use pdca_journal::{Liveness, RunId, Runs};
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -14,7 +15,6 @@ use crate::flow_record::flows;
 use crate::progress::ProgressRenderer;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
-use crate::workspace::Workspace;
 
 /// A request for the lines of a run.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use pdca_config::{HostEngine, HostEntry};
 use pdca_remote::{HostOffer, HostRefusal, ReapRequest};
 use pdca_state::chain;
+use pdca_workspace::config::{HostEngine, HostEntry};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -10,13 +10,13 @@ pub(crate) mod reset;
 
 use pdca_driver::LockGuard;
 use pdca_lanes::{Lanes, PrivateNames, Target, WorkspaceId};
+use pdca_workspace::config::workspace::Workspace;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::explain::lanes as explain;
 use crate::failure::{self, Failure, Problem};
 use crate::session;
-use crate::workspace::Workspace;
 
 /// The lanes of the workspace, with their names.
 pub(crate) struct WorkspaceLanes<'a> {

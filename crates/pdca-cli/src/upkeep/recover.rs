@@ -6,7 +6,7 @@ use std::io::Write;
 
 use pdca_driver::{Begun, Run, RunStatus, WorkspaceConfig, has_work, run_statuses_in_lanes};
 use pdca_journal::{Liveness, RecoveryAction, RunState};
-use pdca_snapshot::{FoundRow, RunRow};
+use pdca_workspace::snapshot::{FoundRow, RunRow};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use pdca_snapshot::{DriverRow, FoundRow, RunRow, ago};
+use pdca_workspace::snapshot::{DriverRow, FoundRow, RunRow, ago};
 
 use crate::context::Context;
 use crate::style::printable;

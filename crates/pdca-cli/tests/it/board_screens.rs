@@ -8,10 +8,10 @@ use pdca_cli::board::{
     Board, BoardData, BoardEffect, BoardInput, BoardKey, ChangeRow, Combined, LaneRow, Theme, View,
     WorkRow, draw,
 };
-use pdca_review::{Card, CardSource, Decision};
-use pdca_snapshot::{SnapshotSource, WorkspaceSnapshot};
 use pdca_state::{Awaits, Bundle, BundleId, BundleRoot, sha256_hex};
 use pdca_testkit::TestWorkspace;
+use pdca_workspace::review::{Card, CardSource, Decision};
+use pdca_workspace::snapshot::{SnapshotSource, WorkspaceSnapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
@@ -30,7 +30,7 @@ impl Scene {
         for number in 1..=bundles {
             awaiting(&workspace, number);
         }
-        let mut scene = Self { workspace, board: Board::new(pdca_review::UNDO_WINDOW) };
+        let mut scene = Self { workspace, board: Board::new(pdca_workspace::review::UNDO_WINDOW) };
         let data = Arc::new(scene.data());
         scene.feed(BoardInput::Data(data));
         scene
@@ -234,7 +234,8 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
                     recorded.extend(scene.feed(BoardInput::Key(BoardKey::Enter)));
                     break;
                 }
-                if *scene.board.deciding().session().mode() == pdca_review::KeyMode::Card {
+                if *scene.board.deciding().session().mode() == pdca_workspace::review::KeyMode::Card
+                {
                     break;
                 }
             }
@@ -244,7 +245,7 @@ fn twenty_bundles_are_decided_by_two_keys_each_and_recorded_when_they_are_due() 
         .iter()
         .flat_map(|effect| {
             let BoardEffect::Record(decisions) = effect else { panic!("{effect:?}") };
-            decisions.iter().map(pdca_review::Decision::command_line).collect::<Vec<_>>()
+            decisions.iter().map(pdca_workspace::review::Decision::command_line).collect::<Vec<_>>()
         })
         .collect();
     assert_eq!(decisions.len(), 20, "{decisions:#?}");

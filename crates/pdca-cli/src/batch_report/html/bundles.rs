@@ -1,8 +1,8 @@
 //! The list of bundles, each with its evidence to unfold.
 
 use maud::{Markup, html};
-use pdca_review::Tone;
 use pdca_state::Overall;
+use pdca_workspace::review::Tone;
 
 use super::badge;
 use crate::batch_report::model::{

@@ -1,8 +1,8 @@
 //! What waits for a decision: the list on the left, the card on the right.
 
 use crate::columns::{cut, fit, width, wrap};
-use pdca_review::{Card, Tone};
 use pdca_state::Overall;
+use pdca_workspace::review::{Card, Tone};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

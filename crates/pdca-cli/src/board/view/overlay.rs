@@ -1,7 +1,7 @@
 //! What lies over a view: help, a line to type, the question before leaving.
 
 use crate::columns::{cut, wrap};
-use pdca_review::{KEYS, KeyMode, Prompt};
+use pdca_workspace::review::{KEYS, KeyMode, Prompt};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;

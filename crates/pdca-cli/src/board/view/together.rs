@@ -1,7 +1,7 @@
 //! The integration: accepted changes on the left, what was gated together on the right.
 
 use crate::columns::{fit, width, wrap};
-use pdca_review::Tone;
+use pdca_workspace::review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

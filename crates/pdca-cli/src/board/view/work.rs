@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::columns::{fit, wrap};
-use pdca_review::Tone;
+use pdca_workspace::review::Tone;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::flow_record::FlowRecord;
 use crate::notify;
 use pdca_driver::{BeatError, PaceLimit, WorkspaceConfig};
-use pdca_flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
 use pdca_journal::events::FlowTask;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
+use pdca_workspace::flow::{FlowFacts, FlowHost, FlowStep, NoticeKind, Notification, Notifier};
 
 use super::{Args, output};
 use crate::command::run::{DriveArgs, drive_unasked};

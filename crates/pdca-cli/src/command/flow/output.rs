@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use pdca_driver::PlannedBrief;
-use pdca_flow::{
+use pdca_state::{BundleId, State};
+use pdca_workspace::flow::{
     AfterAccept, FlowEnd, FlowFacts, FlowReport, FlowSettings, FlowStep, Moves, NoticeKind,
     Notification, UnsignedWork,
 };
-use pdca_state::{BundleId, State};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -5,10 +5,10 @@ use std::io::Write;
 use crate::notify;
 use camino::Utf8PathBuf;
 use pdca_driver::{BeatError, BriefEnd, PlannedBrief, finish_plan_session, plan_session};
-use pdca_flow::{Person, Visit};
 use pdca_journal::events::FlowTask;
 use pdca_leaves::{LeafError, Role};
 use pdca_state::{Bundle, BundleId, Overall, SignoffAction, SignoffProposal, State};
+use pdca_workspace::flow::{Person, Visit};
 
 use super::host::Tracks;
 use crate::command::subcommand;
@@ -221,7 +221,7 @@ impl AtTerminal<'_, '_, '_> {
     fn hold_sign_off(&mut self, ids: &[BundleId]) -> Result<Visit, Failure> {
         let workspace = self.cx.workspace()?;
         let environment = self.cx.env.environment();
-        if pdca_config::has_leaf(workspace, Role::Signoff, environment)? {
+        if pdca_workspace::config::has_leaf(workspace, Role::Signoff, environment)? {
             session::require_leaf(self.cx, Role::Signoff)?;
             for id in ids {
                 self.flush();
@@ -240,7 +240,7 @@ impl AtTerminal<'_, '_, '_> {
     fn look_back(&mut self) -> Result<(), Failure> {
         let workspace = self.cx.workspace()?;
         let environment = self.cx.env.environment();
-        if pdca_config::has_leaf(workspace, Role::Act, environment)? {
+        if pdca_workspace::config::has_leaf(workspace, Role::Act, environment)? {
             session::require_leaf(self.cx, Role::Act)?;
             self.command(&["act", "review"]).map(drop)
         } else {

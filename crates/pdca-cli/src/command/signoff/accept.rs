@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::sitting::{PublishOptions, PublishReport, only_changes, publish, publish_accepted};
-use pdca_review::{Decided, Decision, DecisionOutcome};
 use pdca_state::{Bundle, SignoffAction, State};
+use pdca_workspace::review::{Decided, Decision, DecisionOutcome};
 use serde::Serialize;
 
 use super::line::Verb;

@@ -9,8 +9,10 @@
 use std::io::Write;
 
 use pdca_leaves::{Proposal, Role};
-use pdca_review::{Choice, Decision, DecisionOutcome, ProposedDecision, Signing, TakenBundle};
 use pdca_state::{Artifact, Bundle, BundleId, SignoffProposal, Snapshot, State};
+use pdca_workspace::review::{
+    Choice, Decision, DecisionOutcome, ProposedDecision, Signing, TakenBundle,
+};
 use serde::Serialize;
 
 use super::{

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use pdca_review::Cleared;
 use pdca_state::{BundleId, Snapshot, SummaryItem};
+use pdca_workspace::review::Cleared;
 use serde::Serialize;
 
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-use pdca_review::{Choice, Ticks};
 use pdca_state::SignoffAction;
+use pdca_workspace::review::{Choice, Ticks};
 
 use super::{Args, Older};
 use crate::context::IdArg;

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use pdca_forge::publish::{PublishRecord, PullState};
-use pdca_snapshot::{WorkspaceSnapshot, ago};
 use pdca_state::{
     Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
     Snapshot, State, Summary,
 };
+use pdca_workspace::snapshot::{WorkspaceSnapshot, ago};
 use serde::Serialize;
 
 use crate::command::queue::open_texts;

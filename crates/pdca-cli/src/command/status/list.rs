@@ -4,11 +4,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::BeatFailure;
-use pdca_review::Tone;
-use pdca_snapshot::{
+use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
+use pdca_workspace::review::Tone;
+use pdca_workspace::snapshot::{
     Blocker, HeldBy, RunRow, SnapshotEntry, StatusGroup, UNREADABLE, WorkspaceSnapshot, ago,
 };
-use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
 
 use crate::upkeep::runs::run_lines;
 

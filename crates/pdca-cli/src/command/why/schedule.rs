@@ -7,8 +7,8 @@ use pdca_dag::{
     Unmet, Why,
 };
 use pdca_driver::{AtWork, Batch, WorkspaceConfig};
-use pdca_snapshot::{WorkspaceSnapshot, ago, timestamp};
 use pdca_state::{BundleId, State};
+use pdca_workspace::snapshot::{WorkspaceSnapshot, ago, timestamp};
 use serde::Serialize;
 
 use crate::context::Context;

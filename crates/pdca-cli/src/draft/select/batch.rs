@@ -5,12 +5,12 @@ use jiff::civil::Date;
 use pdca_forge::select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_process::{FileLock, FileLockError};
 use pdca_state::files;
+use pdca_workspace::config::workspace::Workspace;
 
 use super::output::age_of;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
-use crate::workspace::Workspace;
 
 /// The largest index, in bytes.
 const MAX_INDEX: u64 = 16 << 20;

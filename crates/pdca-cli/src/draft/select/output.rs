@@ -6,13 +6,13 @@ use camino::Utf8PathBuf;
 use jiff::civil::Date;
 use pdca_forge::select::{BucketCount, IssueRecord, Outlook, Pool, Profile, ValueCount};
 use pdca_state::{Artifact, BundleId};
+use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::style::one_line;
-use crate::workspace::Workspace;
 
 /// The most values of one table that people are shown.
 const MOST_VALUES: usize = 8;

@@ -9,8 +9,8 @@ use pdca_driver::integrate::{
     ReturnCulprits, TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
-use pdca_snapshot::{after_held, merge_command};
 use pdca_state::BundleId;
+use pdca_workspace::snapshot::{after_held, merge_command};
 use serde::{Serialize, Serializer};
 
 use crate::context::Context;

@@ -6,8 +6,8 @@ use pdca_driver::integrate::{NextAction, TargetBranches};
 use pdca_driver::{RunStatus, WorkspaceConfig, integrations};
 use pdca_integrate::end_integration;
 use pdca_journal::Liveness;
-use pdca_snapshot::RunRow;
 use pdca_state::BundleId;
+use pdca_workspace::snapshot::RunRow;
 
 use super::Recovery;
 use crate::context::Context;

@@ -1,0 +1,17 @@
+//! Opens a workspace, reads it, and decides what comes next.
+//!
+//! - [`config`] loads the configuration of a workspace in five layers.
+//! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
+//! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
+//! - [`flow`] derives the next steps of a day of work from the facts of the files.
+//!
+//! # Invariants
+//! - Nothing is printed, and neither the environment nor the wall clock is read.
+//! - A key that is not known is an error, and each value of a configuration has its origin.
+//! - No step of a person happens without a person: a flow takes none without a terminal, and a decision is a value that the
+//!   caller passes in.
+
+pub mod config;
+pub mod flow;
+pub mod review;
+pub mod snapshot;

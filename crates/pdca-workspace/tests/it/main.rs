@@ -1,0 +1,3 @@
+//! Workspaces on disk, as a caller of the library reads them.
+
+mod card;
