@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use pdca_dag::{Awaits, ItemState};
 use pdca_journal::Effects;
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Part, RootError, SPLIT_FROM, State, held_parts, parts,
+    Artifact, Brief, Bundle, BundleId, Part, RootError, SPLIT_FROM, State, held_parts,
+    may_have_parts, parts,
 };
 
 use crate::batch::{Batch, has_started};
@@ -78,6 +79,14 @@ pub fn due_splits(
     Ok(due)
 }
 
+/// Like [`due_splits`], among the bundles of a batch, whose briefs were read already.
+pub fn due_splits_in(config: &WorkspaceConfig, batch: &Batch) -> Result<Vec<DueSplit>, RootError> {
+    if batch.with_parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    due_splits(config, Some(&batch.with_parts))
+}
+
 /// Splits every bundle that is due, among these or all, and returns the splits. A bundle that another process holds
 /// is passed over.
 pub fn split_due(
@@ -113,6 +122,9 @@ struct Candidate {
 impl Candidate {
     fn of(config: &WorkspaceConfig, bundle: &Bundle) -> Option<Self> {
         let bytes = bundle.read(Artifact::Brief).ok()??;
+        if !may_have_parts(&bytes) {
+            return None;
+        }
         let brief = Brief::parse(&String::from_utf8_lossy(&bytes));
         let mut parts = parts(&brief).ok()?;
         if parts.len() < 2 || brief.is_placeholder() {

@@ -9,7 +9,7 @@ use pdca_dag::{
 };
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Coverage, Glance, Label, LoadError, Overall, Reentry,
-    RootError, State, chain, parts, survey_bundles,
+    RootError, State, chain, may_have_parts, parts, survey_bundles,
 };
 
 use crate::config::WorkspaceConfig;
@@ -36,6 +36,8 @@ pub struct Batch {
     /// The bundles that are started although they failed before, because they were named or have
     /// attempts left.
     pub failed: Vec<Exhausted>,
+    /// The bundles whose briefs may have parts.
+    pub(crate) with_parts: BTreeSet<BundleId>,
     /// Bundles outside the batch whose results keep rivals waiting.
     guests: Vec<Item>,
     /// The target of each bundle, where there are several.
@@ -103,6 +105,7 @@ impl Batch {
             remarks: Vec::new(),
             exhausted: Vec::new(),
             failed: Vec::new(),
+            with_parts: BTreeSet::new(),
             guests: Vec::new(),
             apart: BTreeMap::new(),
             options: Options {
@@ -290,6 +293,9 @@ impl Batch {
         if let Some(target) = reading.apart {
             self.apart.insert(bundle.id().clone(), target);
         }
+        if reading.may_have_parts {
+            self.with_parts.insert(bundle.id().clone());
+        }
         self.remarks.extend(reading.remarks);
         self.items.push(reading.item);
         self.bundles.push(bundle);
@@ -303,6 +309,7 @@ struct Reading {
     /// The target, where there are several: equal paths of different repositories are different
     /// files.
     apart: Option<String>,
+    may_have_parts: bool,
 }
 
 impl Reading {
@@ -321,10 +328,11 @@ impl Reading {
         if config.schedule.durations == Durations::History {
             item.duration = config.pace().load(bundle.id());
         }
-        let mut reading = Self { item, remarks: Vec::new(), apart: None };
+        let mut reading = Self { item, remarks: Vec::new(), apart: None, may_have_parts: false };
         // A brief may be readable although the bundle as a whole is not.
-        let brief = bundle.read(Artifact::Brief).ok().flatten();
-        let brief = brief.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
+        let bytes = bundle.read(Artifact::Brief).ok().flatten();
+        reading.may_have_parts = bytes.as_ref().is_some_and(|bytes| may_have_parts(bytes));
+        let brief = bytes.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
         if let Some(brief) = brief.filter(|brief| !brief.is_placeholder()) {
             reading.declare(config, &brief, &file, ids);
         }
@@ -379,7 +387,8 @@ impl Reading {
         file: &Utf8Path,
         ids: &BTreeSet<BundleId>,
     ) {
-        if config.schedule.split == SplitPolicy::Never || self.item.started {
+        let is_whole = config.schedule.split == SplitPolicy::Never || self.item.started;
+        if is_whole || !self.may_have_parts {
             return;
         }
         for mut part in parts(brief).unwrap_or_default() {

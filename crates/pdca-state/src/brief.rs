@@ -24,7 +24,7 @@ use std::ops::Range;
 use camino::{Utf8Component, Utf8PathBuf};
 
 pub use label::Label;
-pub use parts::{Part, PartsError, held_parts, parts};
+pub use parts::{Part, PartsError, held_parts, may_have_parts, parts};
 pub use size::{SizeLimit, size_limit};
 pub use spelling::{BriefRemark, Unread};
 pub use split::{SPLIT_FROM, SPLIT_INTO, SplitOff, Splitting, note_split, repoint};

@@ -85,7 +85,8 @@ pub use attempts::Attempts;
 pub use brief::{
     Awaits, Brief, BriefField, BriefRemark, Label, OntoBranch, Part, PartsError, RepoTarget,
     SPLIT_FROM, SPLIT_INTO, SizeLimit, SplitOff, Splitting, TRIAGE_VERDICT, Unread, Widening,
-    WideningError, asked_digest, held_parts, note_split, parts, repoint, size_limit,
+    WideningError, asked_digest, held_parts, may_have_parts, note_split, parts, repoint,
+    size_limit,
 };
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use calls::{

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_dag::{LanesFile, Plan, Simulation};
-use pdca_driver::{Batch, DueSplit, WorkspaceConfig, due_splits};
+use pdca_driver::{Batch, DueSplit, WorkspaceConfig, due_splits_in};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
@@ -71,9 +71,7 @@ pub(crate) fn plan(args: &PlanRequest<'_>, cx: &Context<'_>) -> Result<Response,
     };
     let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
     let stands_on = foundations(&plan, cx, &site)?;
-    let named =
-        (!args.ids.is_empty()).then(|| batch.items.iter().map(|item| item.id.clone()).collect());
-    let splits = due_splits(&site, named.as_ref())?;
+    let splits = due_splits_in(&site, &batch)?;
     let streams = |streams: Vec<Vec<&BundleId>>| -> Vec<Vec<BundleId>> {
         streams.into_iter().map(|ids| ids.into_iter().cloned().collect()).collect()
     };

@@ -90,6 +90,11 @@ impl PartsError {
     }
 }
 
+/// Returns false only if a brief with this text has no parts. Costs far less than to parse the brief.
+pub fn may_have_parts(text: &[u8]) -> bool {
+    text.windows(PART.len()).any(|word| word.eq_ignore_ascii_case(PART.as_bytes()))
+}
+
 /// Returns the parts of a brief, in the order in which they can be done.
 pub fn parts(brief: &Brief) -> Result<Vec<Part>, PartsError> {
     let mut found = Vec::new();
@@ -240,6 +245,22 @@ mod tests {
         assert_eq!(writer.after, ["parser"]);
         assert_eq!(writer.waits_for.as_deref(), Some("the format of 41"));
         assert!(!writer.is_complete());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_that_may_have_no_parts_has_none(
+            pieces in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "- ", "* ", "1. ", "**", "Part", "PART", "part", " ", "\t", "\u{a0}", "a", "b-1", ":", "\n", "\r\n", "  ", "text",
+                ]),
+                0..24,
+            )
+        ) {
+            let text = pieces.concat();
+            let has_none = parts(&Brief::parse(&text)).is_ok_and(|parts| parts.is_empty());
+            proptest::prop_assert!(has_none || may_have_parts(text.as_bytes()), "{text:?}");
+        }
     }
 
     #[test]
