@@ -118,6 +118,10 @@ fn is_label(label: &str) -> bool {
 
 /// Splits a line `label: value`, whatever bullet and emphasis it has.
 fn shape(line: &str) -> Option<Shape<'_>> {
+    // Most lines are prose, and a search for one byte is several times faster than the walk below.
+    if !line.contains(':') && !line.contains('：') {
+        return None;
+    }
     let Marked { rest, has_bullet } = without_bullet(line);
     let inner = rest.trim_start_matches(is_emphasis);
     let opening = &rest[..rest.len() - inner.len()];
