@@ -229,6 +229,36 @@ fn locks_that_a_killed_driver_left_in_its_repository_are_in_nobodys_way() {
     twins.require_shown_is_real(&lane);
 }
 
+/// A file that has no end.
+const ENDLESS: &str = "/dev/zero";
+
+/// The parts of a repository that a job writes, links or removes.
+const PARTS: [&str; 23] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "shallow",
+    "packed-refs",
+    "info/grafts",
+    "info/attributes",
+    "info/exclude",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+    "objects/pack/multi-pack-index",
+    "objects/pack/pack-1.idx",
+    "objects/pack/pack-1.pack",
+    "refs/heads/x",
+    "refs/heads/pdca",
+    "refs/stash",
+    "logs/refs/stash",
+    "hooks/pre-commit",
+    "index",
+    "MERGE_HEAD",
+    "scratch",
+];
+
 /// One thing that a job may do to the repository it was lent.
 #[derive(Debug, Clone)]
 enum Plant {
@@ -257,31 +287,7 @@ enum Plant {
 fn plants() -> impl Strategy<Value = Plant> {
     let file = 0..FILES.len();
     let text = "[a-z ]{0,12}\n";
-    let names = prop::sample::select(vec![
-        "HEAD",
-        "config",
-        "config.worktree",
-        "commondir",
-        "shallow",
-        "packed-refs",
-        "info/grafts",
-        "info/attributes",
-        "info/exclude",
-        "info/sparse-checkout",
-        "objects/info/alternates",
-        "objects/info/commit-graph",
-        "objects/pack/multi-pack-index",
-        "objects/pack/pack-1.idx",
-        "objects/pack/pack-1.pack",
-        "refs/heads/x",
-        "refs/heads/pdca",
-        "refs/stash",
-        "logs/refs/stash",
-        "hooks/pre-commit",
-        "index",
-        "MERGE_HEAD",
-        "scratch",
-    ]);
+    let names = prop::sample::select(&PARTS[..]);
     let content = prop::sample::select(vec![
         "ref: refs/heads/x\n",
         "ref: HEAD\n",
@@ -327,17 +333,29 @@ fn plants() -> impl Strategy<Value = Plant> {
     ]
 }
 
+/// Returns false where a git of the job would read a file without an end, and take all memory of the machine.
+fn would_git_end(git_dir: &Utf8Path) -> bool {
+    let is_link = |name: &&str| {
+        fs::symlink_metadata(git_dir.join(name)).is_ok_and(|found| found.is_symlink())
+    };
+    let includes = |name: &str| {
+        fs::read_to_string(git_dir.join(name)).is_ok_and(|text| text.contains(ENDLESS))
+    };
+    !PARTS.iter().any(is_link) && !["config", "config.worktree"].into_iter().any(includes)
+}
+
 fn carry_out(twins: &Twins, lane: &Lane, plant: &Plant) {
     let git_dir = lane.path().join(".git");
     let repo = seen(lane);
+    let git = |args: &[&str]| would_git_end(&git_dir).then(|| repo.try_git(args));
     let write = |path: &Utf8Path, text: &str| {
         if path.parent().is_some_and(|dir| fs::create_dir_all(dir).is_ok()) {
             drop(fs::remove_file(path));
             drop(fs::write(path, text));
         }
     };
-    let plants_work =
-        objects(lane).join("pack").is_dir() && repo.try_git(&["status"]).status.success();
+    let plants_work = objects(lane).join("pack").is_dir()
+        && git(&["status"]).is_some_and(|ended| ended.status.success());
     match plant {
         Plant::Shadow { file, packed, text } => {
             let (name, _) = FILES[*file];
@@ -360,25 +378,25 @@ fn carry_out(twins: &Twins, lane: &Lane, plant: &Plant) {
             write(&lane.path().join(format!("{name}.{end}")), name);
             if *hidden {
                 write(&lane.path().join(".gitignore"), "*.ign\n");
-                drop(repo.try_git(&["add", "-f", &format!("{name}.ign")]));
+                drop(git(&["add", "-f", &format!("{name}.ign")]));
             }
         }
         Plant::Commit => {
-            drop(repo.try_git(&["add", "-A"]));
+            drop(git(&["add", "-A"]));
             let by = ["-c", "user.name=b", "-c", "user.email=b@localhost"];
-            drop(repo.try_git(&[&by[..], &["commit", "-qm", "by a job"]].concat()));
+            drop(git(&[&by[..], &["commit", "-qm", "by a job"]].concat()));
         }
         Plant::Write { name, text } => write(&git_dir.join(name), text),
         Plant::Link { name } => {
             let path = git_dir.join(name);
             drop(fs::remove_file(&path));
-            drop(symlink("/dev/zero", path));
+            drop(symlink(ENDLESS, path));
         }
         Plant::Remove { name } => {
             let path = git_dir.join(name);
             drop(fs::remove_file(&path));
         }
-        Plant::Git { args } => drop(repo.try_git(args)),
+        Plant::Git { args } => drop(git(args)),
         Plant::Garbage { id, text } => write(&loose(&objects(lane), id), text),
     }
 }
