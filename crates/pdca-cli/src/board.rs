@@ -2,7 +2,7 @@
 //!
 //! A [`Board`] is a state machine: [`Board::update`] takes an [`BoardInput`] and returns what the caller has to do as
 //! [`BoardEffect`]s, [`draw`] paints it onto a frame. [`BoardData::load`] reads the workspace, and [`run`] is the loop around
-//! them on a real terminal, over a [`Desk`] that has the workspace and the [`Tools`] of the person. [`show_board`] is all
+//! them on a real terminal, over a [`Desk`] that has the workspace and the [`Tools`] of the person. `show_board` is all
 //! of it for a workspace.
 //!
 //! ```
