@@ -119,3 +119,20 @@ fn without_a_terminal_a_named_moment_is_waited_for_and_told() {
     let told = scene.workspace.read("told");
     assert!(!told.contains(QUESTION), "{told}");
 }
+
+#[test]
+fn a_run_in_the_background_asks_nothing_and_leaves_the_input_to_the_shell() {
+    let scene = scene(6);
+    let line = "set -m; $PDCA run 7 & read typed; echo \"the shell has $typed\"; wait $!; echo \"code $?\"";
+    let mut pty = scene.script_at_terminal(&[], line, Vec::new());
+    scene.wait_until("the builder was told to wait", |scene| {
+        scene.calls().contains(&"builder 7".to_owned())
+    });
+    pty.wait_for("throttled");
+    pty.type_text("s\n");
+    pty.wait_for("the shell has s");
+    pty.wait_for("code 0");
+    pty.wait();
+    assert!(!pty.shown().contains(QUESTION), "{}", pty.shown());
+    assert_eq!(scene.calls(), ["builder 7", "builder 7"]);
+}

@@ -88,7 +88,7 @@ fn headline(problem: &PlanProblem) -> String {
 fn remedy(problem: &PlanProblem) -> String {
     match problem {
         PlanProblem::DuplicateId { .. } => "rename one of the two directories".to_owned(),
-        PlanProblem::DependsOnItself { id, .. } => format!("take {id} out of its own `Depends on`"),
+        PlanProblem::DependsOnItself { id, .. } => format!("take {id} out of that line"),
         PlanProblem::Cycle { .. } => "remove one of these `Depends on`".to_owned(),
         PlanProblem::NoSuchPrerequisite { on, near, .. } => {
             did_you_mean(near).unwrap_or_else(|| {

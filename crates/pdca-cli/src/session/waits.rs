@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use pdca_leaves::{LongWait, WaitDecision};
 use pdca_process::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 
 use crate::progress::span;
 use crate::style::{Palette, one_line};
@@ -118,6 +120,7 @@ impl WaitQuestions {
         }
         if !self.is_shown
             && !self.is_over
+            && is_in_foreground()
             && let Some(question) = self.waiting.front()
         {
             said.push_str(&asked(question, palette));
@@ -129,6 +132,10 @@ impl WaitQuestions {
     /// Returns the line that was typed, without waiting for one; at the end of the input an empty one.
     fn line(&mut self) -> Option<String> {
         let input = rustix::stdio::stdin();
+        // A job in the background that reads from its terminal is stopped, and the line is the shell's.
+        if !is_in_foreground() {
+            return None;
+        }
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&at_once));
         if !matches!(ready, Ok(ready) if ready > 0) {
@@ -149,6 +156,11 @@ impl WaitQuestions {
             }
         }
     }
+}
+
+/// Returns whether what a person types reaches this process.
+fn is_in_foreground() -> bool {
+    tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
 /// Returns what a line decides; a bare Enter is to wait.

@@ -217,7 +217,7 @@ fn every_problem_is_named_with_its_place_and_remedy_and_nothing_is_written() {
     hint: remove one of these `Depends on`
     error: 4 depends on itself
       --> results/issue_4/brief.md:10
-    hint: take 4 out of its own `Depends on`
+    hint: take 4 out of that line
     error: 5 depends on PROJ-21, which does not exist
       --> results/issue_5/brief.md:10
     hint: did you mean `PROJ-12`?
