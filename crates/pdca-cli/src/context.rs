@@ -8,11 +8,13 @@ use std::io::{self, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, BundleId};
+use pdca_workspace::OpenWorkspace;
+use pdca_workspace::config::Machine;
 use pdca_workspace::config::workspace::{self, LoadOptions, Workspace};
 
 use crate::columns;
 use crate::failure::Failure;
-use crate::process_env::{ProcessEnv, StandardStream};
+use crate::process_env::{self, ProcessEnv, StandardStream};
 use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
 
@@ -119,6 +121,29 @@ impl<'a> Context<'a> {
     pub(crate) fn workspace(&self) -> Result<&Workspace, Failure> {
         let loaded = self.workspace.get_or_init(|| self.globals.load_workspace(self.env));
         loaded.as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns the workspace as the operations of `pdca-workspace` take it.
+    pub(crate) fn open(&self) -> Result<OpenWorkspace<'_>, Failure> {
+        let fixed_date = match self.env.clock {
+            process_env::Clock::System => None,
+            process_env::Clock::Fixed(seconds) => Some(seconds),
+        };
+        let machine = Machine {
+            pid: std::process::id(),
+            program: self.env.program.clone(),
+            now: self.env.now(),
+            clock: || process_env::moment().wall.as_second(),
+            fixed_date,
+            utc_offset: process_env::utc_offset,
+            has_terminal: self.may_ask(),
+        };
+        Ok(OpenWorkspace {
+            workspace: self.workspace()?,
+            environment: self.env.environment(),
+            machine,
+            dry_run: self.globals.dry_run,
+        })
     }
 
     /// Returns the bundle with this id, which must exist.

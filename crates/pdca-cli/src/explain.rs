@@ -3,5 +3,6 @@
 pub(crate) mod driver;
 pub(crate) mod integrate;
 pub(crate) mod lanes;
+mod operation;
 pub(crate) mod rejection;
 pub(crate) mod run;

@@ -45,6 +45,7 @@ mod notify;
 mod planning;
 mod process_env;
 mod progress;
+mod render;
 mod report;
 mod session;
 mod sitting;

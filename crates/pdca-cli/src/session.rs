@@ -34,20 +34,7 @@ use waits::WaitDesk;
 
 /// Builds the driver's configuration from a workspace.
 pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
-    let fixed_date = match cx.env.clock {
-        process_env::Clock::System => None,
-        process_env::Clock::Fixed(seconds) => Some(seconds),
-    };
-    let machine = pdca_workspace::config::Machine {
-        pid: std::process::id(),
-        program: cx.env.program.clone(),
-        now: cx.env.now(),
-        clock: || process_env::moment().wall.as_second(),
-        fixed_date,
-        utc_offset: process_env::utc_offset,
-        has_terminal: cx.may_ask(),
-    };
-    Ok(pdca_workspace::config::driver_config(cx.workspace()?, cx.env.environment(), machine)?)
+    Ok(cx.open()?.driver_config()?)
 }
 
 /// Reads every bundle of the workspace.

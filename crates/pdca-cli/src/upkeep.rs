@@ -14,11 +14,9 @@ pub(crate) mod hosts;
 pub(crate) mod lanes;
 pub(crate) mod recover;
 pub(crate) mod runs;
-pub(crate) mod sweep;
 pub(crate) mod unblock;
 
 pub(crate) use abort::abort;
 pub(crate) use cleanup::cleanup;
 pub(crate) use recover::recover;
-pub(crate) use sweep::sweep;
 pub(crate) use unblock::unblock;

@@ -128,7 +128,9 @@ pub enum Hydrated {
 }
 
 /// The progress of the hydration of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum HydrationState {
     /// The lane was never hydrated.
     None,

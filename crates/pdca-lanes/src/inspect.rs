@@ -61,7 +61,9 @@ pub struct LaneReport {
 }
 
 /// The progress of the creation of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum LaneState {
     /// The lane is complete.
     Ready,

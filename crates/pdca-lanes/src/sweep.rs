@@ -6,10 +6,11 @@ use std::{
 };
 
 use camino::Utf8Path;
+use serde::Serialize;
 
 use crate::{
     claim::Lanes,
-    inspect::{InspectError, LaneHolder, LaneReport},
+    inspect::{InspectError, LaneReport},
     remove::{RemoveError, Removed},
     target::Target,
 };
@@ -68,7 +69,9 @@ pub struct SweepItem {
 }
 
 /// The decision about a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "decision", content = "reason", rename_all = "snake_case")]
 pub enum SweepDecision {
     /// The lane is removed.
     Remove(SweepReason),
@@ -77,22 +80,29 @@ pub enum SweepDecision {
 }
 
 /// The reason for removing a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SweepReason {
     /// It was not claimed for too long.
+    #[serde(rename = "it is old")]
     Old,
     /// The disk has too little free space.
+    #[serde(rename = "the disk is short of room")]
     DiskFloor,
 }
 
 /// The reason for keeping a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Stays {
     /// A process works in it.
-    InUse(LaneHolder),
+    #[serde(rename = "it is in use")]
+    InUse,
     /// Its target is not configured, so its work cannot be compared with the primary.
+    #[serde(rename = "its target is not configured")]
     UnknownTarget,
     /// No condition of the policy applies.
+    #[serde(rename = "nothing asks for it to go")]
     NoNeed,
 }
 
@@ -135,7 +145,7 @@ fn decide(
         .map(|lane| {
             let age = lane.used.and_then(|used| policy.now.duration_since(used).ok());
             let decision = SweepDecision::Keep(match lane.holder {
-                Some(holder) => Stays::InUse(holder),
+                Some(_) => Stays::InUse,
                 None if !known(&lane) => Stays::UnknownTarget,
                 None => Stays::NoNeed,
             });
@@ -238,15 +248,11 @@ mod tests {
     #[test]
     fn what_is_in_use_or_unknown_stays_however_old() {
         let mut lanes = vec![lane(0, Some(9), 1), lane(1, Some(9), 1), lane(2, None, 1)];
-        lanes[0].holder = Some(LaneHolder { pid: Some(7) });
+        lanes[0].holder = Some(crate::LaneHolder { pid: Some(7) });
         lanes[1].target = "other".to_owned();
         assert_eq!(
             shown(lanes, 0, None, Some(1)),
-            [
-                "0 Keep(InUse(LaneHolder { pid: Some(7) }))",
-                "1 Keep(UnknownTarget)",
-                "2 Keep(NoNeed)",
-            ]
+            ["0 Keep(InUse)", "1 Keep(UnknownTarget)", "2 Keep(NoNeed)",]
         );
     }
 

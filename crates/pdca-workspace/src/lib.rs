@@ -3,7 +3,11 @@
 //! - [`config`] loads the configuration of a workspace in five layers.
 //! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
 //! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
+//! - [`lanes`] lists, resets, removes and sweeps the private checkouts.
 //! - [`flow`] derives the next steps of a day of work from the facts of the files.
+//!
+//! Each operation of the command line is a function that takes an [`OpenWorkspace`] and a request, and returns a value or an
+//! [`OperationError`]; rendering is for the caller.
 //!
 //! # Invariants
 //! - Nothing is printed, and neither the environment nor the wall clock is read.
@@ -12,6 +16,12 @@
 //!   caller passes in.
 
 pub mod config;
+mod error;
 pub mod flow;
+pub mod lanes;
+mod open;
 pub mod review;
 pub mod snapshot;
+
+pub use error::OperationError;
+pub use open::OpenWorkspace;

@@ -1,7 +1,10 @@
 //! `pdca sweep`: removes lanes by age and for free disk space.
 
+use pdca_workspace::lanes::{SweepRequest, sweep};
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Remove lanes by age or for free disk space, oldest first
@@ -25,5 +28,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::upkeep::sweep(args.older_than, args.min_free_gb, cx)
+    let request = SweepRequest { older_than: args.older_than, min_free_gb: args.min_free_gb };
+    Ok(render::lanes::swept(sweep(&cx.open()?, request)?))
 }

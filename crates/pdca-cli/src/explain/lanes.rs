@@ -1,8 +1,7 @@
 //! Adds position and remedy to the errors of lanes.
 
 use pdca_lanes::{
-    ClaimError, HydrateError, InspectError, LaneError, PrivateError, ProvisionError, RemoveError,
-    TreeSide,
+    ClaimError, HydrateError, InspectError, LaneError, PrivateError, ProvisionError, TreeSide,
 };
 
 use crate::exit::Exit;
@@ -94,19 +93,6 @@ pub(crate) fn private(error: &PrivateError) -> Failure {
         PrivateError::Io { path, .. } => failure
             .at(FilePosition::file(&**path))
             .hint("make room and make the directory writable, then repeat the command"),
-    }
-}
-
-pub(crate) fn remove(error: &RemoveError) -> Failure {
-    match error {
-        RemoveError::NoSuchLane { .. } => {
-            Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
-        }
-        RemoveError::Claim(error) => claim(error),
-        RemoveError::Lane(error) => lane(error),
-        RemoveError::Io { path, .. } => Failure::from_error(Exit::Unexpected, error)
-            .at(FilePosition::file(&**path))
-            .hint("make the directory writable, then repeat the command; what was in it is kept"),
     }
 }
 

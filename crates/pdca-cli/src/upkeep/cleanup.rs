@@ -22,8 +22,9 @@ use crate::failure::Failure;
 use crate::process_env;
 use crate::report::{Report, Response};
 use crate::session;
-use crate::upkeep::lanes::{self, WorkspaceLanes, remove};
+use crate::upkeep::lanes;
 use crate::upkeep::recover::{take_up, unexpected};
+use pdca_workspace::lanes::{WorkspaceLanes, removal};
 
 const DAY: u64 = 24 * 3600;
 
@@ -138,7 +139,7 @@ fn checkouts(
     if cx.workspace()?.targets.is_empty() {
         return Ok(Vec::new());
     }
-    let place = WorkspaceLanes::of(cx)?;
+    let place = WorkspaceLanes::of(cx.workspace()?)?;
     let targets = place.targets(None)?;
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
     let mut steps = Vec::new();
@@ -179,7 +180,7 @@ fn removed(
         effects.announce(Point { name, when: EffectSide::After });
     };
     let go = || place.lanes.remove_told(lane.slot, target, &tell);
-    let row = remove::row(lane, effects.perform("checkout", go), target.path());
+    let row = removal(lane, effects.perform("checkout", go), target.path());
     Step { done: row.removed, kept: row.bundle, fetch: row.fetch, error: row.kept_because, ..step }
 }
 

@@ -1,5 +1,7 @@
 //! `pdca lanes list`: lists the lanes with their states.
 
+use pdca_workspace::lanes::list_lanes;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Response;
@@ -15,5 +17,5 @@ Examples:
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::upkeep::lanes::list::list(cx)
+    Ok(Response::done(list_lanes(&cx.open()?)?))
 }

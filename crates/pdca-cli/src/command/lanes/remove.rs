@@ -1,8 +1,11 @@
 //! `pdca lanes remove`: removes lanes, and rescues their work.
 
+use pdca_workspace::lanes::remove_lanes;
+
 use super::TargetArg;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Remove lanes; work that the target does not have is kept in a git bundle
@@ -29,5 +32,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let slots = (!args.all).then_some(args.slots.as_slice());
-    crate::upkeep::lanes::remove::remove(slots, args.target.name(), cx)
+    Ok(render::lanes::removed(remove_lanes(&cx.open()?, slots, args.target.name())?))
 }

@@ -1,5 +1,7 @@
 //! `pdca lanes reset`: resets a lane to its base, and rescues its work.
 
+use pdca_workspace::lanes::reset_lane;
+
 use super::TargetArg;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -28,5 +30,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::upkeep::lanes::reset::reset(args.slot, args.pristine, args.target.name(), cx)
+    Ok(Response::done(reset_lane(&cx.open()?, args.slot, args.pristine, args.target.name())?))
 }

@@ -6,11 +6,12 @@ use camino::Utf8PathBuf;
 use pdca_lanes::{LaneFinding, Remedy, Target};
 use serde::Serialize;
 
-use super::{WorkspaceLanes, explain};
+use super::explain;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
+use pdca_workspace::lanes::WorkspaceLanes;
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -31,7 +32,7 @@ pub(crate) struct Findings {
 
 /// Checks every lane.
 pub(crate) fn check(cx: &Context<'_>) -> Result<Response, Failure> {
-    let place = WorkspaceLanes::of(cx)?;
+    let place = WorkspaceLanes::of(cx.workspace()?)?;
     // The lanes of a target that cannot be opened cannot be judged; `pdca doctor` reports it.
     let targets: Vec<Target> = place
         .workspace

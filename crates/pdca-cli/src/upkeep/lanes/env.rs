@@ -5,12 +5,12 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::WorkspaceLanes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::json::write_json;
 use crate::report::{Report, Response};
 use crate::style::shell;
+use pdca_workspace::lanes::WorkspaceLanes;
 
 /// The syntax of the variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) fn env(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let place = WorkspaceLanes::of(cx)?;
+    let place = WorkspaceLanes::of(cx.workspace()?)?;
     let target = choose(&place, target)?;
     let names = place.names(&target, slot);
     if !place.lanes.slot_dir(slot).join(&target).exists() {
@@ -78,6 +78,6 @@ fn choose(place: &WorkspaceLanes<'_>, only: Option<&str>) -> Result<String, Fail
         (None, [only]) => Ok((*only).to_owned()),
         (None, known @ [_, _, ..]) => Err(Failure::usage("several targets are configured")
             .hint(format!("add `--target` with one of: {}", known.join(", ")))),
-        (Some(_), _) | (None, []) => Err(place.no_target(only)),
+        (Some(_), _) | (None, []) => Err(place.no_target(only).into()),
     }
 }

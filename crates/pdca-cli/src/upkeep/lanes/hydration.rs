@@ -6,11 +6,12 @@ use pdca_driver::WorkspaceConfig;
 use pdca_lanes::{Hydrate, HydratePhase, Hydrated, Lane, LaneKind, PrivateNames, Target};
 use pdca_process::{Cancel, Env, Sandbox, Sign};
 
-use super::{WorkspaceLanes, explain};
+use super::explain;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::session::{self, Interrupts};
 use crate::style::printable;
+use pdca_workspace::lanes::WorkspaceLanes;
 
 /// Returns the sandbox of the commands, which is that of gates.
 fn confined(site: &WorkspaceConfig, lane: &Lane, names: &PrivateNames) -> Sandbox {
@@ -43,7 +44,7 @@ pub(crate) fn hydrate(
         return Ok(None);
     }
     let private =
-        lane.take_names(&place.id, config.ports).map_err(|error| explain::private(&error))?;
+        lane.take_names(place.id(), config.ports).map_err(|error| explain::private(&error))?;
     let site = session::driver_config(cx)?;
     let hold = site.locks().children();
     // The lock file lies there, and the supervisor creates only the file.

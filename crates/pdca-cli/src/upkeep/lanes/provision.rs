@@ -7,12 +7,13 @@ use pdca_driver::LaneCount;
 use pdca_lanes::{Hydrated, LaneKind, LaneReport, Provision, ProvisionEvent, Provisioned, Target};
 use serde::Serialize;
 
-use super::{WorkspaceLanes, explain, hydration, refuse_driver};
+use super::{explain, hydration, refuse_driver};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::session;
+use pdca_workspace::lanes::WorkspaceLanes;
 
 /// A request for lanes.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +61,7 @@ pub(crate) fn create(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let place = WorkspaceLanes::of(cx)?;
+    let place = WorkspaceLanes::of(cx.workspace()?)?;
     let targets = place.targets(asked.target)?;
     let site = session::driver_config(cx)?;
     let count = session::driver_lanes(cx, &site, asked.lanes, err)?;

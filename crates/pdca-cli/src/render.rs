@@ -1,0 +1,3 @@
+//! How the values of `pdca-workspace` are said: one file per operation, a value in and text out.
+
+pub(crate) mod lanes;

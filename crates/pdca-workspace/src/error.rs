@@ -1,0 +1,55 @@
+//! The reasons for an operation not to be carried out.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+use pdca_driver::BundleLockError;
+use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
+
+use crate::config::ConfigError;
+
+/// An operation was not carried out.
+///
+/// A variant exists where a caller decides on it: a command line picks the remedy and the exit code by the variant.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Another process holds a lock that the operation needs.
+    #[error(transparent)]
+    Lock(#[from] BundleLockError),
+    /// No target is configured, or none has this name.
+    #[error("{}", no_target(name.as_deref(), configured))]
+    NoTarget { name: Option<String>, configured: Vec<String> },
+    /// Targets that cannot be opened, each with its path.
+    #[error("{}", in_one_line(.0))]
+    Targets(Vec<(Utf8PathBuf, TargetError)>),
+    /// The branch of a target cannot be resolved.
+    #[error("cannot resolve the branch of {checkout}")]
+    Branch { checkout: Utf8PathBuf, source: ResolveBaseError },
+    /// There is no lane in this slot.
+    #[error("there is no lane {slot}")]
+    NoLane { slot: u32, slots: Vec<u32> },
+    /// Neither the request nor the configuration has a limit for a sweep.
+    #[error("nothing says which lanes are to go")]
+    NoSweepLimit,
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn no_target(name: Option<&str>, configured: &[String]) -> String {
+    match name {
+        Some(name) if !configured.is_empty() => format!("there is no target `{name}`"),
+        Some(_) | None => "no target is configured, so there are no lanes".to_owned(),
+    }
+}
+
+fn in_one_line(closed: &[(Utf8PathBuf, TargetError)]) -> String {
+    closed.iter().map(|(_, error)| error.to_string()).collect::<Vec<_>>().join("; ")
+}

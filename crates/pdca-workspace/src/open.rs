@@ -1,0 +1,40 @@
+//! A loaded workspace together with the facts about the process that its operations need.
+
+use pdca_driver::WorkspaceConfig;
+
+use crate::OperationError;
+use crate::config::{ConfigError, Environment, Machine, Workspace, driver_config};
+
+/// A workspace to operate on.
+///
+/// Each operation is a function that takes it and a request, and returns a value. With `dry_run` an operation changes
+/// nothing, and its value says what would happen.
+#[derive(Debug, Clone)]
+pub struct OpenWorkspace<'a> {
+    pub workspace: &'a Workspace,
+    pub environment: Environment<'a>,
+    pub machine: Machine,
+    pub dry_run: bool,
+}
+
+impl OpenWorkspace<'_> {
+    /// Builds the driver's configuration.
+    pub fn driver_config(&self) -> Result<WorkspaceConfig, ConfigError> {
+        driver_config(self.workspace, self.environment, self.machine.clone())
+    }
+
+    /// Returns the time at the start of the command, in seconds since the epoch.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.machine.now).unwrap_or(0)
+    }
+
+    /// Locks drivers out until the guards are dropped, or reports the running one. A dry run needs no lock.
+    pub(crate) fn without_driver(
+        &self,
+    ) -> Result<Option<(pdca_driver::LockGuard, pdca_driver::LockGuard)>, OperationError> {
+        if self.dry_run {
+            return Ok(None);
+        }
+        Ok(Some(self.driver_config()?.locks().admit_alone()?))
+    }
+}
