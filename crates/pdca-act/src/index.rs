@@ -11,9 +11,10 @@ use crate::records::ActRecords;
 use crate::wording::one_line;
 
 /// The cycles to look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IndexScope {
     /// Those that no review has considered.
+    #[default]
     SinceLastReview,
     All,
 }
@@ -22,6 +23,8 @@ pub enum IndexScope {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Index {
+    #[serde(skip)]
+    pub scope: IndexScope,
     pub last_review: Option<String>,
     /// The number of bundles that earlier reviews considered.
     pub reviewed: usize,
@@ -64,6 +67,7 @@ pub fn index(bundles: &[Bundle], records: &ActRecords, scope: IndexScope) -> Ind
     wanted.sort_unstable_by(|a, b| a.id().cmp(b.id()).then_with(|| a.dir().cmp(b.dir())));
     wanted.dedup();
     let mut index = Index {
+        scope,
         last_review: records.log.last_review().map(str::to_owned),
         reviewed: covered.len(),
         ..Index::default()

@@ -15,7 +15,9 @@
 //! ```
 //!
 //! # Invariants
-//! - It only reads. It runs nothing, and returns files to be written as bytes.
+//! - Bundles are only read, and nothing is run.
+//! - There is one recorder at a time: [`Recorder`] locks the process directory while the log is read, appended to and
+//!   replaced. An interrupted record is finished before another is begun, so no entry is lost or written twice.
 //! - It decides nothing: no disposition, no delta, no brief.
 //! - The result does not depend on the order of the bundles, and an unreadable bundle affects only its own row.
 //! - Unknown parts of an older log, marker or ledger are kept byte for byte.
@@ -30,6 +32,7 @@ mod explain;
 mod ledger;
 mod log;
 mod mark;
+mod recorder;
 mod records;
 mod reviewed;
 mod versions;
@@ -51,7 +54,8 @@ pub use ledger::{Ledger, LedgerError, LedgerReview, Resolution};
 pub use log::{ActLog, LogEntry, Signal, append};
 pub use mark::CycleMark;
 pub use pattern::{BlamedField, Class, JudgedSignal, RecurringText, SignalFate};
-pub use records::{ActRecords, FileWrite, LEDGER, LOG, REVIEWED, RecordsError};
+pub use recorder::Recorder;
+pub use records::{ActRecords, LEDGER, LOG, REVIEWED, RecordsError};
 pub use reviewed::ReviewedCycles;
 pub use scaffold::{ScaffoldPaths, scaffold};
 pub use touches::Touches;

@@ -1,12 +1,13 @@
-//! The three files of a review, and how one is recorded.
+//! The three files of a review, and the order in which one is recorded. [`crate::Recorder`] writes them.
 //!
 //! 1. The log is replaced first. A cycle counts as reviewed as soon as the log names it, so a crash after this step
 //!    does not lead to a second review.
 //! 2. The ledger is replaced.
 //! 3. The list of reviewed bundles is replaced last. A review that is in the log but not in the list was interrupted;
-//!    [`ActRecords::unfinished`] finds it and [`ActRecords::finish`] completes it.
+//!    `unfinished` finds it and `finish` completes it.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::BundleId;
@@ -47,7 +48,7 @@ pub struct ActRecords {
     pub ledger_error: Option<LedgerError>,
 }
 
-/// The reasons why the records cannot be used. Nothing was changed.
+/// The reasons why the records cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     #[error(transparent)]
@@ -56,14 +57,22 @@ pub enum RecordsError {
     #[error("{path} is not a ledger")]
     Ledger { path: Utf8PathBuf, source: LedgerError },
     #[error("the review cannot be written")]
-    Write(#[from] serde_json::Error),
+    Encode(#[from] serde_json::Error),
+    /// Another process holds the lock of the directory.
+    #[error("another process is recording a review right now")]
+    Busy { dir: Utf8PathBuf },
+    #[error("{dir} cannot be locked")]
+    Lock { dir: Utf8PathBuf, source: io::Error },
+    /// A file cannot be replaced. Those before it in the order of recording were.
+    #[error("{path} cannot be written")]
+    Replace { path: Utf8PathBuf, source: io::Error },
 }
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileWrite {
-    pub path: Utf8PathBuf,
-    pub bytes: Vec<u8>,
+pub(crate) struct FileWrite {
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl ActRecords {
@@ -132,7 +141,7 @@ impl ActRecords {
     }
 
     /// Returns the reviews in the log whose recording was interrupted.
-    pub fn unfinished(&self) -> Vec<&LogEntry> {
+    pub(crate) fn unfinished(&self) -> Vec<&LogEntry> {
         let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
         let entries = self.log.entries.iter();
         entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
@@ -142,7 +151,7 @@ impl ActRecords {
     ///
     /// If the ledger lacks a review, the baseline of that time is lost; the current one is recorded and marked
     /// as late.
-    pub fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<FileWrite>, RecordsError> {
+    pub(crate) fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<FileWrite>, RecordsError> {
         let unfinished = self.unfinished();
         if unfinished.is_empty() {
             return Ok(Vec::new());
@@ -157,7 +166,7 @@ impl ActRecords {
 
     /// Returns the steps that record a new entry, in order. `entry` is the text from [`crate::scaffold`],
     /// possibly edited below its heading, and `marks` are those of the index it was started from.
-    pub fn record(
+    pub(crate) fn record(
         &self,
         entry: &str,
         marks: &[CycleMark],
@@ -177,7 +186,7 @@ impl ActRecords {
     }
 
     /// Returns the step that records resolved signals.
-    pub fn resolve(&self, resolved: &[Resolution]) -> Result<FileWrite, RecordsError> {
+    pub(crate) fn resolve(&self, resolved: &[Resolution]) -> Result<FileWrite, RecordsError> {
         Ok(FileWrite { path: self.dir.join(LEDGER), bytes: self.ledger.with_resolved(resolved)? })
     }
 
@@ -192,7 +201,7 @@ impl ActRecords {
     }
 
     /// Fails if recording would lose the content of the ledger.
-    pub fn require_writable(self) -> Result<Self, RecordsError> {
+    pub(crate) fn require_writable(self) -> Result<Self, RecordsError> {
         match self.ledger_error {
             Some(source) => Err(RecordsError::Ledger { path: self.dir.join(LEDGER), source }),
             None => Ok(self),

@@ -22,7 +22,6 @@
 //! - Data goes to `out`, progress and errors go to `err`.
 //! - A command that ends in [`Exit::Usage`] has changed nothing.
 
-mod act_log;
 mod batch_report;
 pub mod board;
 mod columns;

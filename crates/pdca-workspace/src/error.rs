@@ -3,9 +3,13 @@
 use std::io;
 
 use camino::Utf8PathBuf;
+use pdca_act::RecordsError;
 use pdca_driver::BundleLockError;
 use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
+use pdca_state::RootError;
+use pdca_state::files::FileReadError;
 
+use crate::act::ActError;
 use crate::config::ConfigError;
 
 /// An operation was not carried out.
@@ -39,6 +43,15 @@ pub enum OperationError {
     Lane(#[from] LaneError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    #[error(transparent)]
+    Read(#[from] FileReadError),
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error(transparent)]
+    Act(#[from] ActError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

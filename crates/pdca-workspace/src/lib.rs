@@ -3,6 +3,7 @@
 //! - [`config`] loads the configuration of a workspace in five layers.
 //! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
 //! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
+//! - [`act`] looks back at finished cycles and records reviews of the process.
 //! - [`lanes`] lists, resets, removes and sweeps the private checkouts.
 //! - [`flow`] derives the next steps of a day of work from the facts of the files.
 //!
@@ -15,6 +16,7 @@
 //! - No step of a person happens without a person: a flow takes none without a terminal, and a decision is a value that the
 //!   caller passes in.
 
+pub mod act;
 pub mod config;
 mod error;
 pub mod flow;

@@ -28,6 +28,15 @@ impl OpenWorkspace<'_> {
         u64::try_from(self.machine.now).unwrap_or(0)
     }
 
+    /// Returns today's local date. With a fixed clock it is the date in UTC.
+    pub fn today(&self) -> jiff::civil::Date {
+        let machine = &self.machine;
+        let offset = if machine.fixed_date.is_some() { 0 } else { (machine.utc_offset)() };
+        let offset = jiff::tz::Offset::from_seconds(offset).unwrap_or(jiff::tz::Offset::UTC);
+        let now = jiff::Timestamp::from_second(machine.now).unwrap_or_default();
+        offset.to_datetime(now).date()
+    }
+
     /// Locks drivers out until the guards are dropped, or reports the running one. A dry run needs no lock.
     pub(crate) fn without_driver(
         &self,

@@ -26,11 +26,11 @@ pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
 }
 
 /// Chooses a review of the process where nothing else is left and one is due.
-pub(crate) fn after_act(cx: &Context<'_>, act: &crate::act_log::ActCadence, next: Next) -> Next {
-    if !act.is_due() || !next.is_idle() {
+pub(crate) fn after_act(cx: &Context<'_>, act: &pdca_workspace::act::ActCadence, next: Next) -> Next {
+    if !act.due || !next.is_idle() {
         return next;
     }
-    Next { command: cx.typed("pdca act index"), why: act.to_string() }
+    Next { command: cx.typed("pdca act index"), why: crate::render::act::cadence(act) }
 }
 
 /// Returns the next command for one bundle, to be typed here.

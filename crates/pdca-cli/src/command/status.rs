@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::act_log::ActCadence;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
 use pdca_state::{
@@ -251,7 +250,7 @@ pub(super) struct StatusReport {
     /// How much waits for sign-off, and how much may before `pdca flow` holds builds back.
     pace: pdca_workspace::flow::UnsignedWork,
     /// How many cycles wait for a review of the process, and whether one is due; null if the Act log cannot be read.
-    act: Option<ActCadence>,
+    act: Option<pdca_workspace::act::ActCadence>,
     next: Next,
     #[serde(skip)]
     overview: WorkspaceSnapshot,
@@ -309,7 +308,7 @@ impl StatusReport {
             overview.entries.iter().filter(|entry| entry.state().is_some_and(State::is_terminal));
         // A log that cannot be read is told by `pdca act index`; the bundles are shown all the same.
         let act =
-            crate::act_log::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
+            pdca_workspace::act::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
                 .ok();
         let next = super::next::next(cx, &overview);
         let next = act.as_ref().map_or(next.clone(), |act| super::next::after_act(cx, act, next));
@@ -347,10 +346,10 @@ impl Report for StatusReport {
             let text = format!("builds are held back: {reason}");
             writeln!(out, "{}   {by}", cx.out.warn(text))?;
         }
-        if let Some(act) = self.act.as_ref().filter(|act| act.waits()) {
+        if let Some(act) = self.act.as_ref().filter(|act| act.waiting > 0) {
             let by = cx.out.faint(format!("# {}", cx.typed("pdca act index")));
-            let text = format!("Act: {act}");
-            let text = if act.is_due() { cx.out.warn(text) } else { cx.out.faint(text) };
+            let text = format!("Act: {}", crate::render::act::cadence(act));
+            let text = if act.due { cx.out.warn(text) } else { cx.out.faint(text) };
             writeln!(out, "{text}   {by}")?;
         }
         if self.with_next {

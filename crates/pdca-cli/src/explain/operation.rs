@@ -1,6 +1,7 @@
 //! Adds position, remedy and exit code to the errors of operations.
 
 use pdca_workspace::OperationError;
+use pdca_workspace::act::{ActError, DraftError};
 
 use super::{driver, lanes};
 use crate::exit::Exit;
@@ -8,14 +9,14 @@ use crate::failure::{Failure, FilePosition, Problem};
 
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
-        match &error {
-            OperationError::NoTarget { name: Some(_), configured } if !configured.is_empty() => {
+        match error {
+            OperationError::NoTarget { name: Some(_), ref configured } if !configured.is_empty() => {
                 Failure::usage(error.to_string())
                     .hint(format!("one of: {}", configured.join(", ")))
             }
             OperationError::NoTarget { .. } => Failure::usage(error.to_string())
                 .hint("add a [[targets]] with a `path` to pdca.toml"),
-            OperationError::Targets(closed) => {
+            OperationError::Targets(ref closed) => {
                 let known = "mend `path` of its [[targets]] in pdca.toml; `pdca doctor` looks at all";
                 let problems = closed.iter().map(|(path, error)| {
                     Problem::new(pdca_state::chain(error))
@@ -24,12 +25,12 @@ impl From<OperationError> for Failure {
                 });
                 Failure::of(Exit::Usage, problems.collect())
             }
-            OperationError::Branch { checkout, source } => {
+            OperationError::Branch { ref checkout, ref source } => {
                 Failure::from_error(Exit::Usage, source)
                     .at(FilePosition::file(&**checkout))
                     .hint("name a branch that exists as `branch` of its [[targets]]")
             }
-            OperationError::NoLane { slots, .. } => {
+            OperationError::NoLane { ref slots, .. } => {
                 let slots: Vec<String> = slots.iter().map(ToString::to_string).collect();
                 let make = if slots.is_empty() {
                     "`pdca lanes provision` makes lanes".to_owned()
@@ -41,20 +42,38 @@ impl From<OperationError> for Failure {
             OperationError::NoSweepLimit => Failure::usage(error.to_string()).hint(
                 "give `--older-than DAYS` or `--min-free-gb GB`, or set `max_age_days` or `min_free_gb` in [lanes]",
             ),
-            OperationError::Lock(error) => driver::refused(error),
-            OperationError::Claim(error) => lanes::claim(error),
-            OperationError::Lane(error) => lanes::lane(error),
-            OperationError::Inspect(error) => lanes::inspect(error),
-            OperationError::Config(_) | OperationError::Io(_) => by_value(error),
+            OperationError::Lock(error) => driver::refused(&error),
+            OperationError::Claim(error) => lanes::claim(&error),
+            OperationError::Lane(error) => lanes::lane(&error),
+            OperationError::Inspect(error) => lanes::inspect(&error),
+            OperationError::Act(error) => act(&error),
+            OperationError::Config(error) => error.into(),
+            OperationError::Root(error) => error.into(),
+            OperationError::Read(error) => error.into(),
+            OperationError::Records(error) => error.into(),
+            OperationError::Io(error) => error.into(),
         }
     }
 }
 
-/// Converts the errors whose problems or source are taken over whole.
-fn by_value(error: OperationError) -> Failure {
+fn act(error: &ActError) -> Failure {
+    let usage = Failure::from_error(Exit::Usage, error);
     match error {
-        OperationError::Config(error) => error.into(),
-        OperationError::Io(error) => error.into(),
-        other => Failure::from_error(Exit::Unexpected, &other),
+        ActError::NotADate { .. } => usage.hint("dates look like 2026-11-16"),
+        ActError::NoSignals { log } => usage
+            .at(FilePosition::file(&**log))
+            .hint("`pdca act log` starts an entry; its last section names signals"),
+        ActError::NoSignal { count, .. } => {
+            usage.hint(format!("`pdca act resolve` lists them: 1 to {count}"))
+        }
+        ActError::NoAuthor => usage.hint("pass `--by NAME` or set `author` in [project]"),
+        ActError::Draft(DraftError { path, source }) => Failure::from_error(Exit::Usage, source)
+            .at(FilePosition::file(&**path))
+            .hint(
+                "mend the draft, then `pdca act review --record`; or `pdca act review --fresh`",
+            ),
+        ActError::Leaf(_) => Failure::from_error(Exit::Unexpected, error).hint(
+            "`pdca act review` asks again; `pdca act log --record` does without the leaf",
+        ),
     }
 }

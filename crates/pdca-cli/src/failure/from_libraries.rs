@@ -146,7 +146,20 @@ impl From<RecordsError> for Failure {
             RecordsError::Ledger { ref path, .. } => Failure::from_error(Exit::Usage, &error)
                 .at(FilePosition::file(&**path))
                 .hint("mend the file, or move it away: then a new one is begun"),
-            RecordsError::Write(_) => Failure::from_error(Exit::Unexpected, &error),
+            RecordsError::Encode(_) => Failure::from_error(Exit::Unexpected, &error),
+            RecordsError::Busy { ref dir } => Failure::from_error(Exit::Usage, &error)
+                .at(FilePosition::file(&**dir))
+                .hint("repeat the command when that is done"),
+            RecordsError::Lock { ref dir, ref source } => {
+                Failure::from_error(Exit::Unexpected, source)
+                    .at(FilePosition::file(&**dir))
+                    .hint("make the directory writable")
+            }
+            RecordsError::Replace { ref path, ref source } => {
+                Failure::from_error(Exit::Unexpected, source)
+                    .at(FilePosition::file(&**path))
+                    .hint("make room and make the directory writable, then repeat the command")
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::{Bundle, BundleId, BundleRoot, RootNames, Strangeness};
+use pdca_state::{Bundle, BundleId, BundleRoot, RootError, RootNames, Strangeness};
 
 use crate::config::environment::Environment;
 use crate::config::problem::{ConfigError, FilePosition, Problem};
@@ -145,6 +145,16 @@ impl Workspace {
     /// The project's name: the configured one, or the directory's.
     pub fn name(&self) -> &str {
         self.config.project.name.as_deref().or_else(|| self.root.file_name()).unwrap_or("workspace")
+    }
+
+    /// Returns every bundle, completed ones included; none if there is no bundle root yet.
+    pub fn every_bundle(&self) -> Result<Vec<Bundle>, RootError> {
+        let mut bundles = match self.bundle_root.list() {
+            Err(RootError::Missing { .. }) => return Ok(Vec::new()),
+            listed => listed?,
+        };
+        bundles.extend(self.bundle_root.list_completed()?);
+        Ok(bundles)
     }
 
     /// Returns the bundle with this id, which must exist.

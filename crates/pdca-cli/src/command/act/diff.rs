@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use pdca_workspace::act::baseline_diff;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Response;
@@ -25,5 +27,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::act_log::diff(args.names, cx)
+    Ok(Response::done(baseline_diff(&cx.open()?, args.names)?))
 }

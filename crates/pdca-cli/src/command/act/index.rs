@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use pdca_act::IndexScope;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Response;
@@ -26,5 +28,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::act_log::index(args.all, cx)
+    let scope = if args.all { IndexScope::All } else { IndexScope::SinceLastReview };
+    Ok(Response::done(pdca_workspace::act::index(&cx.open()?, scope)?))
 }

@@ -5,8 +5,11 @@ mod tests;
 
 use std::io::Write;
 
+use pdca_workspace::act::act_entry;
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Start a dated entry of the Act log, filled with the findings of the index
@@ -33,5 +36,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    crate::act_log::entry(args.record, args.date.as_deref(), cx, err)
+    let record = args.record || cx.globals.yes;
+    render::act::entry(act_entry(&cx.open()?, record, args.date.as_deref())?, cx, err)
 }

@@ -3,11 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::act_log::Resolve;
+use pdca_workspace::act::{ResolveRequest, resolve_signals};
 
 use crate::command::signoff::signer;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Close a watched signal, or list them
@@ -40,7 +41,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let asked =
-        Resolve { numbers: &args.numbers, note: args.note.as_deref(), date: args.date.as_deref() };
-    crate::act_log::resolve(asked, || signer(args.by.as_deref(), cx), cx)
+    let by = signer(args.by.as_deref(), cx).ok();
+    let request = ResolveRequest {
+        numbers: &args.numbers,
+        note: args.note.as_deref(),
+        date: args.date.as_deref(),
+        by: by.as_deref(),
+    };
+    Ok(render::act::signals(resolve_signals(&cx.open()?, request)?))
 }

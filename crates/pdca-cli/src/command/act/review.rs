@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
-use crate::act_log::ActReviewRequest;
+use pdca_workspace::act::begin_review;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::Response;
+use crate::report::{Nothing, Response};
+use crate::style::printable;
+use crate::{render, session};
 
 /// Have the act leaf fill in an entry of the Act log
 ///
@@ -35,7 +37,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let asked =
-        ActReviewRequest { record: args.record, fresh: args.fresh, date: args.date.as_deref() };
-    crate::act_log::review(asked, cx, err)
+    let open = cx.open()?;
+    let review = begin_review(&open, args.date.as_deref())?;
+    render::act::begun(&review, cx, err)?;
+    if review.cycles.is_empty() {
+        return Nothing::to_do("no cycle ended since the last review", err);
+    }
+    let kept = if args.fresh { None } else { review.kept_draft()? };
+    let draft = if let Some(draft) = kept {
+        draft
+    } else {
+        review.require_leaf()?;
+        if cx.globals.dry_run {
+            return Nothing::to_do("would call the act leaf; nothing was done", err);
+        }
+        let count = render::act::counted(review.cycles.len(), "cycle", "cycles");
+        cx.note(err, &format!("act leaf reviews {count}"))?;
+        let site = session::driver_config(cx)?;
+        session::work(cx, &site, None, err, |driver| review.write_draft(driver))??
+    };
+    let entry = review.entry_of(&draft)?;
+    let mut agreed = args.record || cx.globals.yes;
+    if !agreed && cx.may_ask() && !cx.globals.dry_run {
+        err.write_all(printable(&entry).as_bytes())?;
+        agreed = cx.ask("Append this to the Act log?", err)?;
+    }
+    Ok(render::act::reviewed(review.finish(draft, entry, agreed)?))
 }

@@ -211,7 +211,7 @@ impl FlowHost for Tracks<'_> {
         let is_quiet = facts.unsigned.is_empty() && facts.drafts.is_empty();
         // Reading all cycles takes long, and nobody looks back before the rest is done.
         facts.act_due =
-            self.act && is_quiet && !is_building && crate::act_log::is_due(cx.workspace()?)?;
+            self.act && is_quiet && !is_building && pdca_workspace::act::has_unreviewed_cycle(&cx.open()?)?;
         Ok(facts)
     }
 

@@ -1,39 +1,36 @@
 //! How many cycles wait for a review of the process, and whether one is due.
 
-use std::fmt;
-
 use pdca_act::ActRecords;
 use pdca_state::BundleId;
-use pdca_workspace::config::ActSettings;
-use pdca_workspace::config::workspace::Workspace;
 use serde::Serialize;
 
-use crate::act_log::counted;
-use crate::failure::Failure;
+use crate::OperationError;
+use crate::config::ActSettings;
+use crate::config::workspace::Workspace;
 
 /// The cycles that wait for a review of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct ActCadence {
+pub struct ActCadence {
     /// The cycles that ended since the last review.
-    waiting: usize,
+    pub waiting: usize,
     /// A review is due by `every` or `weekly` of `[act]`.
-    due: bool,
+    pub due: bool,
     /// The number of cycles after which one is due; null if it is never due by count.
-    every: Option<u32>,
-    weekly: bool,
+    pub every: Option<u32>,
+    pub weekly: bool,
     /// The date of the last review, as written; null if there was none.
-    last_review: Option<String>,
+    pub last_review: Option<String>,
 }
 
 /// Counts the ended cycles among `ended`, and those that lie in `completed/`, that no review has considered.
 ///
 /// `today` is a date such as `2026-03-01`.
-pub(crate) fn cadence<'a>(
+pub fn cadence<'a>(
     workspace: &Workspace,
     ended: impl Iterator<Item = &'a BundleId>,
     today: &str,
-) -> Result<ActCadence, Failure> {
+) -> Result<ActCadence, OperationError> {
     let records = ActRecords::load(&workspace.process_dir)?;
     let covered = records.covered();
     let waiting = ended.filter(|id| !covered.contains(*id)).count();
@@ -53,26 +50,6 @@ impl ActCadence {
         let due = by_count || by_week;
         Self { waiting, due, every, weekly: settings.weekly, last_review: last }
     }
-
-    pub(crate) fn is_due(&self) -> bool {
-        self.due
-    }
-
-    pub(crate) fn waits(&self) -> bool {
-        self.waiting > 0
-    }
-}
-
-impl fmt::Display for ActCadence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cycles = counted(self.waiting, "cycle waits", "cycles wait");
-        write!(f, "{cycles} for a review of the process")?;
-        match (self.due, self.every) {
-            (true, _) => write!(f, ", which is due"),
-            (false, Some(every)) => write!(f, ", due after {every}"),
-            (false, None) => Ok(()),
-        }
-    }
 }
 
 /// Returns the days between two dates; `None` if one cannot be read.
@@ -88,7 +65,7 @@ mod tests {
 
     fn due(every: u32, weekly: bool, waiting: usize, last: Option<&str>) -> bool {
         let settings = ActSettings { every, weekly, rules: Vec::new() };
-        ActCadence::of(&settings, waiting, last.map(str::to_owned), "2026-03-10").is_due()
+        ActCadence::of(&settings, waiting, last.map(str::to_owned), "2026-03-10").due
     }
 
     #[test]

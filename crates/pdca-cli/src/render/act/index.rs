@@ -1,51 +1,31 @@
-//! The cycles since the last review, one by one and together.
+//! The index of cycles as text: one by one, and together.
 
 use std::io::Write;
 
-use pdca_act::{ActRecords, Cycle, GateCost, Index, IndexScope, Touches};
+use pdca_act::{Cycle, GateCost, Index, IndexScope, Touches};
 use pdca_state::BundleId;
-use serde::Serialize;
 
-use crate::act_log::{bundles, counted, ids};
+use super::{counted, fate, ids};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::{Report, Response};
+use crate::report::Report;
 use crate::style::{one_line, printable};
 
-/// Shows the patterns in the cycles since the last review, or in `all`.
-pub(crate) fn index(all: bool, cx: &Context<'_>) -> Result<Response, Failure> {
-    let workspace = cx.workspace()?;
-    let records = ActRecords::load(&workspace.process_dir)?;
-    let scope = if all { IndexScope::All } else { IndexScope::SinceLastReview };
-    let index = pdca_act::index(&bundles(workspace)?, &records, scope);
-    Ok(Response::done(ActIndex { index, scope }))
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct ActIndex {
-    #[serde(flatten)]
-    index: Index,
-    #[serde(skip)]
-    scope: IndexScope,
-}
-
-impl Report for ActIndex {
+impl Report for Index {
     const KIND: &'static str = "act-index";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let ActIndex { index, scope } = self;
         let mut page = Page { cx, out };
-        page.head(index, *scope)?;
-        for cycle in &index.cycles {
+        page.head(self)?;
+        for cycle in &self.cycles {
             page.cycle(cycle)?;
         }
-        for row in &index.unreadable {
+        for row in &self.unreadable {
             writeln!(page.out, "\n{} {}", cx.out.bad("UNREADABLE"), cx.out.strong(&row.id))?;
             page.line("  ", &row.why)?;
         }
-        page.together(index)?;
-        if !index.cycles.is_empty() && *scope == IndexScope::SinceLastReview {
+        page.together(self)?;
+        if !self.cycles.is_empty() && self.scope == IndexScope::SinceLastReview {
             writeln!(page.out, "\nnext: {}", cx.out.accent("pdca act log"))?;
         }
         Ok(())
@@ -59,9 +39,9 @@ struct Page<'a, 'c> {
 }
 
 impl Page<'_, '_> {
-    fn head(&mut self, index: &Index, scope: IndexScope) -> Result<(), Failure> {
+    fn head(&mut self, index: &Index) -> Result<(), Failure> {
         let cycles = counted(index.cycles.len(), "cycle", "cycles");
-        let since = match (scope, &index.last_review) {
+        let since = match (index.scope, &index.last_review) {
             (IndexScope::All, _) => "in all".to_owned(),
             (IndexScope::SinceLastReview, Some(date)) => format!("since the review of {date}"),
             (IndexScope::SinceLastReview, None) => "ended, none was reviewed before".to_owned(),
@@ -134,7 +114,7 @@ impl Page<'_, '_> {
         let signals = if index.cycles.is_empty() { &[][..] } else { &index.signals };
         self.title("signals of earlier reviews", signals.len())?;
         for judged in signals {
-            let fate = crate::act_log::resolve::fate(judged);
+            let fate = fate(judged);
             let text = format!("{fate}: {} ({})", judged.signal.text, judged.signal.since);
             self.line("  ", &text)?;
         }

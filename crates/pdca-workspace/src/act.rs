@@ -1,50 +1,77 @@
-//! The Act log of a workspace: what the cycles show, the entry of a review, the signals it watches, what changed since.
+//! Act: what the finished cycles show, the entry of a review, the signals it watches, what changed since.
 //!
-//! `pdca-act` finds the patterns in what it is given; this module knows where a workspace keeps the parts of its process, and
-//! writes the log.
+//! `pdca-act` finds the patterns in the records it is given, and records reviews; this module knows where a workspace keeps
+//! the parts of its process.
 //!
 //! # Invariants
-//! - One recorder at a time: the process directory is locked while the log is read, appended to and replaced.
-//! - An interrupted record is finished before another is begun, so no entry is lost or written twice.
-//! - What a leaf wrote is recorded only after a person agreed.
+//! - Text written by a leaf is recorded only after a person agreed: [`ActReview::finish`] is told so.
 
 mod cadence;
-pub(crate) mod diff;
-pub(crate) mod index;
-pub(crate) mod log;
-pub(crate) mod resolve;
-pub(crate) mod review;
+mod diff;
+mod entry;
+mod resolve;
+mod review;
 
-pub(crate) use cadence::{ActCadence, cadence};
-pub(crate) use diff::diff;
-pub(crate) use index::index;
-pub(crate) use log::entry;
-pub(crate) use resolve::{Resolve, resolve};
-pub(crate) use review::{ActReviewRequest, review};
+pub use cadence::{ActCadence, cadence};
+pub use diff::{BaselineDiff, RecordedReview, baseline_diff};
+pub use entry::{ActEntry, act_entry};
+pub use resolve::{ResolveRequest, WatchedSignals, resolve_signals};
+pub use review::{ActReview, ReviewedEntry, begin_review};
 
-use camino::Utf8Path;
-use pdca_act::{Baseline, ProcessPart};
-use pdca_state::{Bundle, BundleId, RootError};
-use pdca_workspace::config::workspace::{FILE, Workspace};
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_act::{ActRecords, Baseline, EntryError, Index, IndexScope, ProcessPart};
+use pdca_driver::BeatError;
 
-use crate::failure::Failure;
+use crate::config::workspace::{FILE, Workspace};
+use crate::{OpenWorkspace, OperationError};
 
-/// Returns whether a cycle ended since the last entry of the log.
-pub(crate) fn is_due(workspace: &Workspace) -> Result<bool, Failure> {
-    let records = pdca_act::ActRecords::load(&workspace.process_dir)?;
-    let scope = pdca_act::IndexScope::SinceLastReview;
-    Ok(!pdca_act::index(&bundles(workspace)?, &records, scope).cycles.is_empty())
+/// The reasons why an operation of Act was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("`{given}` is not a date")]
+    NotADate { given: String },
+    /// A signal is to be closed, and there is none.
+    #[error("no review watches a signal")]
+    NoSignals { log: Utf8PathBuf },
+    #[error("there is no signal {number}")]
+    NoSignal { number: usize, count: usize },
+    /// A signal is to be closed, and no name is known to close it in.
+    #[error("no sign-off author")]
+    NoAuthor,
+    /// The draft of an entry cannot be recorded as it is.
+    #[error(transparent)]
+    Draft(DraftError),
+    /// The act leaf failed.
+    #[error(transparent)]
+    Leaf(BeatError),
 }
 
-/// Returns every bundle, completed ones included.
-fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
-    let root = &workspace.bundle_root;
-    let mut bundles = match root.list() {
-        Err(RootError::Missing { .. }) => return Ok(Vec::new()),
-        listed => listed?,
-    };
-    bundles.extend(root.list_completed()?);
-    Ok(bundles)
+/// The draft of an entry is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct DraftError {
+    pub path: Utf8PathBuf,
+    pub source: EntryError,
+}
+
+/// Builds the index of the cycles since the last review, or of all.
+pub fn index(open: &OpenWorkspace<'_>, scope: IndexScope) -> Result<Index, OperationError> {
+    let records = ActRecords::load(&open.workspace.process_dir)?;
+    Ok(pdca_act::index(&open.workspace.every_bundle()?, &records, scope))
+}
+
+/// Returns whether a cycle ended since the last entry of the log.
+pub fn has_unreviewed_cycle(open: &OpenWorkspace<'_>) -> Result<bool, OperationError> {
+    Ok(!index(open, IndexScope::SinceLastReview)?.cycles.is_empty())
+}
+
+/// Returns the date of an entry: the given one, or today.
+fn date(given: Option<&str>, open: &OpenWorkspace<'_>) -> Result<String, OperationError> {
+    let Some(given) = given else { return Ok(open.today().to_string()) };
+    match given.parse::<jiff::civil::Date>() {
+        Ok(date) => Ok(date.to_string()),
+        Err(_) => Err(ActError::NotADate { given: given.to_owned() }.into()),
+    }
 }
 
 /// Files and directories by which agents are instructed, and rules of scanners, as far as a workspace has them.
@@ -99,7 +126,7 @@ fn rules(workspace: &Workspace) -> Vec<ProcessPart> {
         .act
         .rules
         .iter()
-        .filter_map(|glob| pdca_workspace::config::cache_pattern(glob).ok())
+        .filter_map(|glob| crate::config::cache_pattern(glob).ok())
         .collect();
     let mut found = Vec::new();
     let mut dirs = vec![workspace.root.clone()];
@@ -151,12 +178,4 @@ fn prompts(workspace: &Workspace) -> Vec<String> {
     files.sort_unstable();
     files.dedup();
     files
-}
-
-fn ids(ids: &[BundleId]) -> String {
-    ids.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
