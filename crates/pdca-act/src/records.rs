@@ -151,7 +151,11 @@ impl ActRecords {
     ///
     /// If the ledger lacks a review, the baseline of that time is lost; the current one is recorded and marked
     /// as late.
-    pub(crate) fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<FileWrite>, RecordsError> {
+    pub(crate) fn finish(
+        &self,
+        baseline: &Baseline,
+        date: &str,
+    ) -> Result<Vec<FileWrite>, RecordsError> {
         let unfinished = self.unfinished();
         if unfinished.is_empty() {
             return Ok(Vec::new());

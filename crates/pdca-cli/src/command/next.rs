@@ -26,7 +26,11 @@ pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
 }
 
 /// Chooses a review of the process where nothing else is left and one is due.
-pub(crate) fn after_act(cx: &Context<'_>, act: &pdca_workspace::act::ActCadence, next: Next) -> Next {
+pub(crate) fn after_act(
+    cx: &Context<'_>,
+    act: &pdca_workspace::act::ActCadence,
+    next: Next,
+) -> Next {
     if !act.due || !next.is_idle() {
         return next;
     }

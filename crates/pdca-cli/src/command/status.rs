@@ -307,9 +307,12 @@ impl StatusReport {
         let ended =
             overview.entries.iter().filter(|entry| entry.state().is_some_and(State::is_terminal));
         // A log that cannot be read is told by `pdca act index`; the bundles are shown all the same.
-        let act =
-            pdca_workspace::act::cadence(cx.workspace()?, ended.map(|entry| &entry.id), &cx.env.today())
-                .ok();
+        let act = pdca_workspace::act::cadence(
+            cx.workspace()?,
+            ended.map(|entry| &entry.id),
+            &cx.env.today(),
+        )
+        .ok();
         let next = super::next::next(cx, &overview);
         let next = act.as_ref().map_or(next.clone(), |act| super::next::after_act(cx, act, next));
         let bill = bill(&overview);

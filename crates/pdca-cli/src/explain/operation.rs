@@ -69,11 +69,8 @@ fn act(error: &ActError) -> Failure {
         ActError::NoAuthor => usage.hint("pass `--by NAME` or set `author` in [project]"),
         ActError::Draft(DraftError { path, source }) => Failure::from_error(Exit::Usage, source)
             .at(FilePosition::file(&**path))
-            .hint(
-                "mend the draft, then `pdca act review --record`; or `pdca act review --fresh`",
-            ),
-        ActError::Leaf(_) => Failure::from_error(Exit::Unexpected, error).hint(
-            "`pdca act review` asks again; `pdca act log --record` does without the leaf",
-        ),
+            .hint("mend the draft, then `pdca act review --record`; or `pdca act review --fresh`"),
+        ActError::Leaf(_) => Failure::from_error(Exit::Unexpected, error)
+            .hint("`pdca act review` asks again; `pdca act log --record` does without the leaf"),
     }
 }

@@ -6,8 +6,8 @@ mod index;
 use std::io::Write;
 
 use pdca_act::{JudgedSignal, SignalFate};
-use pdca_state::BundleId;
 use pdca_journal::events::WarningCode;
+use pdca_state::BundleId;
 use pdca_workspace::act::{ActCadence, ActEntry, ActReview, ReviewedEntry, WatchedSignals};
 
 use crate::context::Context;

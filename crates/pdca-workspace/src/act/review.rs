@@ -154,13 +154,7 @@ impl ActReview<'_> {
     ) -> Result<ReviewedEntry, OperationError> {
         let recorder = self.recorder.filter(|_| agreed);
         if let Some(recorder) = &recorder {
-            recorder.record(
-                &self.records,
-                &entry,
-                &self.index.marks(),
-                &self.now,
-                &self.date,
-            )?;
+            recorder.record(&self.records, &entry, &self.index.marks(), &self.now, &self.date)?;
             // After the record. A draft that a crash leaves here is about cycles that are no longer due, and
             // `kept_draft` passes over it.
             fs_err::remove_file(&draft.path)?;

@@ -210,8 +210,10 @@ impl FlowHost for Tracks<'_> {
         // What cannot be built or delivered is no reason to end without the look back.
         let is_quiet = facts.unsigned.is_empty() && facts.drafts.is_empty();
         // Reading all cycles takes long, and nobody looks back before the rest is done.
-        facts.act_due =
-            self.act && is_quiet && !is_building && pdca_workspace::act::has_unreviewed_cycle(&cx.open()?)?;
+        facts.act_due = self.act
+            && is_quiet
+            && !is_building
+            && pdca_workspace::act::has_unreviewed_cycle(&cx.open()?)?;
         Ok(facts)
     }
 

@@ -27,9 +27,11 @@ impl Report for BaselineDiff {
             return Ok(());
         };
         writeln!(out, "since the review of {}: {}", printable(&last.date), summary(changes))?;
-        for (word, list) in
-            [("changed", &changes.changed), ("added", &changes.added), ("removed", &changes.removed)]
-        {
+        for (word, list) in [
+            ("changed", &changes.changed),
+            ("added", &changes.added),
+            ("removed", &changes.removed),
+        ] {
             for change in list {
                 let digests: Vec<&str> = [&change.before, &change.after]
                     .into_iter()
@@ -51,7 +53,12 @@ impl Report for BaselineDiff {
                 Some(changes) => summary(changes),
             };
             let late = if past.late { " (baseline taken late)" } else { "" };
-            writeln!(out, "  {}  cycles {}: {what}{late}", printable(&past.date), ids(&past.cycles))?;
+            writeln!(
+                out,
+                "  {}  cycles {}: {what}{late}",
+                printable(&past.date),
+                ids(&past.cycles)
+            )?;
         }
         Ok(())
     }
