@@ -1,10 +1,9 @@
 //! The last step of Check: the summary for the person who signs off.
 
-use pdca_forge::publish::Templates;
 use pdca_journal::events::WarningCode;
 use pdca_state::{
-    Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, asked_digest, assemble,
-    carried_items,
+    Advisory, Artifact, Bundle, DefaultTexts, MissingReview, Snapshot, SummaryInputs, asked_digest,
+    assemble, carried_items,
 };
 
 use crate::base::stands_on;
@@ -77,14 +76,14 @@ pub(crate) fn assemble_summary(
     let cited = citation_items(cx, bundle, brief, &patch, &documents);
     let brief_text = text(Artifact::Brief)?.unwrap_or_default();
     let brief_edited = is_other_brief(cx, bundle, snapshot, &brief_text)?;
-    let words = Templates {
+    let texts = DefaultTexts {
         id: bundle.id(),
         brief_text: &brief_text,
         brief: Some(brief),
         gates: Some(gates),
         summary: None,
     };
-    let comment = snapshot.artifacts.contains(Artifact::Patch).then(|| words.comment());
+    let comment = snapshot.artifacts.contains(Artifact::Patch).then(|| texts.comment());
     let builder = cx.config.leaves.builder_for(Some(brief), snapshot.iterations + 1).config;
     let one_family = builder.shared_family(&cx.config.leaves.reviewer);
     let inputs = SummaryInputs {

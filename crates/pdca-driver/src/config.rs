@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
@@ -12,7 +13,7 @@ pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Products, Reset};
 use pdca_leaves::{Breaker, Leaves};
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
-use pdca_state::{Brief, BundleId, BundleRoot};
+use pdca_state::{Brief, BundleId};
 
 use crate::allowed_refs::is_ref;
 use crate::attempt::AttemptRecords;
@@ -105,21 +106,27 @@ pub struct WorkspaceConfig {
     pub errand: Errand,
 }
 
+/// Names the branch of a bundle, without `refs/heads/`; `None` if the name would not be valid.
+pub type BranchNaming = Arc<dyn Fn(&BundleId, Option<&Brief>) -> Option<String> + Send + Sync>;
+
 /// The branches that builders may push.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct BuilderPush {
-    /// The remote and the patterns of branches.
-    pub settings: pdca_forge::publish::PublishSettings,
+    pub remote: String,
+    pub branch: BranchNaming,
+}
+
+impl std::fmt::Debug for BuilderPush {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BuilderPush").field("remote", &self.remote).finish_non_exhaustive()
+    }
 }
 
 impl BuilderPush {
     /// Returns the remote and the refspec for a bundle, as arguments of `git push`.
     pub(crate) fn arguments(&self, id: &BundleId, brief: Option<&Brief>) -> Option<String> {
-        let slug = brief.and_then(Brief::slug).unwrap_or_default();
-        // A name that is not valid is reported when the change is published.
-        let pattern = self.settings.branch_for(brief);
-        let branch = pdca_forge::publish::Branch::of(pattern, id, &slug, "").ok()?;
-        Some(format!("{} HEAD:refs/heads/{branch}", self.settings.remote))
+        let branch = (self.branch)(id, brief)?;
+        Some(format!("{} HEAD:refs/heads/{branch}", self.remote))
     }
 }
 
@@ -205,10 +212,7 @@ impl WorkspaceConfig {
             limits: RunLimits::default(),
             clock,
             errand: Errand::default(),
-            dirs: WorkspaceDirs {
-                bundles: BundleRoot::new(workspace.join("results")),
-                root: workspace,
-            },
+            dirs: WorkspaceDirs::at(workspace),
         }
     }
 

@@ -15,6 +15,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Artifact, Bundle, BundleDigest, files};
 
+use crate::leaf::keep_log;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The artifacts that decide the state. Only the driver and the person at sign-off write them,
@@ -63,6 +64,27 @@ pub(crate) fn relieve_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<Vec<Stri
     // Only after everything was set aside: a driver that dies before compares again.
     cx.effects.perform("guard-done", || remove(&file)).map_err(BeatError::Own)?;
     Ok(intruders)
+}
+
+/// Compares the bundle with the guard of an earlier driver that may have died while a child ran. The caller must hold the
+/// bundle.
+pub fn require_untouched(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError> {
+    let written = relieve_guard(cx, bundle)?;
+    refuse_writes(cx, bundle, written)
+}
+
+/// Returns an error, with its log in the bundle, if a child of an earlier driver wrote files into the bundle.
+pub(crate) fn refuse_writes(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    written: Vec<String>,
+) -> Result<(), BeatError> {
+    if written.is_empty() {
+        return Ok(());
+    }
+    let text = format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
+    let log = keep_log(cx, bundle, "breach", &text)?;
+    Err(BeatError::Breach { role: "child of an earlier driver", log, written })
 }
 
 fn load(file: &Utf8Path) -> io::Result<Option<BundleDigest>> {

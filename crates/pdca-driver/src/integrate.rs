@@ -30,7 +30,9 @@ use crate::run_bundle::{BeatError, Driver};
 use pdca_journal::events::{EventKind, Scope};
 
 use gate::QueueGate;
-pub(crate) use gate::{CombinationCheckout, gate_rows, with_quarantine};
+pub(crate) use gate::{
+    CombinationCheckout, CombinationTree, common_scene, gate_rows, with_quarantine,
+};
 
 pub use base::{BaseVerdict, GateBase, GatedBase};
 pub(crate) use base::{gate_bases, leave_red_bases};
@@ -49,8 +51,8 @@ pub use pdca_integrate::{
     Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use reopen::{
-    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself,
-    open_pull_request, send_back, withdrawal,
+    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
+    withdrawal,
 };
 pub use sealing::{Hand, Sealing, SealingError, accepted, finish_acceptances, seal};
 pub(crate) use shared::{Shared, share, shared};

@@ -42,6 +42,11 @@ pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, Beat
     }
 }
 
+/// Runs the publisher, and returns the texts that it wrote. The caller must hold the bundle.
+pub fn ask_publisher(cx: &Driver<'_>, bundle: &Bundle) -> Result<LeafOutcome, BeatError> {
+    consult(cx, bundle, Role::Publisher)
+}
+
 /// Runs the Act leaf over the records of finished cycles, and returns the entry that it wrote. What the call cost is recorded
 /// in the bundles of these cycles, each with its part.
 pub fn review_cycles(

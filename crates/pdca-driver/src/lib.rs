@@ -61,6 +61,7 @@ mod run;
 mod checkout;
 mod gate_lines;
 mod gate_places;
+mod gate_sealed;
 mod guard;
 mod instructions;
 mod leaf;
@@ -81,7 +82,6 @@ mod review;
 mod split;
 
 pub mod integrate;
-pub mod publish;
 
 #[cfg(test)]
 mod testing;
@@ -96,16 +96,18 @@ pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves
 pub use check::{gate, gate_again, judge};
 pub use checkout::CheckoutError;
 pub use config::{
-    BuilderPush, IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError, TargetSpec,
-    WorkspaceConfig, WorkspaceDirs,
+    BranchNaming, BuilderPush, IterateFrom, LaneSettings, PaceLimit, RunLimits, TargetChoiceError,
+    TargetSpec, WorkspaceConfig, WorkspaceDirs,
 };
 pub use dependencies::{
     DependencyCheck, DependencyGuard, DoctorProblem, DoctorSettings, UnmetDependency,
 };
 pub use drift::{Drifted, is_drift_outdated, undeclared_paths};
 pub use failures::{BeatFailure, BeatFailures};
+pub use gate_sealed::{SealedCommit, gate_sealed};
+pub use guard::require_untouched;
 pub use instructions::{FoundInstructions, find_instructions};
-pub use interactive::{plan, propose, review_cycles};
+pub use interactive::{ask_publisher, plan, propose, review_cycles};
 pub use job::Jobs;
 pub use landed::{landed_among, landed_of};
 pub use lane_env::LaneEnv;

@@ -36,9 +36,8 @@ use crate::config::{TargetChoiceError, WorkspaceConfig};
 use crate::dependencies::UnmetDependency;
 use crate::drift::{Drifted, is_drift_outdated, tell_drift};
 use crate::failures::BeatFailures;
-use crate::guard::relieve_guard;
+use crate::guard::{refuse_writes, relieve_guard};
 use crate::lane_env::LaneEnv;
-use crate::leaf::keep_log;
 use crate::local_executor::LocalExecutor;
 use crate::refold::mend;
 use crate::review::review;
@@ -326,7 +325,7 @@ impl Driver<'_> {
     }
 
     /// Publishes an artifact as one effect, provided that the run still owns the workspace.
-    pub(crate) fn publish(
+    pub fn publish(
         &self,
         bundle: &Bundle,
         artifact: Artifact,
@@ -354,7 +353,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    pub(crate) fn tell(&self, bundle: &Bundle, what: EventKind) {
+    /// Emits an event about a bundle, or about the scope that stands for it.
+    pub fn tell(&self, bundle: &Bundle, what: EventKind) {
         let scope = self.scope.cloned().unwrap_or_else(|| Scope::Bundle(bundle.id().clone()));
         self.events.emit(scope, self.slot(), what);
     }
@@ -364,7 +364,8 @@ impl Driver<'_> {
         self.lane_env.map(|lane_env| lane_env.slot)
     }
 
-    pub(crate) fn warn(&self, bundle: &Bundle, code: WarningCode, text: impl Into<String>) {
+    /// Emits a warning about a bundle.
+    pub fn warn(&self, bundle: &Bundle, code: WarningCode, text: impl Into<String>) {
         self.tell(bundle, EventKind::warning(code, text));
     }
 }
@@ -402,13 +403,7 @@ pub(crate) fn settle_dead_driver(cx: &Driver<'_>, bundle: &Bundle) -> Result<(),
     // Before anything else is done with the bundle, so that a call that ended is on record before a
     // cap is compared or its job is removed (decision 034).
     cx.keep_left_calls(bundle);
-    if !written.is_empty() {
-        let text =
-            format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
-        let log = keep_log(cx, bundle, "breach", &text)?;
-        return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
-    }
-    Ok(())
+    refuse_writes(cx, bundle, written)
 }
 
 fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {

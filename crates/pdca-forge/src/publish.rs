@@ -11,6 +11,14 @@
 //! 4. [`once`] looks again afterwards and believes only what it finds, so that a lost or false answer does not
 //!    matter.
 //!
+//! ```text
+//! PublishInputs::load ─► the change, its destination and its key
+//! ForgeState::look ─► what exists at the forge, the tracker and the remote
+//! ForgeState::send ─► push ─ pull request ─ comment ─ ready mark ─ merge
+//! ```
+//!
+//! The user's checkout is not used: [`pdca_integrate::SealedOffer`] makes the commit in the object store.
+//!
 //! The forge is reached through the program [`Gh`]; a [`Tracker`] through it or through commands of the project.
 //!
 //! ```
@@ -34,30 +42,53 @@ mod settings;
 mod branch;
 mod key;
 mod legacy;
-mod templates;
+mod page;
 
 mod record;
 
 mod error;
 mod gh;
-mod inert;
 mod merge;
 mod retry;
 mod tracker;
 
+mod failure;
+mod request;
+
+mod inputs;
+mod messages;
+mod stack;
+
+mod dry_run;
+mod forge_state;
+mod merge_pull;
+mod outcome;
+mod send;
+mod unasked;
+
 pub use branch::{Branch, BranchFlaw};
 pub use error::ForgeError;
+pub use failure::PublishError;
+pub use forge_state::ForgeState;
 pub use gh::{Amendment, Gh, NewPullRequest, Pull, PullState};
+pub use inputs::PublishInputs;
 pub use key::PublishKey;
 pub use legacy::LegacyRecord;
 pub use merge::{MergeView, Mergeability};
+pub use messages::{Messages, absent_texts, drafted_comment, needs_author};
+pub use outcome::{
+    CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, PublishedBundle, PublishedPull, Would,
+};
+pub use page::{comment_body, pull_body, subject};
 pub use record::{
     Adoption, BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord,
-    PublishRecordError, PullRecord, StackRecord,
+    PublishRecordError, PullRecord, StackRecord, merged_pull_request, open_pull_request,
 };
+pub use request::{Publication, PublishRequest, stop_if_cancelled};
 pub use retry::{RetryPolicy, once};
+pub use send::Sent;
 pub use settings::{
     Comments, ForgeKind, MergeMethod, PublishSettings, PublishSettingsProblem, SettingsFault,
 };
-pub use templates::{Templates, comment_body, pull_body, subject};
+pub use stack::{Below, Contained, Stack};
 pub use tracker::{Posted, Tracker};

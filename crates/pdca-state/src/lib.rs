@@ -70,6 +70,8 @@ mod calls;
 mod carried;
 mod carry_forward;
 mod close;
+mod default_texts;
+mod inert;
 mod last_attempt;
 mod returned;
 
@@ -98,6 +100,7 @@ pub use citations::{Citation, CitationFlaw, CitedTree, citations};
 pub use claims::{CHECKED_TRAILER, SEALED_TRAILER, has_claims, quote_claims, quote_claims_in};
 pub use close::{close_disposition, close_text, same_disposition};
 pub use contents::LoadError;
+pub use default_texts::DefaultTexts;
 pub use digest::{BundleDigest, sha256_hex};
 pub use failure::chain;
 pub use gates::{

@@ -27,6 +27,23 @@ pub fn one_line(text: &str, max: usize) -> String {
     cut
 }
 
+/// Joins the words of a text by single spaces, without control characters.
+pub fn words_in_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Shortens a text to `most` characters, at a word boundary if there is one.
+pub fn cut_at_word(text: &str, most: usize) -> String {
+    if text.chars().nth(most).is_none() {
+        return text.to_owned();
+    }
+    // One character is for the ellipsis.
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    format!("{kept}…")
+}
+
 /// Quotes a word for a shell, if needed.
 pub fn shell(word: &str) -> Cow<'_, str> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);

@@ -4,6 +4,7 @@
 //! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
 //! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
 //! - [`act`] looks back at finished cycles and records reviews of the process.
+//! - [`publish`] brings accepted changes to a forge and a tracker.
 //! - [`lanes`] lists, resets, removes and sweeps the private checkouts.
 //! - [`flow`] derives the next steps of a day of work from the facts of the files.
 //!
@@ -22,6 +23,7 @@ mod error;
 pub mod flow;
 pub mod lanes;
 mod open;
+pub mod publish;
 pub mod review;
 pub mod snapshot;
 

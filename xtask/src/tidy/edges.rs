@@ -69,11 +69,9 @@ pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
         "pdca-state" | "pdca-process" => CratePlace::Level(0),
         "pdca-dag" | "pdca-journal" => CratePlace::Level(1),
-        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-forge" | "pdca-act" => {
-            CratePlace::Level(2)
-        }
+        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-act" => CratePlace::Level(2),
         "pdca-exec" | "pdca-integrate" => CratePlace::Level(3),
-        "pdca-remote" => CratePlace::Level(4),
+        "pdca-forge" | "pdca-remote" => CratePlace::Level(4),
         "pdca-driver" => CratePlace::Level(5),
         "pdca-workspace" => CratePlace::Level(6),
         "pdca-cli" => CratePlace::Level(7),

@@ -11,12 +11,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_driver::publish::{
-    MergeOutcome, PublishDryRun, PublishError, PublishRequest, PublishedBundle,
-};
-use pdca_forge::publish::Comments;
+use pdca_forge::publish::{MergeOutcome, PublishRequest};
 use pdca_state::{Artifact, Bundle, BundleId, SignoffAction};
-use pdca_workspace::config::{OnAccept, SignoffSettings};
+use pdca_workspace::publish::{AcceptSteps, BundlePublication, PublishOutcome, publish_bundles};
 use pdca_workspace::review::DecisionOutcome;
 
 use crate::context::Context;
@@ -36,28 +33,6 @@ pub(crate) struct PublishOptions {
     pub(crate) ready: bool,
     /// Pushes commits below the change, too, that the remote lacks.
     pub(crate) include_base: bool,
-}
-
-/// The steps of `[signoff] on_accept`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AcceptSteps {
-    ready: bool,
-    comment: bool,
-    merge: bool,
-}
-
-impl AcceptSteps {
-    /// Returns the configured steps; `None` if nothing follows an acceptance.
-    fn of(settings: &SignoffSettings) -> Option<Self> {
-        let has = |step: OnAccept| settings.on_accept.contains(&step);
-        let merge = has(OnAccept::Merge);
-        (!settings.on_accept.is_empty()).then(|| Self {
-            // A draft cannot be merged.
-            ready: has(OnAccept::Ready) || merge,
-            comment: has(OnAccept::Comment),
-            merge,
-        })
-    }
 }
 
 /// The command that repeats a publication.
@@ -89,13 +64,7 @@ impl Repeat {
 /// The result of one bundle.
 struct Ended {
     id: BundleId,
-    came: Came,
-}
-
-enum Came {
-    Out(PublishedBundle),
-    Would(PublishDryRun),
-    Failed(Failure),
+    outcome: Result<PublishOutcome, Failure>,
 }
 
 /// Publishes bundles, those that others stand on first. Failures are printed on `err` and are part of the report.
@@ -160,46 +129,25 @@ fn publish_with_steps(
     err: &mut dyn Write,
 ) -> Result<PublishReport, Failure> {
     let site = session::driver_config(cx)?;
-    let mut settings = cx.workspace()?.config.publish.clone();
-    if let Some(steps) = steps {
-        settings.merge = steps.merge;
-        if !steps.comment {
-            settings.comments = Comments::Off;
-        }
-    }
-    let settings = &settings;
+    let settings = &cx.workspace()?.config.publish;
+    let settings = &steps.map_or_else(|| settings.clone(), |steps| steps.applied_to(settings));
     let (repeat, patience) = match steps {
         Some(_) => (Repeat::Accept, PATIENCE),
         None => (Repeat::Publish, Duration::ZERO),
     };
     let PublishOptions { ready, include_base } = options;
-    let request = PublishRequest { settings, ready, include_base, patience };
+    let request = PublishRequest { settings, ready, include_base };
     let dry_run = cx.globals.dry_run;
-    let bundles = pdca_driver::publish::in_stack_order(bundles);
     let ended = session::work(cx, &site, events, err, |driver| {
-        let mut ended = Vec::new();
-        for bundle in &bundles {
-            let failed = |error: PublishError| {
-                let is_last = matches!(error, PublishError::Interrupted);
-                (Came::Failed(explain::failed(error, bundle, repeat)), is_last)
-            };
-            let (came, is_last) = if dry_run {
-                let said = pdca_driver::publish::dry_run_publishing(driver, bundle, &request);
-                said.map_or_else(failed, |said| (Came::Would(said), false))
-            } else {
-                let done = pdca_driver::publish::publish_accepted(driver, bundle, &request);
-                done.map_or_else(failed, |done| (Came::Out(done), false))
-            };
-            ended.push(Ended { id: bundle.id().clone(), came });
-            // After an interruption the rest is not tried. Any other failure is about one bundle alone.
-            if is_last {
-                break;
-            }
-        }
-        ended
+        publish_bundles(driver, bundles, request, patience, dry_run)
     })?;
+    let ended = ended.into_iter().map(|BundlePublication { bundle, outcome }| Ended {
+        id: bundle.id().clone(),
+        outcome: outcome.map_err(|error| explain::failed(error, &bundle, repeat)),
+    });
+    let ended: Vec<Ended> = ended.collect();
     for one in &ended {
-        if let Came::Failed(failure) = &one.came {
+        if let Err(failure) = &one.outcome {
             failure.render(cx.err, &cx.env.cwd, err)?;
         }
     }
@@ -227,13 +175,15 @@ fn is_merged_as_asked(merge: &MergeOutcome) -> bool {
 fn exit_of(ended: &[Ended]) -> Exit {
     let exits: Vec<Exit> = ended
         .iter()
-        .map(|one| match &one.came {
-            Came::Failed(failure) => failure.exit,
-            Came::Would(said) if said.would.is_empty() => Exit::NothingToDo,
+        .map(|one| match &one.outcome {
+            Err(failure) => failure.exit,
+            Ok(PublishOutcome::Would(said)) if said.would.is_empty() => Exit::NothingToDo,
             // Nothing is lost, but a merge was asked for and is still to come.
-            Came::Out(done) if !is_merged_as_asked(&done.merge) => Exit::Waiting,
-            Came::Out(done) if done.news.is_empty() => Exit::NothingToDo,
-            Came::Would(_) | Came::Out(_) => Exit::Done,
+            Ok(PublishOutcome::Published(done)) if !is_merged_as_asked(&done.merge) => {
+                Exit::Waiting
+            }
+            Ok(PublishOutcome::Published(done)) if done.news.is_empty() => Exit::NothingToDo,
+            Ok(_) => Exit::Done,
         })
         .collect();
     let grave = [

@@ -149,7 +149,7 @@ impl GateIdentity<'_> {
     }
 
     /// Returns the part of the surroundings that can decide a verdict.
-    pub(crate) fn surroundings(self) -> GateHost {
+    pub fn surroundings(self) -> GateHost {
         GateHost {
             workspace: self.config.dirs.root.clone(),
             search_path: self.config.search_path.clone(),

@@ -11,7 +11,6 @@
 //! ref stays as a record. The next integration does not continue from a staging branch that contains the
 //! change.
 
-use pdca_forge::publish::{PublishRecord, PullState};
 use pdca_integrate::{
     AcceptedChange, ChangeState, HeldBack, HeldChange, HeldReason, ObjectId, StoreError,
     TargetBranchError, TargetBranches, conflict_record, failing, place, present_in,
@@ -84,7 +83,14 @@ pub enum ReturnError {
 
 /// Checks that an accepted change may go back, and collects the facts about it. The caller holds
 /// the bundle and the landings.
-pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
+///
+/// `merged_pull` is the address of its pull request, if that was merged: the change has landed even if the branch here does
+/// not have it.
+pub fn withdrawal(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    merged_pull: Option<String>,
+) -> Result<Withdrawal, ReturnError> {
     let id = bundle.id();
     let state = bundle.load()?.state;
     if state != State::Complete {
@@ -92,7 +98,9 @@ pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawa
     }
     // Before git is asked: after a merge on the forge the branch here may not have been fetched
     // yet.
-    require_not_merged(bundle)?;
+    if let Some(url) = merged_pull {
+        return Err(ReturnError::Merged { id: id.clone(), url });
+    }
     let TargetBranches { branches: fronts, unplaceable, .. } =
         TargetBranches::load_some(&config.queue(), |other| other == id)?;
     if let Some(unplaceable) = unplaceable.into_iter().next() {
@@ -217,27 +225,6 @@ pub fn may_return_by_itself(bundle: &Bundle) -> Result<bool, LoadError> {
     Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
 }
 
-/// Returns the address of a change's pull request, or its number, if it is out and neither merged nor closed.
-pub fn open_pull_request(bundle: &Bundle) -> Result<Option<String>, LoadError> {
-    let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());
-    let pull = record.and_then(|record| record.pull_request);
-    let pull =
-        pull.filter(|pull| !matches!(pull.state, Some(PullState::Merged | PullState::Closed)));
-    Ok(pull.map(|pull| pull.url.unwrap_or_else(|| "its number is not known".to_owned())))
-}
-
-/// Returns an error if the pull request was merged: the change has landed even if the branch here does not have it.
-fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
-    let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());
-    let pull = record.and_then(|record| record.pull_request);
-    match pull {
-        Some(pull) if pull.state == Some(PullState::Merged) => {
-            Err(ReturnError::Merged { id: bundle.id().clone(), url: pull.url.unwrap_or_default() })
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
 /// Returns slug and goal of a bundle, to follow its id.
 fn titled(bundle: &Bundle) -> String {
     let Ok(snapshot) = bundle.load() else { return String::new() };
@@ -255,7 +242,6 @@ fn titled(bundle: &Bundle) -> String {
 mod tests {
     use super::*;
     use crate::testing::Scene;
-    use pdca_forge::publish::{PublishKey, PullRecord};
     use pdca_journal::Unwatched;
     use pdca_state::{SignoffAction, SignoffDecision};
 
@@ -277,7 +263,7 @@ mod tests {
     #[test]
     fn a_bundle_that_is_not_accepted_cannot_be_taken_back() {
         let scene = checked();
-        let refused = withdrawal(&scene.config, &scene.bundle());
+        let refused = withdrawal(&scene.config, &scene.bundle(), None);
         assert!(
             matches!(refused, Err(ReturnError::NotAccepted { state: State::AwaitingSignoff, .. })),
             "{refused:?}"
@@ -311,25 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_whose_pull_request_was_merged_is_not_taken_back() {
-        let scene = checked();
-        let bundle = scene.bundle();
-        let refused = |state| {
-            let key = PublishKey::new("01J", bundle.id(), b"seal");
-            let mut record = PublishRecord::new(&key);
-            let url = Some("https://forge/1".to_owned());
-            record.pull_request =
-                Some(PullRecord { repo: "a/b".into(), number: Some(1), url, state, adopted: None });
-            bundle.publish(Artifact::Publish, &record.to_json()).unwrap();
-            require_not_merged(&bundle).is_err()
-        };
-        assert!(!refused(None));
-        assert!(!refused(Some(PullState::Closed)));
-        assert!(refused(Some(PullState::Merged)));
-    }
-
-    #[test]
-    fn an_accepted_change_without_a_target_may_go_back() {
+    fn an_accepted_change_without_a_target_may_go_back_unless_its_pull_request_was_merged() {
         let scene = checked();
         let bundle = scene.bundle();
         let snapshot = bundle.load().unwrap();
@@ -345,7 +313,9 @@ mod tests {
         };
         let text = pdca_state::record(&summary, snapshot.gates.as_ref(), &decision).unwrap();
         bundle.publish(Artifact::Summary, text.as_bytes()).unwrap();
-        let found = withdrawal(&scene.config, &bundle).unwrap();
+        let found = withdrawal(&scene.config, &bundle, None).unwrap();
         assert!(found.held.is_none() && found.staged.is_empty(), "{found:?}");
+        let merged = withdrawal(&scene.config, &bundle, Some("https://forge/1".to_owned()));
+        assert!(matches!(merged, Err(ReturnError::Merged { .. })), "{merged:?}");
     }
 }

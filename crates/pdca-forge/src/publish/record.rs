@@ -3,6 +3,7 @@
 //! The record is written before each request and again when the result was found, so that after a crash the
 //! commits at the remote can be recognized as ours. It states an intention; the remote is always looked at.
 
+use pdca_state::{Artifact, Bundle, LoadError};
 use serde::{Deserialize, Serialize};
 
 use crate::publish::gh::PullState;
@@ -130,6 +131,27 @@ pub enum PublishRecordError {
     Form(#[from] serde_json::Error),
     #[error("unsupported schema version {found}")]
     Schema { found: u32 },
+}
+
+/// Returns the address of a change's pull request, or its number, if it is out and neither merged nor closed.
+pub fn open_pull_request(bundle: &Bundle) -> Result<Option<String>, LoadError> {
+    let pull = pull_request_of(bundle)?;
+    let pull =
+        pull.filter(|pull| !matches!(pull.state, Some(PullState::Merged | PullState::Closed)));
+    Ok(pull.map(|pull| pull.url.unwrap_or_else(|| "its number is not known".to_owned())))
+}
+
+/// Returns the address of a change's pull request if that was merged; empty if it is not known.
+pub fn merged_pull_request(bundle: &Bundle) -> Result<Option<String>, LoadError> {
+    let pull = pull_request_of(bundle)?;
+    let merged = pull.filter(|pull| pull.state == Some(PullState::Merged));
+    Ok(merged.map(|pull| pull.url.unwrap_or_default()))
+}
+
+/// Returns the recorded pull request; none if another program wrote the record.
+fn pull_request_of(bundle: &Bundle) -> Result<Option<PullRecord>, LoadError> {
+    let text = bundle.read(Artifact::Publish)?;
+    Ok(text.and_then(|text| PublishRecord::parse(&text).ok()?.pull_request))
 }
 
 impl PublishRecord {
@@ -268,5 +290,28 @@ mod tests {
             assert!(again.is_marked(&key(seal).marker()));
         }
         assert!(!again.is_marked(&key(b"3").marker()));
+    }
+
+    #[test]
+    fn only_a_merged_pull_request_counts_as_merged_and_only_one_that_is_out_as_open() {
+        let workspace = pdca_testkit::TestWorkspace::new();
+        workspace.brief("7", &[]);
+        let root = pdca_state::BundleRoot::new(workspace.path().join("results"));
+        let bundle = root.bundle(&"7".parse().unwrap());
+        let facts = |state| {
+            let mut record = PublishRecord::new(&key(b"seal"));
+            let url = Some("https://forge/1".to_owned());
+            record.pull_request =
+                Some(PullRecord { repo: "a/b".into(), number: Some(1), url, state, adopted: None });
+            bundle.publish(Artifact::Publish, &record.to_json()).unwrap();
+            (
+                merged_pull_request(&bundle).unwrap().is_some(),
+                open_pull_request(&bundle).unwrap().is_some(),
+            )
+        };
+        assert_eq!(facts(None), (false, true));
+        assert_eq!(facts(Some(PullState::Draft)), (false, true));
+        assert_eq!(facts(Some(PullState::Closed)), (false, false));
+        assert_eq!(facts(Some(PullState::Merged)), (true, false));
     }
 }

@@ -3,7 +3,7 @@
 use pdca_state::{Brief, BundleId};
 use serde::{Deserialize, Serialize};
 
-use crate::publish::branch::{BranchFlaw, check_pattern};
+use crate::publish::branch::{Branch, BranchFlaw, check_pattern};
 
 /// Publication of accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,9 +205,20 @@ impl PublishSettings {
 
 impl PublishSettings {
     /// Returns the pattern of the branch of a change.
-    pub fn branch_for(&self, brief: Option<&Brief>) -> &str {
+    fn branch_for(&self, brief: Option<&Brief>) -> &str {
         let feature = self.feature_branch.as_deref().filter(|_| brief.is_some_and(adds_something));
         feature.unwrap_or(&self.branch)
+    }
+
+    /// Returns the branch of a change that was sealed in `run`.
+    pub fn branch_of(
+        &self,
+        id: &BundleId,
+        brief: Option<&Brief>,
+        run: &str,
+    ) -> Result<Branch, BranchFlaw> {
+        let slug = brief.and_then(Brief::slug).unwrap_or_default();
+        Branch::of(self.branch_for(brief), id, &slug, run)
     }
 
     /// Returns a text with the trailer of the bundle at its end, unless the text has that line.

@@ -15,6 +15,12 @@ pub struct WorkspaceDirs {
 }
 
 impl WorkspaceDirs {
+    /// Returns the directories of the workspace in `root`, with bundles below `results/`.
+    pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
+        let root = root.into();
+        Self { bundles: BundleRoot::new(root.join("results")), root }
+    }
+
     /// Returns the directory for the workspace's own records, which no leaf may touch.
     pub fn private(&self) -> Utf8PathBuf {
         self.root.join(".pdca")
@@ -80,6 +86,11 @@ pub enum TargetChoiceError {
 }
 
 impl QueueWorkspace {
+    /// Returns a workspace without targets, with bundles below `results/`.
+    pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
+        Self { dirs: WorkspaceDirs::at(root), targets: Vec::new(), default_branch: None }
+    }
+
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         Store::open(&target.path, &self.dirs.private().join("git").join(&target.name))
     }

@@ -1,12 +1,16 @@
 //! The driver's configuration, made from a loaded workspace.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::{
-    Author, Dates, Errand, LaneSettings, RunLimits, TargetSpec, WorkspaceConfig, WorkspaceDirs,
+    Author, BuilderPush, Dates, Errand, LaneSettings, RunLimits, TargetSpec, WorkspaceConfig,
+    WorkspaceDirs,
 };
+use pdca_forge::publish::PublishSettings;
 use pdca_process::Supervisor;
+use pdca_state::{Brief, BundleId};
 
 use crate::config::{ConfigError, Environment, Problem, Workspace};
 
@@ -80,10 +84,7 @@ pub fn driver_config(
         schedule: config.schedule,
         integrate: config.integrate.clone(),
         doctor: config.doctor.clone(),
-        builder_push: config
-            .publish
-            .builder_pushes
-            .then(|| pdca_driver::BuilderPush { settings: config.publish.clone() }),
+        builder_push: builder_push(&config.publish),
         check: config.check,
         gate_base: config.driver.gate_base,
         search_path: environment.get("PATH").map(ToOwned::to_owned),
@@ -119,6 +120,17 @@ pub fn driver_config(
     };
     require_open(&site, workspace)?;
     Ok(site)
+}
+
+/// Returns the branches that builders may push; `None` if they may push nothing.
+fn builder_push(publish: &PublishSettings) -> Option<BuilderPush> {
+    let settings = publish.builder_pushes.then(|| publish.clone())?;
+    let remote = settings.remote.clone();
+    // A name that is not valid is reported when the change is published.
+    let branch = move |id: &BundleId, brief: Option<&Brief>| {
+        settings.branch_of(id, brief, "").ok().map(|branch| branch.to_string())
+    };
+    Some(BuilderPush { remote, branch: Arc::new(branch) })
 }
 
 /// Refuses a closed path in `may_write`: if it were silently ignored, it would look open.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pdca_driver::integrate::{HeldChange, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_driver::{BundleLockError, Effects, WorkspaceConfig};
+use pdca_forge::publish::{merged_pull_request, open_pull_request};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffError, SignoffOutcome, overrule,
 };
@@ -41,7 +42,8 @@ pub(crate) fn take_back(
     let Signing { config, effects, by, date, dry_run, is_confirmed } = *signing;
     // Held from the question whether it has landed until it is sent back: no integration lands it in between.
     let _kept = config.locks().hold_landings(PATIENCE)?;
-    let withdrawal = pdca_driver::integrate::withdrawal(config, bundle)?;
+    let merged = merged_pull_request(bundle).map_err(ReturnError::from)?;
+    let withdrawal = pdca_driver::integrate::withdrawal(config, bundle, merged)?;
     let id = bundle.id();
     let reentry = match action {
         SignoffAction::IterateDo => Some(Reentry::Do),
@@ -63,7 +65,7 @@ pub(crate) fn take_back(
     }
     if !is_confirmed && !dry_run {
         let based = pdca_driver::based_on(config, id);
-        let pull_request = pdca_driver::integrate::open_pull_request(bundle)?;
+        let pull_request = open_pull_request(bundle)?;
         if !based.is_empty() || pull_request.is_some() {
             return Err(DecideError::Unconfirmed { id: id.clone(), based, pull_request });
         }
@@ -165,7 +167,8 @@ fn return_culprit(
         return Ok(Some(ReturnedCulprit::TooOften { id, times: MOST_AUTOMATIC_RETURNS }));
     }
     let how = Return { reentry: Reentry::Do, by: BY_ITSELF, date, note: None, automatic: true };
-    let sent = pdca_driver::integrate::withdrawal(config, bundle).and_then(|withdrawal| {
+    let merged = merged_pull_request(bundle).map_err(ReturnError::from)?;
+    let sent = pdca_driver::integrate::withdrawal(config, bundle, merged).and_then(|withdrawal| {
         pdca_driver::integrate::send_back(bundle, &withdrawal, how, effects)
     });
     match sent {

@@ -1,8 +1,8 @@
 //! Adds remedies to the errors of publishing.
 
-use pdca_driver::publish::PublishError;
-use pdca_forge::publish::ForgeError;
+use pdca_forge::publish::{ForgeError, PublishError};
 use pdca_state::{Artifact, Bundle, State};
+use pdca_workspace::publish::PublicationError;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
@@ -11,9 +11,25 @@ use crate::session;
 use super::Repeat;
 
 /// Explains why a bundle was not published, or not completely.
-pub(super) fn failed(error: PublishError, bundle: &Bundle, repeat: Repeat) -> Failure {
+pub(super) fn failed(error: PublicationError, bundle: &Bundle, repeat: Repeat) -> Failure {
+    let command = repeat.command(bundle.id());
+    let told = |exit| Failure::from_error(exit, &error).detail("nothing was published");
+    match error {
+        PublicationError::Red { .. } => {
+            told(Exit::GateRed).hint(format!("mend what the row is about, then `{command}` again"))
+        }
+        PublicationError::Undecided { .. } => told(Exit::Waiting).hint(
+            "a row that blocks must come to a verdict here; `pdca doctor` tells what this machine lacks",
+        ),
+        PublicationError::Publish(error) => refused(error, bundle, &command),
+        PublicationError::Lock(error) => session::refused(&error),
+        PublicationError::Beat(error) => session::explain(bundle, *error),
+    }
+}
+
+/// Explains what is in the way of a change at its remote, its forge or its tracker.
+fn refused(error: PublishError, bundle: &Bundle, command: &str) -> Failure {
     let id = bundle.id();
-    let command = repeat.command(id);
     let again = format!("`{command}` goes on from here");
     let plain = Failure::from_error(Exit::Unexpected, &error);
     let told = |exit| Failure::of(exit, plain.problems.clone());
@@ -46,12 +62,6 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle, repeat: Repeat) -> Fa
         PublishError::Text { file, .. } => told(Exit::Usage)
             .at(FilePosition::file(bundle.dir().join(file)))
             .hint("write it, or remove it to have it made again"),
-        PublishError::Red { .. } => told(Exit::GateRed)
-            .detail("nothing was published")
-            .hint(format!("mend what the row is about, then `{command}` again")),
-        PublishError::Undecided { .. } => told(Exit::Waiting)
-            .detail("nothing was published")
-            .hint("a row that blocks must come to a verdict here; `pdca doctor` tells what this machine lacks"),
         PublishError::Unasked { remote, commits, supports, .. } => {
             let failure =
                 commits.into_iter().fold(told(Exit::Waiting), Failure::detail);
@@ -97,10 +107,8 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle, repeat: Repeat) -> Fa
         PublishError::Push(_) | PublishError::Store(_) => {
             told(Exit::Unexpected).hint("`pdca doctor` looks at the repositories")
         }
-        PublishError::Admission(error) => session::refused(&error),
         PublishError::Load(error) => error.into(),
         PublishError::Write(error) => error.into(),
-        PublishError::Beat(error) => session::explain(bundle, *error),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use pdca_driver::publish::{
+use pdca_forge::publish::{
     CommentOutcome, MergeOutcome, PublishDryRun, PublishStep, PublishedBundle, Would,
 };
 use pdca_state::BundleId;
+use pdca_workspace::publish::PublishOutcome;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use crate::style::printable;
 
-use super::{Came, Ended, Repeat};
+use super::{Ended, Repeat};
 
 /// The file of the comment, which may be drafted in the summary.
 const COMMENT: &str = "tracker-comment.md";
@@ -111,10 +112,10 @@ impl Report for PublishReport {
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         for one in &self.ended {
-            match &one.came {
-                Came::Failed(_) => {}
-                Came::Out(done) => published(cx, done, self.repeat, out)?,
-                Came::Would(said) => rehearsed(cx, one, said, out)?,
+            match &one.outcome {
+                Err(_) => {}
+                Ok(PublishOutcome::Published(done)) => published(cx, done, self.repeat, out)?,
+                Ok(PublishOutcome::Would(said)) => rehearsed(cx, said, out)?,
             }
         }
         Ok(())
@@ -126,16 +127,16 @@ impl PublishReport {
     pub(crate) fn line_of(&self, id: &BundleId) -> Result<String, String> {
         let ended = self.ended.iter().find(|one| one.id == *id);
         let again = format!("`{}` tries again", self.repeat.merging_command(id));
-        match ended.map(|one| &one.came) {
+        match ended.map(|one| &one.outcome) {
             None => Ok(format!("{id} was closed without a change: nothing is published")),
-            Some(Came::Would(_)) => Ok(format!("{id} would be published")),
-            Some(Came::Failed(failure)) => {
+            Some(Ok(PublishOutcome::Would(_))) => Ok(format!("{id} would be published")),
+            Some(Err(failure)) => {
                 let fault = failure.fault();
                 let parts = std::iter::once(fault.message).chain(fault.hints);
                 let why = parts.collect::<Vec<_>>().join("; ");
                 Err(format!("{id} is accepted, and not published: {why}"))
             }
-            Some(Came::Out(done)) => {
+            Some(Ok(PublishOutcome::Published(done))) => {
                 let place = match &done.pull {
                     Some(pull) => format!("{} ({})", printable(&pull.url), pull.state.as_str()),
                     None => format!("{} of {}", done.branch, printable(&done.remote)),
@@ -163,10 +164,10 @@ impl Serialize for PublishReport {
             failed: Vec::new(),
         };
         for one in &self.ended {
-            match &one.came {
-                Came::Out(done) => document.published.push(item(done)),
-                Came::Would(said) => document.would.push(would_item(one, said)),
-                Came::Failed(failure) => {
+            match &one.outcome {
+                Ok(PublishOutcome::Published(done)) => document.published.push(item(done)),
+                Ok(PublishOutcome::Would(said)) => document.would.push(would_item(said)),
+                Err(failure) => {
                     let problem = failure.problems.first();
                     document.failed.push(FailedItem {
                         id: one.id.as_str(),
@@ -213,9 +214,9 @@ fn item(done: &PublishedBundle) -> Item<'_> {
     }
 }
 
-fn would_item<'a>(one: &'a Ended, said: &'a PublishDryRun) -> WouldItem<'a> {
+fn would_item(said: &PublishDryRun) -> WouldItem<'_> {
     WouldItem {
-        id: one.id.as_str(),
+        id: said.id.as_str(),
         key: &said.key,
         remote: &said.remote,
         branch: &said.branch,
@@ -284,14 +285,9 @@ fn published(
     Ok(())
 }
 
-fn rehearsed(
-    cx: &Context<'_>,
-    one: &Ended,
-    said: &PublishDryRun,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+fn rehearsed(cx: &Context<'_>, said: &PublishDryRun, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
-    let id = &one.id;
+    let id = &said.id;
     if said.would.is_empty() {
         writeln!(out, "{}  {}", p.faint("out already"), p.strong(id))?;
         return Ok(());

@@ -10,52 +10,47 @@ use pdca_integrate::{
     CommitBeyond, Destination, ObjectId, RemoteTip, bring, commits_beyond, contains,
 };
 use pdca_journal::events::WarningCode;
-use pdca_state::{Bundle, BundleId};
+use pdca_state::BundleId;
 
-use crate::run_bundle::Driver;
-
-use super::forge::Forge;
-use super::inputs::PublishInputs;
-use super::stack::Stack;
-use super::{PublishError, PublishRequest};
+use crate::publish::failure::PublishError;
+use crate::publish::forge_state::ForgeState;
+use crate::publish::inputs::PublishInputs;
+use crate::publish::stack::Stack;
 
 /// The maximum number of commits that are named.
 const NAMED: usize = 10;
 
-/// Returns an error if commits would be pushed that are not of the change, and were not asked for.
-pub(super) fn require_asked(
-    cx: &Driver<'_>,
-    bundle: &Bundle,
-    inputs: &PublishInputs,
-    forge: &Forge<'_>,
-    request: &PublishRequest<'_>,
-) -> Result<(), PublishError> {
-    // What was pushed once is out, and a merged change is not pushed again.
-    if forge.is_merged() || forge.is_out(inputs) {
-        return Ok(());
+impl ForgeState<'_> {
+    /// Returns an error if commits would be pushed that are not of the change, and were not asked for.
+    pub fn require_asked(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
+        // What was pushed once is out, and a merged change is not pushed again.
+        if self.is_merged() || self.is_out(inputs) {
+            return Ok(());
+        }
+        let remote = self.settings().remote.clone();
+        let others = others(inputs, &remote)?;
+        if others.is_empty() {
+            return Ok(());
+        }
+        let supports = unpublished(&inputs.stack);
+        let mut commits: Vec<String> = others.iter().take(NAMED).map(shown).collect();
+        if others.len() > NAMED {
+            commits.push(format!("and {} more", others.len() - NAMED));
+        }
+        if self.publication.request.include_base {
+            let text =
+                format!("pushed with it, because {remote} lacks them: {}", commits.join("; "));
+            (self.publication.warn)(WarningCode::ForeignCommits, text);
+            return Ok(());
+        }
+        let id = self.publication.bundle.id().clone();
+        Err(PublishError::Unasked { id, remote, commits, supports })
     }
-    let remote = request.settings.remote.clone();
-    let others = others(inputs, &remote)?;
-    if others.is_empty() {
-        return Ok(());
-    }
-    let supports = unpublished(&inputs.stack);
-    let mut commits: Vec<String> = others.iter().take(NAMED).map(shown).collect();
-    if others.len() > NAMED {
-        commits.push(format!("and {} more", others.len() - NAMED));
-    }
-    if request.include_base {
-        let text = format!("pushed with it, because {remote} lacks them: {}", commits.join("; "));
-        cx.warn(bundle, WarningCode::ForeignCommits, text);
-        return Ok(());
-    }
-    let id = bundle.id().clone();
-    Err(PublishError::Unasked { id, remote, commits, supports })
 }
 
 /// Returns the commits below the change that the remote's branch lacks and that are not published otherwise.
 fn others(inputs: &PublishInputs, remote: &str) -> Result<Vec<CommitBeyond>, PublishError> {
-    let store = &inputs.front.store;
+    let store = &inputs.target_branch.store;
     let seal = inputs.sealed.record();
     let to = Destination { remote, branch: &inputs.base };
     let Some(known) = tip_of(inputs, to, seal.base)? else { return Ok(Vec::new()) };
@@ -77,7 +72,7 @@ fn tip_of(
     to: Destination<'_>,
     base: ObjectId,
 ) -> Result<Option<ObjectId>, PublishError> {
-    let store = &inputs.front.store;
+    let store = &inputs.target_branch.store;
     let found = match pdca_integrate::remote_tip(store, to)? {
         // An object that is here need not be fetched.
         RemoteTip::At(at) if contains(store, at, base).is_ok() => RemoteTip::At(at),

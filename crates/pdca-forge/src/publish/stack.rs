@@ -6,14 +6,14 @@
 //! the files of the base. Where none does (the branch moved on in between, or the change stands on two that do
 //! not stand on each other), the pull request is opened onto the target branch and says what it contains.
 
-use pdca_forge::publish::{BranchState, PublishRecord, StackRecord};
 use pdca_integrate::{ObjectId, SealRecord, Store};
-use pdca_state::{Artifact, Bundle, BundleId};
+use pdca_state::{Artifact, Bundle, BundleId, BundleRoot};
 
-use crate::config::WorkspaceConfig;
+use crate::publish::record::{BranchState, PublishRecord, StackRecord};
 
 /// The relation of a change to accepted changes that have not landed.
-pub(super) enum Stack {
+#[derive(Debug)]
+pub enum Stack {
     /// It stands on the branch alone.
     None,
     /// It is put on the branch of the one below.
@@ -23,36 +23,38 @@ pub(super) enum Stack {
 }
 
 /// The published change that another one is put on.
-pub(super) struct Below {
-    pub(super) id: BundleId,
+#[derive(Debug)]
+pub struct Below {
+    pub id: BundleId,
     /// Its branch, without `refs/heads/`.
-    pub(super) branch: String,
+    pub branch: String,
     /// The commit of that branch.
-    pub(super) onto: ObjectId,
+    pub onto: ObjectId,
     /// The number of its pull request, if it has one.
-    pub(super) number: Option<u64>,
-    pub(super) url: Option<String>,
+    pub number: Option<u64>,
+    pub url: Option<String>,
 }
 
 /// An accepted change in the base of another one.
-pub(super) struct Contained {
-    pub(super) id: BundleId,
+#[derive(Debug)]
+pub struct Contained {
+    pub id: BundleId,
     /// Its branch was pushed from here.
-    pub(super) is_out: bool,
-    pub(super) url: Option<String>,
+    pub is_out: bool,
+    pub url: Option<String>,
 }
 
 impl Stack {
     /// Finds out what a change stands on. A decision on record stays.
     pub(super) fn of(
-        config: &WorkspaceConfig,
+        bundles: &BundleRoot,
         store: &Store,
         seal: &SealRecord,
         record: &PublishRecord,
         remote: &str,
     ) -> Self {
         // Another parent would be another commit than the one that is out (decision 045).
-        if let Some(known) = record.stack.as_ref().and_then(|known| recorded(config, known)) {
+        if let Some(known) = record.stack.as_ref().and_then(|known| recorded(bundles, known)) {
             return Self::On(known);
         }
         if seal.stands_on.is_empty() {
@@ -61,7 +63,7 @@ impl Stack {
         let mut contained = Vec::new();
         // The last one is directly below; its branch has the files of all the others.
         for support in seal.stands_on.iter().rev() {
-            let out = record_of(config, &support.id);
+            let out = record_of(bundles, &support.id);
             let branch = out.as_ref().and_then(|out| out.branch.as_ref());
             let branch = branch
                 .filter(|branch| branch.remote == remote && branch.state == BranchState::Pushed);
@@ -81,14 +83,14 @@ impl Stack {
     }
 
     /// Returns the commit that the change is put on, if it is not its sealed base.
-    pub(super) fn onto(&self) -> Option<ObjectId> {
+    pub fn onto(&self) -> Option<ObjectId> {
         match self {
             Self::On(below) => Some(below.onto),
             Self::None | Self::Contains(_) => None,
         }
     }
 
-    pub(super) fn below(&self) -> Option<&Below> {
+    pub fn below(&self) -> Option<&Below> {
         match self {
             Self::On(below) => Some(below),
             Self::None | Self::Contains(_) => None,
@@ -131,18 +133,17 @@ fn has_files_of(store: &Store, commit: ObjectId, base: ObjectId) -> bool {
     matches!((store.tree_of(commit), store.tree_of(base)), (Ok(one), Ok(other)) if one == other)
 }
 
-fn recorded(config: &WorkspaceConfig, known: &StackRecord) -> Option<Below> {
+fn recorded(bundles: &BundleRoot, known: &StackRecord) -> Option<Below> {
     let id: BundleId = known.id.parse().ok()?;
     let onto = ObjectId::from_hex(known.onto.as_bytes()).ok()?;
-    let pull = record_of(config, &id).and_then(|out| out.pull_request);
+    let pull = record_of(bundles, &id).and_then(|out| out.pull_request);
     let (number, url) = pull.map_or((None, None), |pull| (pull.number, pull.url));
     Some(Below { id, branch: known.branch.clone(), onto, number, url })
 }
 
 /// Reads what is published of another bundle, wherever it lies.
-fn record_of(config: &WorkspaceConfig, id: &BundleId) -> Option<PublishRecord> {
-    let root = &config.dirs.bundles;
+fn record_of(bundles: &BundleRoot, id: &BundleId) -> Option<PublishRecord> {
     let read = |bundle: Bundle| bundle.read(Artifact::Publish).ok().flatten();
-    let bytes = read(root.bundle(id)).or_else(|| read(root.completed().bundle(id)))?;
+    let bytes = read(bundles.bundle(id)).or_else(|| read(bundles.completed().bundle(id)))?;
     PublishRecord::parse(&bytes).ok()
 }

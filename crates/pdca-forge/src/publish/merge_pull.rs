@@ -3,14 +3,18 @@
 //! The forge decides: it is asked for the state of the checks first, and to merge exactly the pushed commit. A merge that it
 //! refuses is an outcome with its reason, not an error: the branch, the pull request and the comment are out and stay.
 
-use pdca_forge::publish::{ForgeError, Mergeability, Pull, PullState, RetryPolicy, once};
 use pdca_integrate::SealedOffer;
 
-use super::inputs::PublishInputs;
-use super::send::Sender;
-use super::{MergeOutcome, PublishError};
+use crate::publish::error::ForgeError;
+use crate::publish::failure::PublishError;
+use crate::publish::forge_state::ForgeState;
+use crate::publish::gh::{Pull, PullState};
+use crate::publish::inputs::PublishInputs;
+use crate::publish::merge::Mergeability;
+use crate::publish::outcome::MergeOutcome;
+use crate::publish::retry::{RetryPolicy, once};
 
-impl Sender<'_> {
+impl ForgeState<'_> {
     /// Merges the pull request if the forge lets it; returns it as found afterwards.
     pub(super) fn merge(
         &self,
@@ -24,7 +28,7 @@ impl Sender<'_> {
         if let Some(why) = unlike(inputs, made, &pull) {
             return Ok((pull, why));
         }
-        let gh = self.forge.gh();
+        let gh = self.gh();
         match gh.merge_view(pull.number)?.judge() {
             Mergeability::Ready => {}
             Mergeability::Waits { why } => return Ok((pull, MergeOutcome::Waits { why })),
@@ -32,13 +36,13 @@ impl Sender<'_> {
         }
         // The forge is told the commit, so that it refuses if the branch moves after the look
         // (decision 046).
-        let (method, head) = (self.forge.settings.merge_method, made.commit().to_string());
+        let (method, head) = (self.settings().merge_method, made.commit().to_string());
         let is_merged =
             |found: &Pull| found.number == pull.number && found.state() == PullState::Merged;
-        let look = || self.forge.find(inputs, is_merged);
-        let effects = self.forge.driver.effects;
+        let look = || self.find(inputs, is_merged);
+        let effects = self.publication.effects;
         let act = || effects.perform("pull-request-merge", || gh.merge(pull.number, method, &head));
-        match once("the merge", RetryPolicy::new(self.forge.driver.cancel), look, act) {
+        match once("the merge", RetryPolicy::new(self.publication.cancel), look, act) {
             Ok(merged) => Ok((merged, MergeOutcome::Merged)),
             Err(ForgeError::Refused { said, .. }) => {
                 Ok((pull, MergeOutcome::Refused { why: said }))

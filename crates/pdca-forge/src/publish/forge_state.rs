@@ -3,24 +3,21 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_forge::publish::{
-    Adoption, CommentState, Comments, ForgeError, ForgeKind, Gh, Posted, PublishSettings, Pull,
-    PullState, RetryPolicy, Tracker,
-};
 use pdca_integrate::{Destination, ObjectId, RemoteTip, remote_tip};
-use pdca_state::Bundle;
 
-use crate::publish::stop_if_told;
-use crate::run_bundle::Driver;
-
-use super::inputs::PublishInputs;
-use super::{PublishError, PublishRequest};
+use crate::publish::error::ForgeError;
+use crate::publish::failure::PublishError;
+use crate::publish::gh::{Gh, Pull, PullState};
+use crate::publish::inputs::PublishInputs;
+use crate::publish::record::{Adoption, CommentState};
+use crate::publish::request::{Publication, stop_if_cancelled};
+use crate::publish::retry::RetryPolicy;
+use crate::publish::settings::{Comments, ForgeKind, PublishSettings};
+use crate::publish::tracker::{Posted, Tracker};
 
 /// The forge, the tracker and the remote of one bundle, as they were when last looked at.
-pub(super) struct Forge<'d> {
-    pub(super) driver: &'d Driver<'d>,
-    pub(super) bundle: &'d Bundle,
-    pub(super) settings: &'d PublishSettings,
+pub struct ForgeState<'d> {
+    pub(super) publication: Publication<'d>,
     program: Utf8PathBuf,
     pub(super) repo: String,
     /// The number of the bundle's issue on the forge, if it has one.
@@ -36,26 +33,22 @@ pub(super) struct Forge<'d> {
     pub(super) comment: Option<Posted>,
 }
 
-impl<'d> Forge<'d> {
+impl<'d> ForgeState<'d> {
     /// Looks at the forge and at the remote. Changes nothing.
-    pub(super) fn look(
-        driver: &'d Driver<'d>,
-        bundle: &'d Bundle,
+    pub fn look(
+        publication: Publication<'d>,
         inputs: &PublishInputs,
-        request: &PublishRequest<'d>,
     ) -> Result<Self, PublishError> {
-        let id = bundle.id();
-        let settings = request.settings;
+        let id = publication.bundle.id();
+        let settings = publication.request.settings;
         // A bare name is looked up on PATH; a path is relative to the workspace.
         let program = if settings.gh.contains('/') {
-            driver.config.dirs.root.join(&settings.gh)
+            publication.workspace.dirs.root.join(&settings.gh)
         } else {
             Utf8PathBuf::from(&settings.gh)
         };
         let mut forge = Self {
-            driver,
-            bundle,
-            settings,
+            publication,
             program,
             repo: inputs.repo.clone(),
             // `007` would parse as 7, which is another issue.
@@ -87,7 +80,7 @@ impl<'d> Forge<'d> {
         self.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
         self.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
         // Where the builder may push, a pull request of the branch that was never published from here is its own.
-        if self.settings.builder_pushes && self.pull.is_none() && inputs.record.branch.is_none() {
+        if self.settings().builder_pushes && self.pull.is_none() && inputs.record.branch.is_none() {
             self.pull = self.rival.take();
         }
         if let Some(below) = inputs.stack.below()
@@ -101,13 +94,17 @@ impl<'d> Forge<'d> {
         Ok(())
     }
 
+    pub(super) fn settings(&self) -> &'d PublishSettings {
+        self.publication.request.settings
+    }
+
     /// Returns whether there are pull requests at all.
     pub(super) fn has_forge(&self) -> bool {
-        self.settings.forge != ForgeKind::None
+        self.settings().forge != ForgeKind::None
     }
 
     /// Returns the branch that the pull request is to be merged into.
-    pub(super) fn base(&self, inputs: &PublishInputs) -> String {
+    pub fn base(&self, inputs: &PublishInputs) -> String {
         match inputs.stack.below() {
             Some(below) if !self.is_below_merged => below.branch.clone(),
             Some(_) | None => inputs.base.clone(),
@@ -126,34 +123,34 @@ impl<'d> Forge<'d> {
 
     /// Returns whether a commit that was pushed from here is at the remote.
     pub(super) fn is_out(&self, inputs: &PublishInputs) -> bool {
-        let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
+        let ours = inputs.record.ours(&self.settings().remote, inputs.branch.as_str());
         self.at.is_some_and(|at| ours.contains(&at.to_string()))
     }
 
     pub(super) fn gh(&self) -> Gh<'_> {
         Gh {
-            command: match self.settings.forge {
-                ForgeKind::Command => self.settings.forge_cmd.as_deref(),
+            command: match self.settings().forge {
+                ForgeKind::Command => self.settings().forge_cmd.as_deref(),
                 ForgeKind::Gh | ForgeKind::None => None,
             },
             program: self.program.as_str(),
             repo: &self.repo,
-            cwd: &self.driver.config.dirs.root,
-            timeout: Duration::from_secs(self.settings.timeout_secs),
-            cancel: self.driver.cancel,
+            cwd: &self.publication.workspace.dirs.root,
+            timeout: Duration::from_secs(self.settings().timeout_secs),
+            cancel: self.publication.cancel,
         }
     }
 
     fn look_at_remote(&self, inputs: &PublishInputs) -> Result<Option<ObjectId>, PublishError> {
-        let (remote, branch) = (self.settings.remote.as_str(), inputs.branch.as_str());
-        let mut patience = RetryPolicy::new(self.driver.cancel);
+        let (remote, branch) = (self.settings().remote.as_str(), inputs.branch.as_str());
+        let mut patience = RetryPolicy::new(self.publication.cancel);
         loop {
-            match remote_tip(&inputs.front.store, Destination { remote, branch })? {
+            match remote_tip(&inputs.target_branch.store, Destination { remote, branch })? {
                 RemoteTip::At(at) => return Ok(Some(at)),
                 RemoteTip::NoBranch => return Ok(None),
                 RemoteTip::Silent { said } => {
                     if !patience.wait() {
-                        stop_if_told(self.driver)?;
+                        stop_if_cancelled(self.publication.cancel)?;
                         return Err(silent(remote, branch, &said));
                     }
                 }
@@ -163,7 +160,7 @@ impl<'d> Forge<'d> {
 
     /// Returns an error if the branch has a foreign pull request, if a person closed ours, or
     /// if the change has already landed without a pull request.
-    pub(super) fn require_free_way(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
+    pub fn require_free_way(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
         if let Some(rival) = &self.rival {
             let (branch, url) = (inputs.branch.to_string(), rival.url.clone());
             return Err(PublishError::ForeignPull { branch, url });
@@ -178,8 +175,8 @@ impl<'d> Forge<'d> {
                 Err(PublishError::Closed { url: pull.url.clone() })
             }
             (None, Some(commit)) => Err(PublishError::Landed {
-                id: self.bundle.id().clone(),
-                branch: inputs.front.branch.clone(),
+                id: self.publication.bundle.id().clone(),
+                branch: inputs.target_branch.branch.clone(),
                 commit: commit.to_string(),
             }),
             (Some(_), _) | (None, None) => Ok(()),
@@ -187,7 +184,7 @@ impl<'d> Forge<'d> {
     }
 
     /// Returns an error if the branch is at a commit that this bundle did not push.
-    pub(super) fn require_branch_is_ours(
+    pub fn require_branch_is_ours(
         &self,
         inputs: &PublishInputs,
         commit: Option<ObjectId>,
@@ -198,7 +195,7 @@ impl<'d> Forge<'d> {
         match self.at.filter(|at| !self.is_merged() && is_foreign(at)) {
             None => Ok(()),
             Some(at) => {
-                let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
+                let (remote, branch) = (self.settings().remote.clone(), inputs.branch.to_string());
                 Err(PublishError::Foreign { remote, branch, at: at.to_string() })
             }
         }
@@ -210,11 +207,11 @@ impl<'d> Forge<'d> {
 
     /// Returns the commits that this bundle pushed to the branch.
     pub(super) fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
-        let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
+        let ours = inputs.record.ours(&self.settings().remote, inputs.branch.as_str());
         let ours = ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok());
         let mut ours: Vec<ObjectId> = ours.collect();
         // What is there before the first publication is the builder's, where it may push.
-        if self.settings.builder_pushes && inputs.record.branch.is_none() {
+        if self.settings().builder_pushes && inputs.record.branch.is_none() {
             ours.extend(self.at);
         }
         ours
@@ -232,17 +229,17 @@ impl<'d> Forge<'d> {
 
     /// Returns the tracker for comments, if one is configured.
     pub(super) fn tracker(&self) -> Option<Tracker<'_>> {
-        match self.settings.comments() {
+        match self.settings().comments() {
             Comments::Off => None,
             Comments::Gh => self.issue.map(|issue| Tracker::Forge { gh: self.gh(), issue }),
             Comments::Command => Some(Tracker::Commands {
-                id: self.bundle.id(),
+                id: self.publication.bundle.id(),
                 repo: &self.repo,
-                comment: self.settings.comment_cmd.as_deref()?,
-                list: self.settings.list_cmd.as_deref()?,
-                cwd: &self.driver.config.dirs.root,
-                timeout: Duration::from_secs(self.settings.timeout_secs),
-                cancel: self.driver.cancel,
+                comment: self.settings().comment_cmd.as_deref()?,
+                list: self.settings().list_cmd.as_deref()?,
+                cwd: &self.publication.workspace.dirs.root,
+                timeout: Duration::from_secs(self.settings().timeout_secs),
+                cancel: self.publication.cancel,
             }),
         }
     }

@@ -1,45 +1,39 @@
 //! The calls that bring a change to the forge, each looked up before and after.
 
-use pdca_forge::publish::{
-    Adoption, Amendment, BranchState, CommentRecord, CommentState, Comments, NewPullRequest, Pull,
-    PullRecord, PullState, RetryPolicy, comment_body, once, pull_body, subject,
-};
 use pdca_integrate::{Destination, ObjectId, OfferOutcome, SealedOffer, offer};
 use pdca_journal::events::WarningCode;
 use pdca_state::Artifact;
 
-use crate::publish::stop_if_told;
-
-use super::forge::{Forge, is_told, of_tracker, silent};
-use super::inputs::PublishInputs;
-use super::messages::Messages;
-use super::{
-    CommentOutcome, MergeOutcome, PublishError, PublishRequest, PublishStep, PublishedPull,
-};
+use crate::publish::failure::PublishError;
+use crate::publish::forge_state::{ForgeState, is_told, of_tracker, silent};
+use crate::publish::gh::{Amendment, NewPullRequest, Pull, PullState};
+use crate::publish::inputs::PublishInputs;
+use crate::publish::messages::Messages;
+use crate::publish::outcome::{CommentOutcome, MergeOutcome, PublishStep, PublishedPull};
+use crate::publish::page::{comment_body, pull_body, subject};
+use crate::publish::record::{Adoption, BranchState, CommentRecord, CommentState, PullRecord};
+use crate::publish::request::stop_if_cancelled;
+use crate::publish::retry::{RetryPolicy, once};
+use crate::publish::settings::Comments;
 
 /// The pull request and the comment at the end.
-pub(super) struct Done {
-    pub(super) pull: Option<PublishedPull>,
-    pub(super) comment: CommentOutcome,
-    pub(super) merge: MergeOutcome,
+#[derive(Debug)]
+pub struct Sent {
+    pub pull: Option<PublishedPull>,
+    pub comment: CommentOutcome,
+    pub merge: MergeOutcome,
 }
 
-/// Sends one bundle, from what was seen of the forge.
-pub(super) struct Sender<'f> {
-    pub(super) forge: &'f Forge<'f>,
-}
-
-impl Sender<'_> {
+impl ForgeState<'_> {
     /// Creates on the forge whatever does not exist yet.
-    pub(super) fn send(
+    pub fn send(
         &self,
         inputs: &mut PublishInputs,
         made: &SealedOffer,
         messages: &Messages,
-        request: &PublishRequest<'_>,
         news: &mut Vec<PublishStep>,
-    ) -> Result<Done, PublishError> {
-        if let Some(pull) = &self.forge.pull
+    ) -> Result<Sent, PublishError> {
+        if let Some(pull) = &self.pull
             && pull.state() == PullState::Closed
         {
             // Recorded before the branch exists again: from then on it would look as if a person
@@ -47,26 +41,26 @@ impl Sender<'_> {
             self.note(inputs, pull, None)?;
         }
         // A merged change needs no push; its branch may have been deleted.
-        if !self.forge.is_merged() && self.push(inputs, made)? {
+        if !self.is_merged() && self.push(inputs, made)? {
             news.push(PublishStep::Pushed);
         }
-        if !self.forge.has_forge() {
+        if !self.has_forge() {
             let comment = self.comment(inputs, messages, None, news)?;
-            return Ok(Done { pull: None, comment, merge: MergeOutcome::NotAsked });
+            return Ok(Sent { pull: None, comment, merge: MergeOutcome::NotAsked });
         }
         let mut pull = self.open(inputs, messages, news)?;
-        if pull.is_open() && pull.base_ref_name != self.forge.base(inputs) {
+        if pull.is_open() && pull.base_ref_name != self.base(inputs) {
             pull = self.retarget(inputs, &pull)?;
             news.push(PublishStep::Retargeted);
         }
         // After the pull request, whose address it names; before the merge, which may be refused.
         let comment = self.comment(inputs, messages, Some(&pull), news)?;
-        if request.ready && pull.state() == PullState::Draft {
+        if self.publication.request.ready && pull.state() == PullState::Draft {
             pull = self.mark_ready(inputs, &pull)?;
             news.push(PublishStep::Ready);
         }
         let mut merge = MergeOutcome::NotAsked;
-        if request.ready && self.forge.settings.merge {
+        if self.publication.request.ready && self.settings().merge {
             let was_merged = pull.state() == PullState::Merged;
             (pull, merge) = self.merge(inputs, made, pull)?;
             if !was_merged && merge == MergeOutcome::Merged {
@@ -82,27 +76,27 @@ impl Sender<'_> {
             base: pull.base_ref_name.clone(),
             stands_on: below.map(|below| below.id.clone()),
         };
-        Ok(Done { pull: Some(out), comment, merge })
+        Ok(Sent { pull: Some(out), comment, merge })
     }
 
     /// Pushes the branch; returns whether that was needed.
     fn push(&self, inputs: &mut PublishInputs, made: &SealedOffer) -> Result<bool, PublishError> {
-        let (remote, branch) = (self.forge.settings.remote.clone(), inputs.branch.to_string());
+        let (remote, branch) = (self.settings().remote.clone(), inputs.branch.to_string());
         let commit = made.commit().to_string();
         let known = inputs.record.branch.as_ref();
         let was_seen = known.is_some_and(|known| {
             known.state == BranchState::Pushed && known.commit == commit && known.name == branch
         });
-        if was_seen && self.forge.at == Some(made.commit()) {
+        if was_seen && self.at == Some(made.commit()) {
             return Ok(false);
         }
-        let ours = self.forge.ours(inputs);
-        if self.forge.is_to_adopt(inputs)
-            && let Some(pull) = &self.forge.pull
+        let ours = self.ours(inputs);
+        if self.is_to_adopt(inputs)
+            && let Some(pull) = &self.pull
         {
             // Recorded with the branch: once that is ours, only the record tells that the pull request is, too.
             inputs.record.pull_request = Some(PullRecord {
-                repo: self.forge.repo.clone(),
+                repo: self.repo.clone(),
                 number: Some(pull.number),
                 url: Some(pull.url.clone()),
                 state: Some(pull.state()),
@@ -113,7 +107,7 @@ impl Sender<'_> {
         // The commit is on record as ours before it is pushed: after a crash a branch at this
         // commit must not look foreign (decision 015).
         inputs.record.intend(&remote, &branch, &commit);
-        // `remember` puts each in front, so the order of the record stays.
+        // `remember` puts each in target_branch, so the order of the record stays.
         for known in ours.iter().map(ToString::to_string).rev() {
             inputs.record.remember(&known);
         }
@@ -132,19 +126,18 @@ impl Sender<'_> {
         made: &SealedOffer,
         ours: &[ObjectId],
     ) -> Result<(), PublishError> {
-        let (remote, branch) = (self.forge.settings.remote.clone(), inputs.branch.to_string());
+        let (remote, branch) = (self.settings().remote.clone(), inputs.branch.to_string());
         let to = Destination { remote: &remote, branch: &branch };
-        let mut patience = RetryPolicy::new(self.forge.driver.cancel);
+        let mut patience = RetryPolicy::new(self.publication.cancel);
         loop {
-            let push = || offer(&inputs.front.store, made, to, ours);
-            let said = match self.forge.driver.effects.perform("publish-push", push)? {
+            let push = || offer(&inputs.target_branch.store, made, to, ours);
+            let said = match self.publication.effects.perform("publish-push", push)? {
                 OfferOutcome::Pushed | OfferOutcome::AlreadyThere => return Ok(()),
                 OfferOutcome::Foreign { at } => {
                     return Err(PublishError::Foreign { remote, branch, at: at.to_string() });
                 }
                 OfferOutcome::Transient { said } if patience.wait() => {
-                    self.forge.driver.warn(
-                        self.forge.bundle,
+                    (self.publication.warn)(
                         WarningCode::RemoteRetried,
                         format!("{remote}: {said}; trying again"),
                     );
@@ -152,7 +145,7 @@ impl Sender<'_> {
                 }
                 OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
             };
-            stop_if_told(self.forge.driver)?;
+            stop_if_cancelled(self.publication.cancel)?;
             return Err(silent(&remote, &branch, &said));
         }
     }
@@ -166,12 +159,12 @@ impl Sender<'_> {
     ) -> Result<Pull, PublishError> {
         let was_recorded =
             inputs.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
-        let pull = match self.forge.pull.clone() {
+        let pull = match self.pull.clone() {
             Some(pull) if pull.state() == PullState::Closed => {
                 news.push(PublishStep::Reopened);
                 self.reopen(inputs, &pull)?
             }
-            Some(pull) if self.forge.is_to_adopt(inputs) => {
+            Some(pull) if self.is_to_adopt(inputs) => {
                 news.push(PublishStep::Adopted);
                 self.adopt(inputs, messages, &pull)?
             }
@@ -182,7 +175,7 @@ impl Sender<'_> {
                 pull
             }
             None => {
-                let repo = self.forge.repo.clone();
+                let repo = self.repo.clone();
                 inputs.record.pull_request =
                     Some(PullRecord { repo, number: None, url: None, state: None, adopted: None });
                 self.save(inputs)?;
@@ -197,14 +190,14 @@ impl Sender<'_> {
     fn create(&self, inputs: &PublishInputs, messages: &Messages) -> Result<Pull, PublishError> {
         let opening = NewPullRequest {
             head: &inputs.branch,
-            base: &self.forge.base(inputs),
+            base: &self.base(inputs),
             title: &subject(&messages.message),
             body: &pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key),
         };
-        let gh = self.forge.gh();
-        let look = || self.forge.find(inputs, |_| true);
-        let act = || self.forge.driver.effects.perform("pull-request", || gh.open(&opening));
-        Ok(once("the pull request", RetryPolicy::new(self.forge.driver.cancel), look, act)?)
+        let gh = self.gh();
+        let look = || self.find(inputs, |_| true);
+        let act = || self.publication.effects.perform("pull-request", || gh.open(&opening));
+        Ok(once("the pull request", RetryPolicy::new(self.publication.cancel), look, act)?)
     }
 
     /// Gives the builder's pull request the title and the text of the change, with its key.
@@ -216,15 +209,15 @@ impl Sender<'_> {
     ) -> Result<Pull, PublishError> {
         let title = subject(&messages.message);
         let body = pull_body(&messages.description, inputs.stack.note().as_deref(), &inputs.key);
-        let gh = self.forge.gh();
+        let gh = self.gh();
         let carries =
             |found: &Pull| found.number == pull.number && inputs.record.is_marked(&found.body);
-        let look = || self.forge.find(inputs, carries);
+        let look = || self.find(inputs, carries);
         let text = Amendment::Text { title: &title, body: &body };
         let act = || {
-            self.forge.driver.effects.perform("pull-request-adopt", || gh.amend(pull.number, text))
+            self.publication.effects.perform("pull-request-adopt", || gh.amend(pull.number, text))
         };
-        let found = once("the text", RetryPolicy::new(self.forge.driver.cancel), look, act)?;
+        let found = once("the text", RetryPolicy::new(self.publication.cancel), look, act)?;
         if let Some(known) = &mut inputs.record.pull_request {
             known.adopted = Some(Adoption::Done);
         }
@@ -233,35 +226,35 @@ impl Sender<'_> {
 
     /// Has the pull request merged into the target branch, once the change below is merged.
     fn retarget(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let (gh, base) = (self.forge.gh(), self.forge.base(inputs));
+        let (gh, base) = (self.gh(), self.base(inputs));
         let is_so = |found: &Pull| found.number == pull.number && found.base_ref_name == base;
-        let look = || self.forge.find(inputs, is_so);
+        let look = || self.find(inputs, is_so);
         let act = || {
             let amend = || gh.amend(pull.number, Amendment::Base(&base));
-            self.forge.driver.effects.perform("pull-request-base", amend)
+            self.publication.effects.perform("pull-request-base", amend)
         };
-        Ok(once("the new base", RetryPolicy::new(self.forge.driver.cancel), look, act)?)
+        Ok(once("the new base", RetryPolicy::new(self.publication.cancel), look, act)?)
     }
 
     fn reopen(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let gh = self.forge.gh();
+        let gh = self.gh();
         let is_open =
             |found: &Pull| found.number == pull.number && found.state() != PullState::Closed;
-        let look = || self.forge.find(inputs, is_open);
+        let look = || self.find(inputs, is_open);
         let act =
-            || self.forge.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
-        Ok(once("the open pull request", RetryPolicy::new(self.forge.driver.cancel), look, act)?)
+            || self.publication.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
+        Ok(once("the open pull request", RetryPolicy::new(self.publication.cancel), look, act)?)
     }
 
     fn mark_ready(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
-        let gh = self.forge.gh();
+        let gh = self.gh();
         let is_ready =
             |found: &Pull| found.number == pull.number && found.state() != PullState::Draft;
-        let look = || self.forge.find(inputs, is_ready);
+        let look = || self.find(inputs, is_ready);
         let act = || {
-            self.forge.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number))
+            self.publication.effects.perform("pull-request-ready", || gh.mark_ready(pull.number))
         };
-        Ok(once("the ready mark", RetryPolicy::new(self.forge.driver.cancel), look, act)?)
+        Ok(once("the ready mark", RetryPolicy::new(self.publication.cancel), look, act)?)
     }
 
     /// Returns the comment, posting it if there is none.
@@ -272,8 +265,8 @@ impl Sender<'_> {
         pull: Option<&Pull>,
         news: &mut Vec<PublishStep>,
     ) -> Result<CommentOutcome, PublishError> {
-        let Some(tracker) = self.forge.tracker() else {
-            return Ok(match self.forge.settings.comments() {
+        let Some(tracker) = self.tracker() else {
+            return Ok(match self.settings().comments() {
                 Comments::Off => CommentOutcome::Off,
                 Comments::Gh | Comments::Command => CommentOutcome::NoIssue,
             });
@@ -284,7 +277,7 @@ impl Sender<'_> {
         }
         let Some(comment) = &messages.comment else { return Ok(CommentOutcome::Declined) };
         let issue = inputs.snapshot.id.to_string();
-        let posted = if let Some(posted) = &self.forge.comment {
+        let posted = if let Some(posted) = &self.comment {
             posted.clone()
         } else {
             let (issue, state) = (issue.clone(), CommentState::Intended);
@@ -293,8 +286,8 @@ impl Sender<'_> {
             let body = comment_body(comment, pull.map(|pull| pull.url.as_str()), &inputs.key);
             let look = || tracker.find(&inputs.key);
             let post = || tracker.post(&inputs.key, &body);
-            let act = || self.forge.driver.effects.perform("comment", post);
-            once("the comment", RetryPolicy::new(self.forge.driver.cancel), look, act)
+            let act = || self.publication.effects.perform("comment", post);
+            once("the comment", RetryPolicy::new(self.publication.cancel), look, act)
                 .map_err(of_tracker)?
         };
         let (url, state) = (posted.url.clone(), CommentState::Posted);
@@ -314,7 +307,7 @@ impl Sender<'_> {
         let adopted = inputs.record.pull_request.as_ref().and_then(|known| known.adopted);
         inputs.record.pull_request = Some(PullRecord {
             adopted,
-            repo: self.forge.repo.clone(),
+            repo: self.repo.clone(),
             number: Some(pull.number),
             url: Some(pull.url.clone()),
             state,
@@ -327,10 +320,10 @@ impl Sender<'_> {
         let text = inputs.record.to_json();
         // Most calls change nothing, and a bundle that is rewritten looks changed to everything
         // that watches it.
-        if self.forge.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
+        if self.publication.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
             return Ok(());
         }
-        let publish = || self.forge.bundle.publish(Artifact::Publish, &text);
-        Ok(self.forge.driver.effects.perform(Artifact::Publish.file_name(), publish)?)
+        let publish = || self.publication.bundle.publish(Artifact::Publish, &text);
+        Ok(self.publication.effects.perform(Artifact::Publish.file_name(), publish)?)
     }
 }
