@@ -6,3 +6,4 @@ pub(crate) mod lanes;
 mod operation;
 pub(crate) mod rejection;
 pub(crate) mod run;
+mod select;

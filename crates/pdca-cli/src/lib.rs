@@ -29,7 +29,6 @@ mod command;
 mod context;
 mod cost;
 mod doctor;
-mod draft;
 mod editor;
 mod exit;
 mod explain;

@@ -2,3 +2,5 @@
 
 pub(crate) mod act;
 pub(crate) mod lanes;
+pub(crate) mod new_bundle;
+pub(crate) mod select;

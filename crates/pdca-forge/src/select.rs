@@ -48,6 +48,6 @@ pub use date::DateOrder;
 pub use field::IssueField;
 pub use order::{Character, Outlook};
 pub use pool::{FlawKind, IssueRecord, Pool, PoolError, RecordFlaw, Selector, UnreadDates};
-pub use profile::{AgeBand, Profile, ValueCount};
+pub use profile::{AgeBand, AgeCount, Profile, ValueCount};
 pub use settings::{BucketSettings, Columns, Condition, SelectSettings, SelectSettingsProblem};
 pub use triage::Triage;

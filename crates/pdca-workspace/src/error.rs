@@ -4,13 +4,14 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use pdca_act::RecordsError;
-use pdca_driver::BundleLockError;
+use pdca_driver::{BeatError, BundleLockError};
 use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
-use pdca_state::RootError;
 use pdca_state::files::FileReadError;
+use pdca_state::{Bundle, CreateError, LoadError, RootError, WriteError};
 
 use crate::act::ActError;
 use crate::config::ConfigError;
+use crate::drafts::{NewBundleError, SelectError, TemplateNotUtf8};
 
 /// An operation was not carried out.
 ///
@@ -49,7 +50,22 @@ pub enum OperationError {
     #[error(transparent)]
     Read(#[from] FileReadError),
     #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// A beat of a bundle failed.
+    #[error("{source}")]
+    Beat { bundle: Bundle, source: Box<BeatError> },
+    #[error(transparent)]
     Records(#[from] RecordsError),
+    #[error(transparent)]
+    NewBundle(#[from] NewBundleError),
+    #[error(transparent)]
+    TemplateNotUtf8(#[from] TemplateNotUtf8),
+    #[error(transparent)]
+    Select(#[from] SelectError),
     #[error(transparent)]
     Act(#[from] ActError),
     #[error(transparent)]

@@ -3,6 +3,7 @@
 //! - [`config`] loads the configuration of a workspace in five layers.
 //! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
 //! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
+//! - [`drafts`] creates bundles to be planned: one by its id, or a batch from an export of the tracker.
 //! - [`act`] looks back at finished cycles and records reviews of the process.
 //! - [`publish`] brings accepted changes to a forge and a tracker.
 //! - [`lanes`] lists, resets, removes and sweeps the private checkouts.
@@ -19,6 +20,7 @@
 
 pub mod act;
 pub mod config;
+pub mod drafts;
 mod error;
 pub mod flow;
 pub mod lanes;

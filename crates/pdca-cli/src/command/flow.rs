@@ -225,7 +225,7 @@ fn make_drafts(
         let ids = unknown.iter().map(|id| IdArg::from(OsString::from(id.as_ref()))).collect();
         return select_drafts(&args.select.of_only(ids), cx, err);
     }
-    for bundle in crate::draft::new_drafts(unknown, cx)? {
+    for bundle in pdca_workspace::drafts::new_drafts(&cx.open()?, unknown)? {
         let brief = bundle.path(Artifact::Brief);
         cx.note(err, &format!("{} had no bundle: wrote {}", bundle.id(), cx.show(&brief)))?;
     }

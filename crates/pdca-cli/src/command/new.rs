@@ -5,12 +5,14 @@ mod tests;
 
 use std::io::Write;
 
-use crate::draft::NewBundleRequest;
 use camino::Utf8PathBuf;
+use pdca_driver::Driver;
+use pdca_workspace::drafts::{NewBundleRequest, advise_on_brief, new_bundle, plan_brief};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
-use crate::report::Response;
+use crate::report::{Format, Response};
+use crate::{editor, render, session};
 
 /// Create a bundle with a brief to fill in
 ///
@@ -43,11 +45,32 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let asked = NewBundleRequest {
-        id: &args.id,
+    let id = args.id.parse()?;
+    let open = cx.open()?;
+    let request = NewBundleRequest {
+        id: &id,
         title: args.title.as_deref(),
         from_brief: args.from_brief.as_deref(),
         plan: args.plan,
     };
-    crate::draft::new(asked, cx, err)
+    let mut new = new_bundle(&open, request)?;
+    if !new.dry_run {
+        if args.plan {
+            let site = session::driver_config(cx)?;
+            let plan = |driver: &Driver<'_>| plan_brief(&open, &mut new, driver);
+            session::work(cx, &site, None, err, plan)??;
+        } else if new.written {
+            // In the editor of the person, at a terminal.
+            let may_edit = args.from_brief.is_none() && cx.globals.format() == Format::Text;
+            if may_edit && editor::edit(cx, &new.file) {
+                new.after_edit(&open)?;
+            }
+            if new.wants_advice(&open)? {
+                let site = session::driver_config(cx)?;
+                let advise = |driver: &Driver<'_>| advise_on_brief(&open, &new, driver);
+                session::work(cx, &site, None, err, advise)??;
+            }
+        }
+    }
+    Ok(render::new_bundle::created(new))
 }

@@ -5,13 +5,16 @@ mod tests;
 
 use std::io::Write;
 
-use crate::draft::{Export, SelectRequest};
 use camino::Utf8PathBuf;
 use pdca_forge::select::Character;
+use pdca_process::Cancel;
+use pdca_workspace::drafts::{DraftRequest, ExportSource, open_export};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
+use crate::session::Interrupts;
 
 /// Turn an export of the tracker into a batch of draft briefs
 ///
@@ -109,20 +112,35 @@ impl CharacterArg {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let from = match (&args.from_csv, &args.from_gh) {
-        (Some(path), _) => Export::Csv { path, separator: args.separator.as_deref() },
-        (None, Some(repo)) => Export::Gh(repo),
-        (None, None) => Export::Configured,
+    let open = cx.open()?;
+    let ids = |given: &[IdArg]| given.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>();
+    let (expected, only) = (ids(&args.expect)?, ids(&args.only)?);
+    let separator = args.separator.as_deref();
+    let mut input = std::io::stdin().lock();
+    let source = match (&args.from_csv, &args.from_gh) {
+        (Some(path), _) if path == "-" => {
+            ExportSource::StandardInput { input: &mut input, separator }
+        }
+        (Some(path), _) => ExportSource::Csv { path, separator },
+        (None, Some(repo)) => ExportSource::Gh(repo),
+        (None, None) => ExportSource::Configured,
     };
-    let asked = SelectRequest {
-        from,
-        expect: &args.expect,
+    // Standard input is read before signals are caught: until then nothing is written, and Ctrl-C ends it at once.
+    let opened = open_export(&open, source, args.batch.as_deref())?;
+    let request = DraftRequest {
         character: args.character.map(CharacterArg::character),
         buckets: &args.bucket,
         limit: args.limit,
-        only: &args.only,
-        batch: args.batch.as_deref(),
+        only: &only,
         notes: !args.no_notes,
     };
-    crate::draft::select(&asked, cx, err)
+    let cancel = Cancel::new();
+    let signals = Interrupts::listen(&cancel)?;
+    let selected = (|| {
+        let export = opened.read(&expected, &cancel)?;
+        render::select::note_limit(&export, cx, err)?;
+        render::select::selected(export.write_drafts(request, &cancel)?, cx, err)
+    })();
+    signals.close();
+    selected
 }

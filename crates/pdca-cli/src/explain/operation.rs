@@ -2,8 +2,9 @@
 
 use pdca_workspace::OperationError;
 use pdca_workspace::act::{ActError, DraftError};
+use pdca_workspace::drafts::{NewBundleError, TemplateNotUtf8};
 
-use super::{driver, lanes};
+use super::{driver, lanes, select};
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition, Problem};
 
@@ -50,6 +51,17 @@ impl From<OperationError> for Failure {
             OperationError::Config(error) => error.into(),
             OperationError::Root(error) => error.into(),
             OperationError::Read(error) => error.into(),
+            OperationError::Load(error) => error.into(),
+            OperationError::Write(error) => error.into(),
+            OperationError::Create(error) => error.into(),
+            OperationError::Beat { bundle, source } => driver::explain(&bundle, *source),
+            OperationError::NewBundle(error) => new_bundle(&error),
+            OperationError::TemplateNotUtf8(TemplateNotUtf8 { ref path, line }) => {
+                Failure::usage(error.to_string())
+                    .at(FilePosition::line(&**path, line))
+                    .hint("save it as UTF-8")
+            }
+            OperationError::Select(error) => select::explain(&error),
             OperationError::Records(error) => error.into(),
             OperationError::Io(error) => error.into(),
         }
@@ -72,5 +84,27 @@ fn act(error: &ActError) -> Failure {
             .hint("mend the draft, then `pdca act review --record`; or `pdca act review --fresh`"),
         ActError::Leaf(_) => Failure::from_error(Exit::Unexpected, error)
             .hint("`pdca act review` asks again; `pdca act log --record` does without the leaf"),
+    }
+}
+
+fn new_bundle(error: &NewBundleError) -> Failure {
+    let usage = Failure::from_error(Exit::Usage, error);
+    match error {
+        NewBundleError::Ended { dir, .. } => usage
+            .at(FilePosition::file(&**dir))
+            .hint("a decision is final: use another id for what is to follow"),
+        NewBundleError::Archived { dir, .. } => usage
+            .at(FilePosition::file(&**dir))
+            .hint("move it back to the bundle root, or use another id"),
+        NewBundleError::HasBrief { file, filled, .. } => {
+            usage.at(FilePosition::file(&**file)).hint(if *filled {
+                "`pdca status` shows its state; edit the file to change it"
+            } else {
+                "edit that file"
+            })
+        }
+        NewBundleError::NoFile { path } => {
+            usage.at(FilePosition::file(&**path)).hint("name a brief")
+        }
     }
 }

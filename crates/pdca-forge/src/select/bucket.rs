@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use regex_lite::Regex;
+use serde::Serialize;
 
 use crate::select::field::IssueField;
 use crate::select::settings::{BucketSettings, Condition};
 
 /// One bucket and the number of its records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketCount {
     pub name: String,
     pub count: u64,

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// A field that selection knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IssueField {
     Id,
     Title,

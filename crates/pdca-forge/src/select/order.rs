@@ -3,13 +3,16 @@
 use std::cmp::{Ordering, Reverse};
 
 use jiff::civil::Date;
+use serde::Serialize;
 
 use crate::select::date::age;
 use crate::select::labels::rank;
 use crate::select::pool::{IssueRecord, Pool};
 
 /// The character of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Character {
     /// The gravest first, and of those what was touched last.
     Fix,
@@ -18,7 +21,8 @@ pub enum Character {
 }
 
 /// The facts about chosen records that tell what work they make.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outlook {
     pub chosen: u64,
     /// Those of a grave severity.

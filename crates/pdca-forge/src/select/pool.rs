@@ -65,6 +65,13 @@ pub struct IssueRecord {
     bucket: usize,
 }
 
+impl IssueRecord {
+    /// Returns the whole days since its creation, if that is known.
+    pub fn age(&self, today: Date) -> Option<i64> {
+        age(self.created, today)
+    }
+}
+
 /// The reasons why an export is no pool.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {

@@ -3,34 +3,52 @@
 use std::collections::HashMap;
 
 use jiff::civil::Date;
+use serde::Serialize;
 
 use crate::select::date::age;
 use crate::select::pool::{IssueRecord, Pool};
 
 /// Counts over all records of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     pub status: Vec<ValueCount>,
     pub severity: Vec<ValueCount>,
     pub component: Vec<ValueCount>,
     /// By the day of creation, one count per band.
-    pub age: Vec<(AgeBand, u64)>,
+    pub age: Vec<AgeCount>,
 }
 
 /// A value and the number of records that have it; the value is empty where they have none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValueCount {
     pub value: String,
     pub count: u64,
 }
 
+/// A band of ages and the number of records in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgeCount {
+    pub value: AgeBand,
+    pub count: u64,
+}
+
 /// A band of ages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AgeBand {
+    #[serde(rename = "up to a week")]
     Week,
+    #[serde(rename = "up to a month")]
     Month,
+    #[serde(rename = "up to 3 months")]
     Quarter,
+    #[serde(rename = "up to a year")]
     Year,
+    #[serde(rename = "up to 2 years")]
     TwoYears,
     Older,
     /// There is no date, or one that cannot be read.
@@ -87,7 +105,11 @@ impl Pool {
             status: counts(&self.records, |record| &record.status),
             severity: counts(&self.records, |record| &record.severity),
             component: counts(&self.records, |record| &record.component),
-            age: AgeBand::ALL.into_iter().zip(ages).collect(),
+            age: AgeBand::ALL
+                .into_iter()
+                .zip(ages)
+                .map(|(value, count)| AgeCount { value, count })
+                .collect(),
         }
     }
 }

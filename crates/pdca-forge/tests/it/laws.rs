@@ -154,7 +154,7 @@ fn the_profile_counts_every_record_once_in_each_table() {
     for table in [&profile.status, &profile.severity, &profile.component] {
         assert_eq!(table.iter().map(|count| count.count).sum::<u64>(), 4, "{table:?}");
     }
-    let ages: Vec<u64> = profile.age.iter().map(|(_, count)| *count).collect();
+    let ages: Vec<u64> = profile.age.iter().map(|age| age.count).collect();
     assert_eq!(ages, [1, 1, 0, 0, 0, 1, 1]);
     assert_eq!(pool.unread_dates.as_ref().map(|dates| (dates.count, dates.line)), Some((1, 5)));
 }

@@ -188,8 +188,10 @@ impl AtTerminal<'_, '_, '_> {
         }
         let names: Vec<&str> = bundles.iter().map(|bundle| bundle.id().as_ref()).collect();
         self.cx.note(self.err, &format!("planning session: {}", names.join(", ")))?;
-        let template =
-            ("templates/brief.md.tpl".into(), crate::draft::load_template(workspace)?.into_bytes());
+        let template = (
+            "templates/brief.md.tpl".into(),
+            pdca_workspace::drafts::brief_template(workspace)?.into_bytes(),
+        );
         let mut files = vec![template];
         files.extend(self.documents.iter().cloned());
         let session = session::work(self.cx, &site, None, self.err, |driver| {

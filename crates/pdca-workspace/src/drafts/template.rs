@@ -1,35 +1,45 @@
 //! The template of a brief, and how it is filled.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::files;
-use pdca_workspace::config::workspace::Workspace;
 
-use crate::failure::{Failure, FilePosition};
-use pdca_workspace::config::scaffold::BRIEF_TEMPLATE;
+use crate::OperationError;
+use crate::config::scaffold::BRIEF_TEMPLATE;
+use crate::config::workspace::Workspace;
 
 /// The largest template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 
+/// A template or a brief that is not UTF-8.
+#[derive(Debug, thiserror::Error)]
+#[error("the file is not UTF-8")]
+pub struct TemplateNotUtf8 {
+    pub path: Utf8PathBuf,
+    /// The line of the first byte that is not.
+    pub line: usize,
+}
+
 /// Returns the template of the workspace, or the built-in one.
-pub(crate) fn load(workspace: &Workspace) -> Result<String, Failure> {
+pub fn load(workspace: &Workspace) -> Result<String, OperationError> {
     let own = text_of(&workspace.templates_dir.join("brief.md.tpl"))?;
     Ok(own.unwrap_or_else(|| BRIEF_TEMPLATE.to_owned()))
 }
 
 /// Reads a text; `None` if there is no such file.
-pub(crate) fn text_of(path: &Utf8Path) -> Result<Option<String>, Failure> {
+pub(super) fn text_of(path: &Utf8Path) -> Result<Option<String>, OperationError> {
     let Some(bytes) = files::read_bounded(path, MAX_TEMPLATE)? else { return Ok(None) };
-    String::from_utf8(bytes).map(Some).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.split(|byte| *byte == b'\n').count();
-        Failure::usage("the file is not UTF-8")
-            .at(FilePosition::line(path, line))
-            .hint("save it as UTF-8")
-    })
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = before.split(|byte| *byte == b'\n').count();
+            Err(TemplateNotUtf8 { path: path.to_owned(), line }.into())
+        }
+    }
 }
 
 /// Fills a template. The title is inserted as it is, on one line.
-pub(crate) fn fill(template: &str, id: &str, title: Option<&str>) -> String {
+pub(super) fn fill(template: &str, id: &str, title: Option<&str>) -> String {
     let title = title
         .map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "))
         .filter(|title| !title.is_empty());

@@ -1,13 +1,83 @@
-//! Position and remedy for each way in which an export is wrong.
+//! Position and remedy for each way in which a selection fails.
 
 use pdca_forge::publish::ForgeError;
 use pdca_forge::select::{FlawKind, PoolError};
+use pdca_workspace::drafts::SelectError;
 
-use super::source;
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition, Problem};
 
-pub(super) fn pool(error: &PoolError, place: &FilePosition) -> Failure {
+pub(super) fn explain(error: &SelectError) -> Failure {
+    let usage = || Failure::usage(error.to_string());
+    match error {
+        SelectError::NoExport => usage().hint(
+            "`pdca select --from-csv FILE`, `--from-gh OWNER/REPO`, or set `cmd` in [select]",
+        ),
+        SelectError::NotARepository { .. } => usage().hint("write it as `--from-gh owner/repo`"),
+        SelectError::NotASeparator { .. } => usage()
+            .hint("write one character, such as `--separator ';'`, or `--separator tab`"),
+        SelectError::NotABatchName { .. } => usage().hint("use letters, digits, `.`, `_` and `-`"),
+        SelectError::Export { path, source } => Failure::from_error(Exit::Usage, source)
+            .at(FilePosition::file(&**path))
+            .hint("name a CSV file that can be read; `-` is standard input"),
+        SelectError::Pool { place, source } => pool(source, place),
+        SelectError::WrongExport { records, place, .. } => usage()
+            .at(place.clone())
+            .detail(format!("it has {records} records"))
+            .hint("export all issues, or the right project, and repeat; `--expect` names what must be there"),
+        SelectError::NotInExport { place, .. } => usage()
+            .at(place.clone())
+            .hint("`--only` takes ids of records; `--dry-run` shows what there is"),
+        SelectError::NoBucket { known, .. } => {
+            usage().hint(format!("the buckets are {}", known.join(", ")))
+        }
+        SelectError::Undecided { .. } => {
+            usage().hint("choose with `--limit 12`, `--only IDS` or `--bucket NAME`")
+        }
+        SelectError::Busy { dir } => usage()
+            .at(FilePosition::file(&**dir))
+            .hint("repeat the command when that is done"),
+        SelectError::Write { path, source } => Failure::from_error(Exit::Unexpected, source)
+            .at(FilePosition::file(&**path))
+            .hint("make room and make the directory writable, then repeat the command"),
+        SelectError::IndexNotUtf8 { file } => usage()
+            .at(FilePosition::file(&**file))
+            .hint("save it as UTF-8, or name another batch with `--batch`"),
+        SelectError::Forge(error) => forge(error),
+        SelectError::Command { name, source } => Failure::from_error(Exit::Unexpected, source)
+            .detail(format!("while {name} ran"))
+            .hint("run the command by hand; then repeat"),
+        SelectError::CommandFailed { last_line, .. } => {
+            let failure = Failure::unexpected(error.to_string());
+            let failure = match last_line {
+                Some(line) => failure.detail(line.clone()),
+                None => failure,
+            };
+            failure.hint("run the command by hand; then repeat, which goes on from here")
+        }
+        SelectError::NotAnObject { place, source, .. } => {
+            let failure = usage()
+                .cause(source)
+                .hint("print one object, such as {\"title\": …, \"body\": …, \"comments\": […]}");
+            match place {
+                Some(place) => failure.at(place.clone()),
+                None => failure,
+            }
+        }
+        SelectError::NotANumber { .. } => Failure::unexpected(error.to_string()),
+        SelectError::ThreadTooLarge { .. } => {
+            usage().hint("`--no-notes` does without, or let `notes_cmd` in [tracker] print less")
+        }
+        SelectError::Interrupted => interrupted(),
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted")
+        .hint("repeat the command: it goes on from here, and what is written stays")
+}
+
+fn pool(error: &PoolError, place: &FilePosition) -> Failure {
     let plain = |error: &PoolError| Failure::from_error(Exit::Usage, error).at(place.clone());
     let list = |there: &[String]| {
         let shown: Vec<&str> = there.iter().take(30).map(String::as_str).collect();
@@ -91,10 +161,10 @@ fn remedy(kind: &FlawKind) -> &'static str {
     }
 }
 
-pub(super) fn forge(error: &ForgeError) -> Failure {
+fn forge(error: &ForgeError) -> Failure {
     let failure = |exit| Failure::from_error(exit, error);
     match error {
-        ForgeError::Interrupted => source::interrupted(),
+        ForgeError::Interrupted => interrupted(),
         ForgeError::Missing { .. } => {
             failure(Exit::Usage).hint("install gh, or set `gh` in [publish]; then repeat")
         }

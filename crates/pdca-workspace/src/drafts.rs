@@ -5,12 +5,18 @@
 //! # Invariants
 //! - An existing brief is never overwritten, and an existing bundle is left alone.
 //! - A draft appears with all its files at once; the index of its batch is written before the first one.
-//! - An export that is wrong leaves nothing behind.
+//! - An invalid export leaves nothing behind.
 
-pub(crate) mod new;
-pub(crate) mod select;
+mod new_bundle;
+mod select;
 mod template;
 
-pub(crate) use new::{NewBundleRequest, new, new_drafts};
-pub(crate) use select::{Export, SelectRequest, select};
-pub(crate) use template::load as load_template;
+pub use new_bundle::{
+    BriefState, NewBundle, NewBundleError, NewBundleRequest, advise_on_brief, new_bundle,
+    new_drafts, plan_brief,
+};
+pub use select::{
+    DraftBatchRef, DraftRequest, DraftState, DraftedIssue, ExportSource, IssueExport, OpenedExport,
+    SelectError, Selection, open_export,
+};
+pub use template::{TemplateNotUtf8, load as brief_template};

@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::WorkspaceConfig;
-use pdca_forge::select::{IssueRecord, Triage};
-use pdca_process::Tool;
+use pdca_forge::select::{IssueRecord, Pool, Triage};
+use pdca_process::{Cancel, Tool};
 use pdca_state::{Artifact, Brief, BundleId, Label};
 use serde_json::{Map, Value, json};
 
 use super::source::{self, IssueSource};
-use super::{SelectionRun, explain};
-use crate::draft::template;
-use crate::exit::Exit;
-use crate::failure::{Failure, FilePosition};
-use crate::session;
+use super::{OpenedExport, SelectError};
+use crate::OperationError;
+use crate::config::FilePosition;
+use crate::drafts::template;
 
 /// Writes the drafts of one batch.
 pub(super) struct Drafter<'w> {
-    work: &'w SelectionRun<'w>,
+    export: &'w OpenedExport<'w>,
+    pool: &'w Pool,
+    cancel: &'w Cancel,
     template: String,
     site: WorkspaceConfig,
     notes: bool,
@@ -39,20 +40,24 @@ pub(super) struct Drafted {
 
 impl<'w> Drafter<'w> {
     pub(super) fn new(
-        work: &'w SelectionRun<'w>,
+        export: &'w OpenedExport<'w>,
+        pool: &'w Pool,
         notes: bool,
+        cancel: &'w Cancel,
         new: &[&IssueRecord],
-    ) -> Result<Self, Failure> {
-        let descriptions = if notes && !reads_threads(work) && !new.is_empty() {
+    ) -> Result<Self, OperationError> {
+        let descriptions = if notes && !reads_threads(export) && !new.is_empty() {
             let ids = new.iter().map(|record| record.id.clone()).collect();
-            work.source.descriptions(&work.selector, &ids)?
+            export.source.descriptions(&export.selector, &ids)?
         } else {
             HashMap::new()
         };
         Ok(Self {
-            template: template::load(work.workspace)?,
-            site: session::driver_config(work.cx)?,
-            work,
+            template: template::load(export.open.workspace)?,
+            site: export.open.driver_config()?,
+            export,
+            pool,
+            cancel,
             notes,
             descriptions,
             branches: BTreeMap::new(),
@@ -60,9 +65,13 @@ impl<'w> Drafter<'w> {
     }
 
     /// Writes one draft, with all its files at once. Without `writes` no program is started for its thread.
-    pub(super) fn draft(&mut self, record: &IssueRecord, writes: bool) -> Result<Drafted, Failure> {
-        if self.work.cancel.is_cancelled() {
-            return Err(source::interrupted());
+    pub(super) fn draft(
+        &mut self,
+        record: &IssueRecord,
+        writes: bool,
+    ) -> Result<Drafted, OperationError> {
+        if self.cancel.is_cancelled() {
+            return Err(SelectError::Interrupted.into());
         }
         let (notes, has_notes) = if writes {
             let notes = self.thread(record)?;
@@ -77,13 +86,13 @@ impl<'w> Drafter<'w> {
             if let Some(notes) = &notes {
                 artifacts.push((Artifact::Notes, notes));
             }
-            self.work.workspace.bundle_root.create_with(&record.id, &artifacts)?;
+            self.export.open.workspace.bundle_root.create_with(&record.id, &artifacts)?;
         }
         Ok(Drafted { notes: has_notes, swept })
     }
 
     fn would_have_notes(&self, record: &IssueRecord) -> bool {
-        self.notes && (reads_threads(self.work) || self.descriptions.contains_key(&record.id))
+        self.notes && (reads_threads(self.export) || self.descriptions.contains_key(&record.id))
     }
 
     fn brief(&mut self, record: &IssueRecord, has_notes: bool) -> (String, Option<String>) {
@@ -94,10 +103,10 @@ impl<'w> Drafter<'w> {
         }
         let triage = Triage {
             record,
-            bucket: self.work.pool.bucket_of(record),
-            source: &self.work.source.name(),
+            bucket: self.pool.bucket_of(record),
+            source: &self.export.source.name(),
             has_notes,
-            today: self.work.today,
+            today: self.export.today,
         };
         text.push('\n');
         text.push_str(&triage.section());
@@ -150,25 +159,24 @@ impl<'w> Drafter<'w> {
     }
 
     /// Returns the bytes of `notes.json`; `None` if there is no thread.
-    fn thread(&self, record: &IssueRecord) -> Result<Option<Vec<u8>>, Failure> {
+    fn thread(&self, record: &IssueRecord) -> Result<Option<Vec<u8>>, OperationError> {
         if !self.notes {
             return Ok(None);
         }
-        let work = self.work;
-        let notes = if let Some(command) = &work.workspace.config.tracker.notes_cmd {
+        let (workspace, source) = (self.export.open.workspace, &self.export.source);
+        let notes = if let Some(command) = &workspace.config.tracker.notes_cmd {
             Some(self.by_command(command, record)?)
-        } else if let IssueSource::Gh { repo } = &work.source {
-            let number = record.id.as_str().parse().map_err(|_| {
-                Failure::unexpected(format!("`{}` is no number of an issue", record.id))
-            })?;
-            let client = source::gh(work.cx, repo, work.cancel)?;
-            let mut thread = client.thread(number).map_err(|error| explain::forge(&error))?;
+        } else if let IssueSource::Gh { repo } = source {
+            let number = record.id.as_str().parse();
+            let number = number.map_err(|_| SelectError::NotANumber { id: record.id.clone() })?;
+            let client = source::gh(workspace, repo, self.cancel);
+            let mut thread = client.thread(number).map_err(SelectError::from)?;
             // The bundle would count as resolved, which is for a person or the project's own command to say.
             thread.remove("resolved");
             Some(thread)
         } else {
             self.descriptions.get(&record.id).map(|body| {
-                let from = format!("{}, line {}", work.source.name(), record.line);
+                let from = format!("{}, line {}", source.name(), record.line);
                 let mut notes = Map::new();
                 notes.insert("title".to_owned(), json!(record.title));
                 notes.insert("body".to_owned(), json!(body));
@@ -178,45 +186,41 @@ impl<'w> Drafter<'w> {
             })
         };
         let Some(notes) = notes else { return Ok(None) };
-        let mut bytes = serde_json::to_vec_pretty(&Value::Object(notes))?;
+        let mut bytes =
+            serde_json::to_vec_pretty(&Value::Object(notes)).map_err(std::io::Error::from)?;
         bytes.push(b'\n');
         if u64::try_from(bytes.len()).is_ok_and(|length| length <= Artifact::Notes.max_len()) {
             return Ok(Some(bytes));
         }
-        Err(Failure::usage(format!("the thread of {} is larger than 16 MiB", record.id))
-            .hint("`--no-notes` does without, or let `notes_cmd` in [tracker] print less"))
+        Err(SelectError::ThreadTooLarge { id: record.id.clone() }.into())
     }
 
     fn by_command(
         &self,
         command: &str,
         record: &IssueRecord,
-    ) -> Result<Map<String, Value>, Failure> {
-        let workspace = self.work.workspace;
+    ) -> Result<Map<String, Value>, SelectError> {
+        let workspace = self.export.open.workspace;
         let tool = Tool::new("sh")
             .args(["-c", command])
             .cwd(&workspace.root)
             .env("PDCA_ISSUE", record.id.as_str())
             .timeout(Duration::from_secs(workspace.config.select.timeout_secs))
-            .ended_by(self.work.cancel);
+            .ended_by(self.cancel);
         let name = format!("[tracker] notes_cmd for {}", record.id);
-        let said = source::output(&tool, &name)?;
-        serde_json::from_slice(&said).map_err(|error| {
-            let failure = Failure::new(Exit::Usage, format!("{name} did not print a JSON object"))
-                .cause(&error)
-                .hint("print one object, such as {\"title\": …, \"body\": …, \"comments\": […]}");
-            match workspace.sources.place("tracker.notes_cmd") {
-                Some(place) => failure.at(FilePosition { column: None, ..place }),
-                None => failure,
-            }
+        let printed = source::output(&tool, &name)?;
+        serde_json::from_slice(&printed).map_err(|source| {
+            let place = workspace.sources.place("tracker.notes_cmd");
+            let place = place.map(|place| FilePosition { column: None, ..place });
+            SelectError::NotAnObject { name, place, source }
         })
     }
 }
 
 /// Returns whether a program reads the thread of each issue, so that the export need not have its description.
-fn reads_threads(work: &SelectionRun<'_>) -> bool {
-    work.workspace.config.tracker.notes_cmd.is_some()
-        || matches!(work.source, IssueSource::Gh { .. })
+fn reads_threads(export: &OpenedExport<'_>) -> bool {
+    export.open.workspace.config.tracker.notes_cmd.is_some()
+        || matches!(export.source, IssueSource::Gh { .. })
 }
 
 /// Returns a value without the characters that would end a placeholder.

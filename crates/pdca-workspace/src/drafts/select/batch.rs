@@ -5,26 +5,23 @@ use jiff::civil::Date;
 use pdca_forge::select::{BatchIndex, BatchRow, IssueRecord, Pool};
 use pdca_process::{FileLock, FileLockError};
 use pdca_state::files;
-use pdca_workspace::config::workspace::Workspace;
 
-use super::output::age_of;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, FilePosition};
+use super::{DraftBatchRef, SelectError};
+use crate::OperationError;
+use crate::config::workspace::Workspace;
 
 /// The largest index, in bytes.
 const MAX_INDEX: u64 = 16 << 20;
 
 /// The index of a batch and its file, which need not exist.
 pub(super) struct DraftBatch {
-    pub(super) name: String,
     pub(super) file: Utf8PathBuf,
     pub(super) index: BatchIndex,
 }
 
 /// Returns the name of the batch: the given one, which becomes a file name, or today's date.
-pub(super) fn name(given: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
-    let Some(given) = given else { return Ok(cx.env.today()) };
+pub(super) fn name(given: Option<&str>, today: Date) -> Result<String, SelectError> {
+    let Some(given) = given else { return Ok(today.to_string()) };
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     // It becomes a file name: no directory, nothing hidden, and nothing that a program takes for an option.
     let is_name = (1..=80).contains(&given.len())
@@ -33,8 +30,7 @@ pub(super) fn name(given: Option<&str>, cx: &Context<'_>) -> Result<String, Fail
     if is_name {
         return Ok(given.to_owned());
     }
-    Err(Failure::usage(format!("`{given}` cannot be the name of a batch"))
-        .hint("use letters, digits, `.`, `_` and `-`"))
+    Err(SelectError::NotABatchName { given: given.to_owned() })
 }
 
 pub(super) fn file(workspace: &Workspace, name: &str) -> Utf8PathBuf {
@@ -42,35 +38,28 @@ pub(super) fn file(workspace: &Workspace, name: &str) -> Utf8PathBuf {
 }
 
 /// Locks out a second selection while this one reads and replaces the index.
-pub(super) fn lock(file: &Utf8Path) -> Result<FileLock, Failure> {
+pub(super) fn lock(file: &Utf8Path) -> Result<FileLock, SelectError> {
     let dir = file.parent().unwrap_or(file);
-    fs_err::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+    let failed = |source| SelectError::Write { path: dir.to_owned(), source };
+    fs_err::create_dir_all(dir).map_err(failed)?;
     match FileLock::take(&dir.join(".pdca.lock"), "") {
         Ok(taken) => Ok(taken.transient()),
-        Err(FileLockError::Held { .. }) => Err(Failure::usage("another `pdca select` is at work")
-            .at(FilePosition::file(dir))
-            .hint("repeat the command when that is done")),
-        Err(error) => Err(unwritable(dir, &error.into())),
+        Err(FileLockError::Held { .. }) => Err(SelectError::Busy { dir: dir.to_owned() }),
+        Err(error) => Err(failed(error.into())),
     }
 }
 
-fn unwritable(path: &Utf8Path, error: &std::io::Error) -> Failure {
-    Failure::from_error(Exit::Unexpected, error)
-        .at(FilePosition::file(path))
-        .hint("make room and make the directory writable, then repeat the command")
-}
-
 impl DraftBatch {
-    pub(super) fn load(file: Utf8PathBuf, name: &str) -> Result<Self, Failure> {
+    pub(super) fn load(batch: &DraftBatchRef) -> Result<Self, OperationError> {
+        let file = batch.file.clone();
         let index = match files::read_bounded(&file, MAX_INDEX)? {
-            None => BatchIndex::new(name),
-            Some(bytes) => BatchIndex::parse(&String::from_utf8(bytes).map_err(|_| {
-                Failure::usage("the index of the batch is not UTF-8")
-                    .at(FilePosition::file(&*file))
-                    .hint("save it as UTF-8, or name another batch with `--batch`")
-            })?),
+            None => BatchIndex::new(&batch.name),
+            Some(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => BatchIndex::parse(&text),
+                Err(_) => return Err(SelectError::IndexNotUtf8 { file }.into()),
+            },
         };
-        Ok(Self { name: name.to_owned(), file, index })
+        Ok(Self { file, index })
     }
 
     /// Lists the records in the index that it does not have.
@@ -83,7 +72,7 @@ impl DraftBatch {
         let new: Vec<&&IssueRecord> =
             chosen.iter().filter(|record| !self.index.contains(&record.id)).collect();
         for record in new {
-            let age = age_of(record, today).map_or_else(String::new, |days| format!("{days} d"));
+            let age = record.age(today).map_or_else(String::new, |days| format!("{days} d"));
             let cells = [
                 pool.bucket_of(record).name.clone(),
                 record.severity.to_string(),
@@ -94,8 +83,8 @@ impl DraftBatch {
         }
     }
 
-    pub(super) fn write(&self) -> Result<(), Failure> {
+    pub(super) fn write(&self) -> Result<(), SelectError> {
         files::replace(&self.file, self.index.text().as_bytes())
-            .map_err(|error| unwritable(&self.file, &error))
+            .map_err(|source| SelectError::Write { path: self.file.clone(), source })
     }
 }
