@@ -148,7 +148,8 @@ pub fn open_export<'a>(
     let today = open.today();
     let name = batch::name(batch_name, today)?;
     let batch = DraftBatchRef { file: batch::file(workspace, &name), name };
-    let selector = Selector::new(&workspace.config.select, today).map_err(|error| SelectError::Pool {
+    let selector =
+        Selector::new(&workspace.config.select, today).map_err(|error| SelectError::Pool {
             place: FilePosition::file(crate::config::workspace::FILE),
             source: Box::new(error),
         })?;
