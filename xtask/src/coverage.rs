@@ -19,7 +19,7 @@ use crate::{Outcome, Stopped, page};
 use rows::{RequirementGroup, RequirementRow, RequirementStanding, TestName};
 
 /// The generated page.
-const PAGE: &str = "docs/reference/coverage.md";
+const PAGE: &str = "docs/generated/coverage.md";
 /// The rows.
 const ROWS: &str = "xtask/src/coverage/requirements.toml";
 
@@ -156,7 +156,7 @@ impl<'a> Coverage<'a> {
 }
 
 /// Returns the files below `tests/tests/` and the tests of the command line that start the program; of a suite with several
-/// files, its directory.
+/// files, its directory, `tests/tests/<program>/<suite>`.
 fn suites(files: &[SourceFile]) -> Vec<&Utf8Path> {
     let starts = |file: &&SourceFile| {
         let is_suite =
@@ -169,7 +169,8 @@ fn suites(files: &[SourceFile]) -> Vec<&Utf8Path> {
         .iter()
         .filter(starts)
         .map(|file| {
-            let parent = file.path.parent().filter(|dir| *dir != "tests/tests" && suite(file));
+            let parent =
+                file.path.parent().filter(|dir| suite(file) && dir.components().count() > 3);
             parent.unwrap_or(&file.path)
         })
         .collect()

@@ -17,7 +17,7 @@ use crate::{Outcome, Stopped, page, test_functions};
 pub(crate) use rows::{FaultRow, GROUPS, ROWS};
 
 /// The generated page.
-const PAGE: &str = "docs/reference/fault-matrix.md";
+const PAGE: &str = "docs/generated/fault-matrix.md";
 
 /// Compare the page of the fault matrix with the tests, or write it
 ///

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 /// Where the schemas are, from the root.
-const DIR: &str = "docs/reference/schemas";
+const DIR: &str = "docs/generated/schemas";
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let event = schemars::schema_for!(pdca_journal::events::Event);

@@ -11,7 +11,7 @@ use pdca_process::{CREDENTIAL_FILES, CREDENTIAL_VARIABLES, HiddenWhen};
 use crate::{Outcome, Stopped, page};
 
 /// The generated page.
-const PAGE: &str = "docs/reference/walls.md";
+const PAGE: &str = "docs/generated/walls.md";
 /// The tables that it is made from.
 const ATTEMPTS: &str = "tests/tests/walls/attempts.txt";
 const LAYOUTS: &str = "tests/tests/walls/layouts.txt";

@@ -1,4 +1,4 @@
-//! Checks JSON against the schemas in `docs/reference/schemas`.
+//! Checks JSON against the schemas in `docs/generated/schemas`.
 //!
 //! It knows the keywords that are written there, and no others. It is stricter than the standard in one
 //! point: a field that the schema does not name is a problem, so the schemas name every field.
@@ -15,7 +15,7 @@ use serde_json::Value;
 #[track_caller]
 pub fn assert_follows_schema(document: &Value) {
     let kind = document["kind"].as_str().expect("a document has a kind");
-    let root = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
+    let root = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/generated/schemas");
     let path = root.join(format!("{kind}.json"));
     let text = fs_err::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{error}; `cargo xtask schemas --write` makes it"));

@@ -2,7 +2,7 @@
 //!
 //! `attempts.txt` is the table: every attempt with its expected verdict. `layouts.txt` has the layouts. All attempts of one role
 //! are made in one child, so that the suite is fast; each prints what came of it, and the test compares the user's files from outside as well.
-//! `cargo xtask walls` makes `docs/reference/walls.md` from the same tables, so that the page cannot say what no test shows.
+//! `cargo xtask walls` makes `docs/generated/walls.md` from the same tables, so that the page cannot say what no test shows.
 
 mod assault;
 mod layout;

@@ -23,7 +23,7 @@ pub(super) struct RequirementRow {
     pub(super) about_source: bool,
 }
 
-/// A test by its file and its function, written `tests/tests/pool.rs::one_lane`.
+/// A test by its file and its function, written `tests/tests/cycle/pool.rs::one_lane`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestName {
     pub(super) path: Utf8PathBuf,

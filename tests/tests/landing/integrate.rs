@@ -1,7 +1,7 @@
 //! What was accepted meets, is gated together and lands: the real binary and real git.
 //!
 //! In every scenario the user is in the middle of a merge of their own, with edits that are not
-//! committed; a [`meeting::Meeting`] looks at its end whether all of that is as it was.
+//! committed; a [`Meeting`](crate::meeting::Meeting) looks at its end whether all of that is as it was.
 
 mod accepted;
 mod beside;
@@ -14,7 +14,6 @@ mod flaky;
 mod guilty;
 mod landing;
 mod leftovers;
-mod meeting;
 mod outlook;
 mod owners;
 mod push;

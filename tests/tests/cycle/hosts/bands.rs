@@ -1,6 +1,6 @@
 //! What a band on a host gives, and where it runs.
 
-use crate::harness::{BUILDER, Hosts, PATIENT, REVIEWER, seals};
+use super::harness::{BUILDER, Hosts, PATIENT, REVIEWER, seals};
 
 const GATE: &str = "[[gates.checks]]\nid = \"T1-file\"\ntier = \"T1\"\nscope = \"bundle\"\ncmd = 'test -f \"file-$PDCA_ISSUE.txt\"'\n";
 
@@ -139,7 +139,7 @@ echo done >> file-env.txt
     let env = [("SSH_AUTH_SOCK", "/run/agent"), ("GH_TOKEN", "secret-of-the-driver")];
     let ran = hosts.scene.pdca_with(&env, &["batch", "--lanes", "0"]);
     if ran.err.contains("its kernel offers no sandbox") {
-        crate::harness::not_shown("the kernel offers no sandbox");
+        super::harness::not_shown("the kernel offers no sandbox");
         return;
     }
     ran.expect(0);

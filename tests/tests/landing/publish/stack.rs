@@ -1,6 +1,6 @@
 //! Changes that stand on each other become pull requests that do; and nothing goes out that is not of a change.
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 /// Two bundles of one file: 8 is built on 7, which is accepted.
 fn stacked(publish: &str) -> Stall {

@@ -1,6 +1,6 @@
 //! Rows that publishing runs again.
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 /// A row that says and does what the test wants. It reads a file that it does not name by its path, because such a file
 /// would be part of what decides.

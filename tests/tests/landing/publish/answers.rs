@@ -1,6 +1,6 @@
 //! Answers get lost, programs fail, and drivers are killed: nothing is there twice.
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 #[test]
 fn a26_a_draft_whose_answer_was_lost_is_found_by_its_key() {

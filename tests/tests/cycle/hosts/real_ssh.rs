@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use pdca_process::Tool;
 use pdca_testkit::SshHosts;
 
-use crate::harness::{BUILDER, Hosts, PATIENT, not_shown, put_pdca, put_program, seals};
+use super::harness::{BUILDER, Hosts, PATIENT, not_shown, put_pdca, put_program, seals};
 
 /// Hosts with an `sshd` each. Dropping it ends them and their networks.
 struct Network {

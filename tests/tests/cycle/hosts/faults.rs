@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{BUILDER, Hosts, PATIENT, signal};
+use super::harness::{BUILDER, Hosts, PATIENT, signal};
 
 #[test]
 fn h13_the_next_driver_finds_the_bands_of_a_killed_one_by_name_and_starts_nothing_again() {
@@ -104,7 +104,7 @@ fn h16_a_runner_that_is_killed_is_started_again_and_what_ended_there_does_not_ru
         "reviewer",
         &format!(
             "touch \"$COUNT/at-review\"\nwhile [ ! -e \"$COUNT/go\" ]; do sleep 0.02; done\n{}",
-            crate::harness::REVIEWER
+            super::harness::REVIEWER
         ),
     );
     hosts.briefs(&["7"]);
@@ -235,7 +235,7 @@ fn a_host_whose_disk_is_full_gets_no_further_band_and_no_attempt_is_charged() {
 fn h36_a_runner_that_is_started_again_goes_on_with_the_calls_that_are_left() {
     let hosts = Hosts::new(&["a"], BUILDER, "[driver]\nmax_leaf_calls = 2\n");
     let waits = "touch \"$COUNT/at-review\"\nwhile [ ! -e \"$COUNT/go\" ]; do sleep 0.02; done\n";
-    hosts.leaf("reviewer", &format!("{waits}{}", crate::harness::REVIEWER));
+    hosts.leaf("reviewer", &format!("{waits}{}", super::harness::REVIEWER));
     hosts.briefs(&["7"]);
     let driver = hosts.start(&[]);
     hosts.scene.wait_until("the reviewer is at work", |_| hosts.has("at-review"));

@@ -2,7 +2,7 @@
 
 use pdca_e2e::leaf;
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 #[test]
 fn what_a_person_wrote_is_used_as_it_is_and_never_written_over() {

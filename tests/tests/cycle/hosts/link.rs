@@ -1,6 +1,6 @@
 //! Requests and answers that are lost on the way.
 
-use crate::harness::{BUILDER, Hosts, PATIENT};
+use super::harness::{BUILDER, Hosts, PATIENT};
 
 /// The verbs of a band, in their order.
 const VERBS: [&str; 6] = ["offer", "stage", "start", "watch", "collect", "reap"];

@@ -2,7 +2,7 @@
 
 use pdca_testkit::fake_gh;
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 #[test]
 fn without_a_forge_the_branch_is_pushed_and_nothing_else() {

@@ -1,6 +1,6 @@
 //! Hosts that are not fit: refused before anything starts, with the remedy.
 
-use crate::harness::{BUILDER, Hosts, put_program};
+use super::harness::{BUILDER, Hosts, put_program};
 
 /// The refusals of a host, as `hosts check` tells them.
 fn refusals(hosts: &Hosts) -> Vec<(String, String)> {

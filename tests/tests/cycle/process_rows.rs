@@ -453,7 +453,7 @@ fn a_name_with_the_run_in_it_meets_no_earlier_run() {
 
 #[test]
 fn a_gate_finds_the_git_directories_that_a_container_has_to_mount() {
-    let page = include_str!("../../docs/reference/gates.md");
+    let page = include_str!("../../../docs/reference/gates.md");
     let line = "sed 's|.*|--volume &:&:ro|' \"$lane/.git/objects/info/alternates\"";
     assert!(page.contains(line), "the page shows another line");
     // In place of a container: each directory is there, the primary's among them.

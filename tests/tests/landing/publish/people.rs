@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 #[test]
 fn what_nobody_accepted_is_not_published() {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use camino::Utf8PathBuf;
 use pdca_process::Tool;
 
-use crate::harness::{BUILDER, Hosts, PATIENT, not_shown, put_program, seals};
+use super::harness::{BUILDER, Hosts, PATIENT, not_shown, put_program, seals};
 
 /// A Slurm of its own, ended when it is dropped.
 struct Cluster {

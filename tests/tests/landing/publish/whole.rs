@@ -1,6 +1,6 @@
 //! From an accepted bundle to a branch, a draft and a comment.
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 #[test]
 fn an_accepted_bundle_becomes_a_branch_a_draft_and_a_comment() {

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{BUILDER, Hosts};
+use super::harness::{BUILDER, Hosts};
 
 /// A gate over every tree, whose script says where it runs.
 const GATE: &str = "[gates]\nsandbox = \"off\"\n[[gates.checks]]\nid = \"T1-together\"\ntier = \"T1\"\ncmd = 'sh \"$PDCA_WORKSPACE/leaves/gate.sh\"'\n";

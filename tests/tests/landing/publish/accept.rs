@@ -3,7 +3,7 @@
 use pdca_e2e::{leaf, terminal};
 use pdca_testkit::Reply;
 
-use crate::stall::Stall;
+use super::stall::Stall;
 
 /// A stall with one bundle at its sign-off, whose §6 is cleared.
 fn waiting(publish: &str) -> Stall {
@@ -88,6 +88,20 @@ fn what_is_accepted_beside_a_bundle_that_cannot_be_sealed_is_reported_and_publis
     assert_eq!(done["published"]["published"][0]["id"], "7", "{done:#}");
     assert!(done["error"]["message"].as_str().is_some_and(|said| said.contains("stands on 8")));
     assert_eq!(stall.pulls().len(), 1);
+}
+
+#[test]
+fn an_accepted_change_whose_pull_request_is_out_is_sent_back_only_after_a_question() {
+    for action in ["iterate-do", "iterate-plan", "discontinue"] {
+        let stall = waiting("");
+        stall.pdca(&["signoff", "7", "accept", "--publish"]).expect(0);
+        let args = ["signoff", "7", action, "--note", "too short"];
+        let refused = stall.pdca(&args).expect(2);
+        assert!(refused.err.contains("its pull request is out: "), "{}", refused.err);
+        assert_eq!(state_of(&stall), "COMPLETE", "{action}");
+        stall.pdca(&[&args[..], &["-y"]].concat()).expect(0);
+        assert_ne!(state_of(&stall), "COMPLETE", "{action}");
+    }
 }
 
 #[test]

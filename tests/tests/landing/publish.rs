@@ -4,9 +4,6 @@ mod accept;
 mod answers;
 mod forges;
 mod gates;
-#[path = "../integrate/meeting.rs"]
-#[expect(dead_code, reason = "what the suite about integration needs beside")]
-mod meeting;
 mod people;
 mod stack;
 mod stall;
