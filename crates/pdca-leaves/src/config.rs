@@ -261,7 +261,7 @@ impl Price {
         let product =
             |(tokens, price): (u64, Dollars)| u128::from(tokens) * u128::from(price.0.micros());
         // Rounded up once, over the sum: a cap must not be kept by fractions that were cut off call
-        // by call (decision 035).
+        // by call (decision 034).
         let micros = parts.into_iter().map(product).sum::<u128>().div_ceil(1_000_000);
         Money::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }

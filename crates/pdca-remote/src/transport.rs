@@ -93,7 +93,7 @@ impl Ssh {
             "ClearAllForwardings=yes".to_owned(),
             "PermitLocalCommand=no".to_owned(),
             // One connection for all requests: each would otherwise pay for a key exchange
-            // (decision 066).
+            // (decision 064).
             "ControlMaster=auto".to_owned(),
             "ControlPersist=120".to_owned(),
             // `%C` is a hash of a fixed length; the path of a socket has at most about a hundred
