@@ -1,4 +1,9 @@
 //! `cargo xtask pictures`: the pictures of the README, made from the real demo.
+//!
+//! The terminal is an SVG drawn from the output of `pdca demo`, the board is a screen that tmux captured, and the report is a
+//! picture by Chromium. No part is made by hand, so the README shows the screen that a newcomer gets. A recording would need a
+//! player from elsewhere or a megabyte. No test compares pictures, because fonts differ between machines; the screens have
+//! snapshot tests, which compare text.
 
 mod svg;
 

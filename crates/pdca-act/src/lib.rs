@@ -1,7 +1,8 @@
 //! Act: patterns across finished cycles.
 //!
 //! Act reviews cycles that have ended and asks what the process should learn from them. This crate collects the
-//! evidence from their records; people decide what changes.
+//! evidence from their records; people decide what changes. A review is never started automatically, because it costs and
+//! its result is a person's decision: `status` shows that one is due, by `[act] every` or `weekly`.
 //!
 //! ```
 //! use pdca_act::{ActRecords, IndexScope, index};

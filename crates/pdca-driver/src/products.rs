@@ -59,8 +59,7 @@ pub(crate) fn set_aside_products(
         return Ok(Vec::new());
     }
     let names = found.names();
-    // Noted first: what a killed driver has moved is not found in the checkout any more
-    // (decision 037).
+    // Noted first: what a killed driver has moved is not found in the checkout any more.
     cx.effects.perform("products-noted", || note(&names)).map_err(CheckoutError::Record)?;
     let set_aside = || -> Result<(), LaneError> { checkout.lane.set_aside(&found, name) };
     cx.effects.perform("products", set_aside)?;

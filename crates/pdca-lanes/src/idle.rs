@@ -4,13 +4,17 @@
 //!
 //! 1. *Release*: the holder of a lane writes a stamp beside the checkout. A holder that is killed writes none.
 //! 2. *Claim*: the next holder takes the stamp away and compares it with the change time of each file. Both times are the
-//!    kernel's and of one file system, and no program can set them. So what a gate left before the release is told from
-//!    what somebody wrote after it.
+//!    kernel's and of one file system, and no program can set them. So files that a gate left before the release differ
+//!    from files that were written after it.
 //! 3. *Keep*: files that git does not ignore, and commits, go under a rescue ref. All files that the next reset would
 //!    remove are moved beside the checkout.
 //!
-//! Without a stamp, everything that differs from the commit of the last job is kept. Ignored files are not: nothing
-//! tells them from the products of the job that was killed.
+//! Without a stamp, everything that differs from the commit of the last job is kept, except for ignored files: nothing
+//! distinguishes them from the products of the job that was killed. Files with several hard links are not moved, because
+//! another name changes their time.
+//!
+//! A dirty lane is not refused, because a person would have to clean up before a batch continues at night. It is not reset
+//! at its release either, so that a person can look at the files that a red gate left.
 
 use std::{
     ffi::CStr,

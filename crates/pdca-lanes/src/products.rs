@@ -2,6 +2,11 @@
 //!
 //! A product is new and was not added to git, its name or that of a directory above it is on the list, and the brief
 //! does not name it. A directory in which git tracks a file is part of the project, whatever its name is.
+//!
+//! Products are renamed into `rescued/` of the lane, which is on the same disk, before the change is taken. They are neither
+//! read nor hashed, so a `target/` of gigabytes costs nothing. The names are not added to `info/exclude` of the lane: then
+//! `git status`, gates and the builder's own `git add` would behave differently there than in the user's checkout. An attempt
+//! is not refused for them, because that would cost a call for a fault that can be repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 

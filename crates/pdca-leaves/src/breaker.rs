@@ -1,4 +1,17 @@
-//! What one call of an agent learned for all others of a run: when it may be called again, or that it may not.
+//! Remembers for a run when an agent may be called again, or that it may not.
+//!
+//! A batch over many lanes starts many calls of one agent at once. With a key that is not accepted, each of them would ask
+//! the provider before the first answer is known; and two first starts of opencode in one home directory collide, because
+//! both make its database. So one call, the *scout*, starts before all others of its agent:
+//!
+//! 1. The others wait until the model has answered the scout once in this run, by a message, a tool call or tokens in its
+//!    protocol. Then they start, while the scout continues. If it ends without an answer, the next call is the scout.
+//! 2. A login that is not accepted is recorded before the scout steps aside, so no call follows on a bad key. The waiting
+//!    calls are not started and cost no attempt.
+//! 3. The others wait two minutes at most: a silent provider must not hold all lanes back. Leaves without a parsed protocol
+//!    do not wait, because nothing shows that they were let in.
+//!
+//! A separate call before a batch would cost money, and would say nothing about the key a minute later.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +48,7 @@ struct Halt {
 }
 
 /// The longest that others wait for the answer to the first call.
-// A provider that is silent for longer is no reason to hold the other lanes back (decision 038).
+// A provider that is silent for longer is no reason to hold the other lanes back.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Two ends of a limit that are no further apart are one: providers tell spans, and calls take their time.

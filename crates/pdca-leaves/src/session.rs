@@ -184,7 +184,7 @@ impl<'a> LeafCall<'a> {
                     }
                     // `diagnosed` records a login that was not accepted while `tried` still holds
                     // the scout. Dropping the scout first would let a waiting lane start on the
-                    // same bad key (decision 038).
+                    // same bad key.
                     return Err(self.diagnosed(found, progress.log, &mut watch));
                 }
                 Judgment::Failed => {

@@ -90,7 +90,7 @@ impl SupervisorClient {
         let mut command = command(invocation, theirs, &token);
         if terminal.is_some() {
             // A terminal is lent to a process group. In the driver's own group Ctrl-C would also
-            // interrupt the driver and its other children (decision 043).
+            // interrupt the driver and its other children.
             command.process_group(0);
         }
         let supervisor = command.spawn()?;

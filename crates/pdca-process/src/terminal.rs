@@ -10,8 +10,11 @@
 //! 4. When the child has ended or stopped, the supervisor restores the settings and puts the driver in the foreground, also
 //!    if the driver is dead, unless a shell was faster. It may do so because its group is in the foreground: the kernel
 //!    stops a process that changes a terminal from the background.
-//! 5. If the supervisor is dead, or a job of the child was in the foreground, nobody is left who may. Then the driver starts a
-//!    process that ignores that signal, and that process does it.
+//! 5. If the supervisor is dead, or a job of the child was in the foreground, only the driver is left, in the background. Then it
+//!    starts a process that ignores that signal, and that process changes the terminal.
+//!
+//! A pseudo-terminal in between, as tmux has it, would have to understand and pass on all output of the child. The driver does
+//! not ignore the signal itself, because every child inherits ignored signals.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,11 @@
 //! Citations in reviews and notes: `path:line`, and the text that is quoted right behind one.
 //!
 //! A citation is `src/a.rs:12`, `src/a.rs:12-20` or `src/a.rs:12:5`, in backticks or bare. A code span directly behind it is
-//! its quotation: `` `src/a.rs:12` `let x = 1;` ``. Reading never fails; whether a citation holds is asked of a
-//! [`CitedTree`].
+//! its quotation: `` `src/a.rs:12` `let x = 1;` ``. Reading never fails; a [`CitedTree`] decides whether a citation holds.
+//!
+//! A citation that does not hold becomes an item of §6 of the summary, and no red gate: gates run before the review, and a
+//! wrong line number is no fault of the change. It is not sent back to the reviewer either, which would cost a call for a
+//! typing error. Whether an existing line supports the sentence beside it remains a question for people.
 
 use crate::lines::{folded, lines};
 

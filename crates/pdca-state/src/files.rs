@@ -9,6 +9,10 @@
 //!    of power.
 //! 4. The temporary is renamed over the target: a reader sees the old bytes or the new ones.
 //! 5. The directory is synced, so that the rename itself survives a loss of power.
+//!
+//! Two artifacts never share a sync of their directory, although it would be cheaper. A file system that does not order the
+//! updates of a directory, such as ext4 without a journal, could keep a patch, which changes the state of its bundle, and lose
+//! the notes, which no later step writes again. `sync_file_range` is no replacement: it promises nothing about the size.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
