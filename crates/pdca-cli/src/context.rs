@@ -134,6 +134,7 @@ impl<'a> Context<'a> {
             program: self.env.program.clone(),
             now: self.env.now(),
             clock: || process_env::moment().wall.as_second(),
+            moment: process_env::moment,
             fixed_date,
             utc_offset: process_env::utc_offset,
             has_terminal: self.may_ask(),

@@ -24,6 +24,7 @@ use pdca_process::{
 };
 use pdca_workspace::config::scaffold;
 use pdca_workspace::config::workspace::Workspace;
+use pdca_workspace::hosts::{AskedHost, HostWork, ask_hosts};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -172,9 +173,7 @@ fn hosts(
             )
         }));
     }
-    for (entry, _, answer) in
-        session::fleet::check_hosts(cx, site, entries, session::fleet::HostWork::Bands)?
-    {
+    for AskedHost { entry, answer, .. } in ask_hosts(&cx.open()?, site, entries, HostWork::Bands)? {
         let what = format!("host {}", entry.name);
         match answer {
             Ok(offer) => {

@@ -1,9 +1,12 @@
 //! Gives errors of the libraries their position, remedy and exit code, where a conversion needs more than the error.
 
 pub(crate) mod driver;
+mod hosts;
 pub(crate) mod integrate;
 pub(crate) mod lanes;
+pub(crate) mod logs;
 mod operation;
+mod recovery;
 pub(crate) mod rejection;
 pub(crate) mod run;
 mod select;

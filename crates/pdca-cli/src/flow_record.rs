@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{RunLimits, WorkspaceConfig, cost_since, run_statuses};
+use pdca_journal::RunId;
 use pdca_journal::events::{EventStream, FlowTask};
-use pdca_journal::{RunId, Runs};
 use pdca_state::{BundleId, files};
+use pdca_workspace::logs::flow_runs;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -40,11 +41,6 @@ fn path(config: &WorkspaceConfig) -> Utf8PathBuf {
     config.dirs.private().join("flow.json")
 }
 
-/// Returns the records of flows.
-pub(crate) fn flows(config: &WorkspaceConfig) -> Runs {
-    Runs::new(config.dirs.private().join("flows"))
-}
-
 impl FlowRecord {
     /// Begins a flow, or goes on with one that was killed. Its events are also appended to `events`.
     pub(crate) fn begin(cx: &Context<'_>, events: Option<&Utf8Path>) -> Result<Self, Failure> {
@@ -58,7 +54,7 @@ impl FlowRecord {
         };
         // The beginning of a flow that was killed is kept, and with it what was spent since.
         let began = before.map_or_else(|| (config.clock)(), |before| before.began);
-        let dir = flows(&config).dir(&flow);
+        let dir = flow_runs(&config).dir(&flow);
         forget_old(&config, &flow)?;
         // Before the record that names it.
         fs_err::create_dir_all(&dir)?;
@@ -95,7 +91,7 @@ impl FlowRecord {
 
 /// Removes the logs of the oldest flows.
 fn forget_old(config: &WorkspaceConfig, current: &RunId) -> Result<(), Failure> {
-    let flows = flows(config);
+    let flows = flow_runs(config);
     let ids = flows.list()?;
     let old = ids.len().saturating_sub(KEPT);
     for id in ids.iter().take(old).filter(|id| *id != current) {

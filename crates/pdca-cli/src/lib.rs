@@ -48,8 +48,6 @@ mod report;
 mod session;
 mod sitting;
 mod style;
-mod transcript;
-mod upkeep;
 mod words;
 
 #[cfg(test)]

@@ -27,8 +27,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env;
 use crate::progress::{self, Detail, ProgressRenderer};
+use crate::render;
 
-pub(crate) use crate::explain::driver::{explain, no_room, no_run, not_taken_over, refused};
+pub(crate) use crate::explain::driver::{explain, no_room, no_run, refused};
 pub(crate) use programs::tell_changes;
 use waits::WaitDesk;
 
@@ -143,16 +144,25 @@ pub(crate) fn lanes(
         return Ok(reckoning.lanes);
     };
     if asked == LaneCount::Number(0) {
-        let place = cx.workspace()?.sources.place(key);
-        let wherefrom = match (flag, place) {
-            (Some(_), _) => "--lanes 0".to_owned(),
-            (None, Some(place)) => format!("{}: `{key}` is 0", place.show(&cx.env.cwd)),
-            (None, None) => format!("`{key}` is 0"),
-        };
-        let text = format!("{wherefrom}: there is no work without a lane, so 1 is taken");
-        cx.note(err, &format!("{} {text}", cx.err.warn("note:")))?;
+        note_no_lanes(cx, flag.is_some(), key, err)?;
     }
     Ok(number)
+}
+
+/// Prints that one lane is taken, where a flag or the configuration asks for none.
+pub(crate) fn note_no_lanes(
+    cx: &Context<'_>,
+    by_flag: bool,
+    key: &str,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    let asked = match cx.workspace()?.sources.place(key) {
+        _ if by_flag => "--lanes 0".to_owned(),
+        Some(place) => format!("{}: `{key}` is 0", place.show(&cx.env.cwd)),
+        None => format!("`{key}` is 0"),
+    };
+    let text = format!("{asked}: there is no work without a lane, so 1 is taken");
+    cx.note(err, &format!("{} {text}", cx.err.warn("note:")))
 }
 
 /// Like [`lanes`], for `[driver]`.
@@ -199,12 +209,7 @@ pub(crate) fn tell_torn(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
-    if let Some(torn) = &begun.torn {
-        let text =
-            format!("the last record of the run was not finished; it is kept as {}", torn.kept);
-        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
-    }
-    Ok(())
+    begun.torn.iter().try_for_each(|torn| render::recovery::journal_cut(torn, cx, err))
 }
 
 /// Runs `job` with a driver on a thread of its own, while this one shows the events.

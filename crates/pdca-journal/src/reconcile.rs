@@ -40,7 +40,9 @@ pub struct RecoveryFacts {
 }
 
 /// The state of a bundle's checkout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum CheckoutFact {
     /// There is no checkout of this bundle.
     Absent,
@@ -51,7 +53,9 @@ pub enum CheckoutFact {
 }
 
 /// The state of a bundle's commits in its checkout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum BranchFact {
     Absent,
     /// At the recorded commit or ahead of it.
@@ -60,6 +64,7 @@ pub enum BranchFact {
 
 /// The decision of [`decide`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RecoveryAction {
     /// Nothing to do, or not the bundle's turn.

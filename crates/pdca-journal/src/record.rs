@@ -279,6 +279,7 @@ pub enum Cause {
 
 /// The reason a run or a bundle waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The sign-off of the bundle is due. Only for a bundle.
@@ -293,6 +294,19 @@ pub enum Reason {
     Validation,
     /// `blocked_recovery`: the facts contradict the record, or the retries are used up.
     Recovery,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SignOff => "sign-off",
+            Self::NoChange => "no-change",
+            Self::Failed => "failed",
+            Self::Conflict => "conflict",
+            Self::Validation => "validation",
+            Self::Recovery => "recovery",
+        }
+    }
 }
 
 /// A request of a person to the driver of a run.

@@ -11,7 +11,6 @@ use serde::Serialize;
 use crate::{
     claim::Lanes,
     inspect::{InspectError, LaneReport},
-    remove::{RemoveError, Removed},
     target::Target,
 };
 
@@ -118,11 +117,6 @@ impl Lanes {
             .map_err(|source| InspectError { path: self.root().to_owned(), source })?;
         let known = |lane: &LaneReport| targets.iter().any(|target| target.name() == lane.target);
         Ok(SweepPlan { free, items: decide(lanes, free, policy, known) })
-    }
-
-    /// Removes one lane of a plan.
-    pub fn sweep(&self, item: &SweepItem, target: &Target) -> Result<Removed, RemoveError> {
-        self.remove(item.lane.slot, target)
     }
 }
 

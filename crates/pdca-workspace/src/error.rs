@@ -4,6 +4,7 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use pdca_act::RecordsError;
+use pdca_driver::integrate::GcRefError;
 use pdca_driver::{BeatError, BundleLockError};
 use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
 use pdca_state::files::FileReadError;
@@ -12,6 +13,10 @@ use pdca_state::{Bundle, CreateError, LoadError, RootError, WriteError};
 use crate::act::ActError;
 use crate::config::ConfigError;
 use crate::drafts::{NewBundleError, SelectError, TemplateNotUtf8};
+use crate::hosts::HostsError;
+use crate::lanes::LanesError;
+use crate::logs::LogError;
+use crate::recovery::RecoveryError;
 
 /// An operation was not carried out.
 ///
@@ -68,6 +73,17 @@ pub enum OperationError {
     Select(#[from] SelectError),
     #[error(transparent)]
     Act(#[from] ActError),
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    #[error(transparent)]
+    Lanes(#[from] LanesError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// The refs of integrations cannot be judged or removed.
+    #[error(transparent)]
+    Refs(#[from] GcRefError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

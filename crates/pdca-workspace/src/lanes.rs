@@ -1,14 +1,31 @@
-//! The private checkouts of a workspace: listed, reset, removed and swept.
+//! The private checkouts of a workspace: made, listed, checked, reset, removed and swept.
+//!
+//! # Invariants
+//! - Nothing is removed that is in use, or that is neither in its target nor rescued.
+//! - Lanes are reset and removed only while no driver runs: the locks are held for the whole operation. They are made
+//!   and hydrated after one look for a driver, because that takes long; each is claimed while it is worked on.
 
+mod check;
+mod env;
+mod error;
+mod hydration;
 mod list;
+mod provision;
 mod remove;
 mod reset;
 mod sweep;
 
 use pdca_lanes::{Base, LaneReport, Lanes, PrivateNames, Target, WorkspaceId};
 
+pub use check::check_lanes;
+pub use env::{LaneEnv, lane_env};
+pub use error::LanesError;
 pub use list::{LaneList, ListedLane, list_lanes};
-pub use remove::{LaneRemoval, LaneRemovals, removal, remove_lanes};
+pub use provision::{
+    HydrationOutcome, MissingLane, ProvisionProgress, ProvisionRequest, ProvisionedLane,
+    ProvisionedLanes, provision_lanes,
+};
+pub use remove::{LaneRemoval, LaneRemovals, remove_lanes};
 pub use reset::{LaneReset, LaneResets, reset_lane};
 pub use sweep::{Sweep, SweepRequest, SweptLane, sweep};
 

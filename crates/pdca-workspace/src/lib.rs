@@ -6,7 +6,10 @@
 //! - [`drafts`] creates bundles to be planned: one by its id, or a batch from an export of the tracker.
 //! - [`act`] looks back at finished cycles and records reviews of the process.
 //! - [`publish`] brings accepted changes to a forge and a tracker.
-//! - [`lanes`] lists, resets, removes and sweeps the private checkouts.
+//! - [`lanes`] makes, lists, checks, resets, removes and sweeps the private checkouts.
+//! - [`hosts`] lists, checks, adds and cleans up other machines.
+//! - [`logs`] reads what leaves and gates printed, and the recorded events of runs.
+//! - [`recovery`] recovers, aborts and unblocks runs, and [`cleanup`] removes what they left.
 //! - [`flow`] derives the next steps of a day of work from the facts of the files.
 //!
 //! Each operation of the command line is a function that takes an [`OpenWorkspace`] and a request, and returns a value or an
@@ -19,13 +22,17 @@
 //!   caller passes in.
 
 pub mod act;
+pub mod cleanup;
 pub mod config;
 pub mod drafts;
 mod error;
 pub mod flow;
+pub mod hosts;
 pub mod lanes;
+pub mod logs;
 mod open;
 pub mod publish;
+pub mod recovery;
 pub mod review;
 pub mod snapshot;
 

@@ -48,7 +48,7 @@ pub use landing_summary::{
     BranchSummary, ChangeMark, LandingSummary, after_held, after_unsealed, merge_command,
 };
 pub use next::{Next, after_stale, edit_brief, next_of_bundle, next_of_workspace, unblocking};
-pub use runs::{BlockRow, DoingRow, DriverRow, FoundRow, RunRow, blocked_bundles};
+pub use runs::{BlockRow, DoingRow, DriverRow, FoundRow, RunRow, RunRowKind, blocked_bundles};
 pub use work::{HeldBy, WorkspaceActivity, ago, timestamp};
 
 /// The parts of a workspace that a snapshot reads.

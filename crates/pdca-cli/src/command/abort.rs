@@ -3,8 +3,11 @@
 use std::io::Write;
 use std::time::Duration;
 
+use pdca_workspace::recovery::{AbortRequest, abort_run};
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::{self, with_progress};
 use crate::report::Response;
 
 /// Abort the active run: stop its lanes, rescue unfinished work, land nothing
@@ -30,5 +33,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    crate::upkeep::abort(&args.why, Duration::from_secs(args.wait), cx, err)
+    let open = cx.open()?;
+    let request = AbortRequest { why: &args.why, patience: Duration::from_secs(args.wait) };
+    let show = |progress| render::recovery::show(progress, cx, err);
+    let done = with_progress(show, |progress| abort_run(&open, request, progress))?;
+    render::recovery::aborted(done, err)
 }

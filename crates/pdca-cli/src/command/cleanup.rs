@@ -1,7 +1,11 @@
 //! `pdca cleanup`: removes leftovers of runs that are no longer needed.
 
+use pdca_workspace::cleanup::clean_up;
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::faults;
+use crate::render;
 use crate::report::Response;
 
 /// Remove leftovers of finished work: private checkouts, and records of old runs
@@ -27,5 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::upkeep::cleanup(args.keep_days, cx)
+    let effects = faults::effects(cx)?;
+    let done = clean_up(&cx.open()?, args.keep_days, effects.as_ref())?;
+    Ok(render::cleanup::cleaned_up(done, cx))
 }

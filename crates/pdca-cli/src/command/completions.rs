@@ -11,6 +11,7 @@ use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::Shells;
 use pdca_workspace::config::workspace::Workspace;
+use pdca_workspace::logs::recorded_runs;
 
 use pdca_lanes::Lanes;
 
@@ -134,7 +135,8 @@ impl Ids {
         let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
             return Vec::new();
         };
-        let ids = crate::transcript::recorded(&workspace).into_iter();
+        let ids = recorded_runs(&workspace).into_iter().map(|id| id.to_string());
+        let ids = ids.chain(["latest".to_owned()]);
         ids.filter(|id| id.starts_with(typed)).map(CompletionCandidate::new).collect()
     }
 

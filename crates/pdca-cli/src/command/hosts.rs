@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use crate::upkeep::hosts::{self, NewHost};
 use pdca_workspace::config::HostEngine;
+use pdca_workspace::hosts::{NewHost, add_host, check_hosts, clean_up_hosts, list_hosts};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::{hosts, with_progress};
 use crate::report::Response;
 
 /// Add, check, list and clean up the hosts that bands run on
@@ -74,12 +75,19 @@ struct GcArgs {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    match &args.action {
-        Action::Check(named) => hosts::check(&named.names, cx),
-        Action::List => hosts::list(cx),
-        Action::Add(args) => hosts::add(&args.host(), cx, err),
-        Action::Gc(args) => hosts::gc(&args.named.names, args.older_than, cx),
-    }
+    let open = cx.open()?;
+    Ok(match &args.action {
+        Action::Check(named) => hosts::checked(check_hosts(&open, &named.names)?),
+        Action::List => hosts::listed(list_hosts(&open)),
+        Action::Add(args) => {
+            let show = |progress| hosts::show(progress, cx, err);
+            let new = args.host();
+            hosts::added(with_progress(show, |progress| add_host(&open, &new, progress))?)
+        }
+        Action::Gc(args) => {
+            hosts::cleaned_up(clean_up_hosts(&open, &args.named.names, args.older_than)?)
+        }
+    })
 }
 
 impl AddArgs {

@@ -1,11 +1,15 @@
 //! `pdca log`: what a leaf or a gate printed.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
-use crate::transcript::LogRequest;
+use pdca_workspace::OperationError;
+use pdca_workspace::logs::{LogRequest, follow_log, read_log};
 
 use crate::context::{Context, IdArg};
+use crate::explain;
 use crate::failure::Failure;
+use crate::render::log;
 use crate::report::Response;
 
 /// Show what a leaf or a gate printed, also while it runs
@@ -50,12 +54,28 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let asked = LogRequest {
-        id: &args.id,
+    let bundle = cx.require_bundle(&args.id)?;
+    let open = cx.open()?;
+    let request = LogRequest {
+        bundle: &bundle,
         what: args.what.as_deref(),
-        follow: args.follow,
         raw: args.raw,
         attempt: args.attempt,
     };
-    crate::transcript::show(asked, cx, out, err)
+    let explain = |error: OperationError| {
+        if let OperationError::Log(error) = &error {
+            return explain::logs::explain(error, |command| cx.typed(command));
+        }
+        Failure::from(error)
+    };
+    if !args.follow {
+        return log::read(read_log(&open, request).map_err(explain)?, cx);
+    }
+    let mut shown = Ok(());
+    let done = follow_log(&open, request, &mut |entries| {
+        shown = log::show(&entries, cx, out);
+        if shown.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    shown?;
+    log::followed(done.map_err(explain)?, cx, err)
 }

@@ -2,8 +2,11 @@
 
 use std::io::Write;
 
+use pdca_workspace::recovery::recover_runs;
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::{self, with_progress};
 use crate::report::Response;
 
 /// Repair interrupted runs and list what needs a decision
@@ -28,5 +31,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    crate::upkeep::recover(args.take_over, cx, err)
+    let open = cx.open()?;
+    let show = |progress| render::recovery::show(progress, cx, err);
+    let done = with_progress(show, |progress| recover_runs(&open, args.take_over, progress))?;
+    Ok(render::recovery::recovered(done))
 }

@@ -1,11 +1,13 @@
 //! `pdca replay`: prints the lines of a run again, from its recorded events.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
-use crate::transcript::ReplayRequest;
+use pdca_workspace::logs::{ReplayRequest, replay_run};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::replay::ReplayLines;
 use crate::report::Response;
 
 /// Print the output of a run, an integration or a flow again
@@ -41,6 +43,13 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let asked = ReplayRequest { run: &args.run, raw: args.raw, follow: args.follow };
-    crate::transcript::replay(asked, cx, out, err)
+    let request = ReplayRequest { run: &args.run, follow: args.follow };
+    let mut lines = ReplayLines::new(cx, args.raw);
+    let mut shown = Ok(());
+    let done = replay_run(&cx.open()?, request, &mut |progress| {
+        shown = lines.show(&progress, out, err);
+        if shown.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    shown?;
+    lines.response(done?, err)
 }

@@ -2,8 +2,12 @@
 
 use std::io::Write;
 
+use pdca_workspace::recovery::{UnblockRequest, unblock_run};
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::faults;
+use crate::render::{self, with_progress};
 use crate::report::Response;
 
 /// Lift the block of a run or a bundle
@@ -30,6 +34,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let id = args.id.as_ref().map(IdArg::parse).transpose()?;
-    crate::upkeep::unblock(id, args.note.as_deref(), cx, err)
+    let bundle = args.id.as_ref().map(IdArg::parse).transpose()?;
+    let (open, effects) = (cx.open()?, faults::effects(cx)?);
+    let request = UnblockRequest { bundle, note: args.note.as_deref() };
+    let show = |progress| render::recovery::show(progress, cx, err);
+    let done =
+        with_progress(show, |progress| unblock_run(&open, request, effects.as_ref(), progress))?;
+    render::recovery::unblocked(done, err)
 }

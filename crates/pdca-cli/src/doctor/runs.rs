@@ -1,7 +1,7 @@
 //! Checks the active runs.
 
 use pdca_driver::{RunStatus, WorkspaceConfig, has_work, integrations, run_statuses};
-use pdca_journal::{Liveness, RunState};
+use pdca_journal::{Liveness, Reason, RunState};
 use pdca_workspace::snapshot::RunRow;
 
 use crate::doctor::Row;
@@ -79,7 +79,7 @@ fn readable(what: String, sighting: &RunStatus, state: &RunState, site: &Workspa
         let found = format!("{} since {since}: {}", state.phase, block.evidence);
         return Row::warning(what, found, "mend it and `pdca unblock`, or `pdca abort`");
     }
-    if let Some(block) = told.blocked.iter().find(|block| block.reason == "recovery") {
+    if let Some(block) = told.blocked.iter().find(|block| block.reason == Reason::Recovery) {
         let id = block.bundle.as_deref().unwrap_or_default();
         let found = format!("{id} is blocked since {}: {}", block.since, block.evidence);
         return Row::warning(what, found, format!("mend it and `pdca unblock {id}`"));

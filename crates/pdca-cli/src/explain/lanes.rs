@@ -7,6 +7,7 @@ use pdca_lanes::{
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use pdca_workspace::config::hydrate_hint;
+use pdca_workspace::lanes::LanesError;
 
 pub(crate) fn claim(error: &ClaimError) -> Failure {
     let usage = Failure::from_error(Exit::Usage, error);
@@ -68,7 +69,23 @@ pub(crate) fn lane(error: &LaneError) -> Failure {
     }
 }
 
-pub(crate) fn provision(error: &ProvisionError) -> Failure {
+/// Explains why lanes were not made or hydrated.
+pub(crate) fn operation(error: &LanesError) -> Failure {
+    match error {
+        LanesError::DriverAtWork { .. } => Failure::usage(error.to_string())
+            .hint("it makes the lanes it needs; wait until it is done, or stop it"),
+        LanesError::SeveralTargets { configured } => Failure::usage(error.to_string())
+            .hint(format!("add `--target` with one of: {}", configured.join(", "))),
+        LanesError::Provision(error) => provision(error),
+        LanesError::Names(error) => private(error),
+        LanesError::Hydrate(error) => hydrate(error),
+        LanesError::Panicked => {
+            Failure::unexpected(error.to_string()).hint("run it again; it completes what was begun")
+        }
+    }
+}
+
+fn provision(error: &ProvisionError) -> Failure {
     match error {
         ProvisionError::NoSlots => {
             Failure::from_error(Exit::Usage, error).hint("ask for one lane or more: `--lanes 1`")
@@ -84,7 +101,7 @@ pub(crate) fn inspect(error: &InspectError) -> Failure {
         .hint("[lanes] root must be a readable directory; see `pdca config show lanes`")
 }
 
-pub(crate) fn private(error: &PrivateError) -> Failure {
+fn private(error: &PrivateError) -> Failure {
     let failure = Failure::from_error(Exit::Unexpected, error);
     match error {
         PrivateError::Ports(_) => {

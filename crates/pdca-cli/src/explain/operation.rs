@@ -4,7 +4,7 @@ use pdca_workspace::OperationError;
 use pdca_workspace::act::{ActError, DraftError};
 use pdca_workspace::drafts::{NewBundleError, TemplateNotUtf8};
 
-use super::{driver, lanes, select};
+use super::{driver, hosts, lanes, logs, recovery, select};
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition, Problem};
 
@@ -64,6 +64,12 @@ impl From<OperationError> for Failure {
             OperationError::Select(error) => select::explain(&error),
             OperationError::Records(error) => error.into(),
             OperationError::Io(error) => error.into(),
+            OperationError::Refs(error) => Failure::from_error(Exit::Unexpected, &error)
+                .hint("`pdca doctor` looks at the targets; nothing of an integration was removed"),
+            OperationError::Recovery(error) => recovery::explain(&error),
+            OperationError::Lanes(error) => lanes::operation(&error),
+            OperationError::Hosts(error) => hosts::explain(&error),
+            OperationError::Log(error) => logs::explain(&error, str::to_owned),
         }
     }
 }

@@ -2,16 +2,25 @@
 
 use std::io::Write;
 
-use pdca_lanes::{HydrationState, LaneKind, LaneState, Stays, SweepDecision, SweepReason};
-use pdca_workspace::lanes::{
-    LaneList, LaneRemoval, LaneRemovals, LaneReset, LaneResets, ListedLane, Sweep, SweptLane,
+use camino::Utf8PathBuf;
+use pdca_lanes::{
+    HydratePhase, HydrationState, LaneFinding, LaneKind, LaneState, ProvisionEvent, Remedy, Stays,
+    SweepDecision, SweepReason,
 };
+use pdca_workspace::lanes::{
+    HydrationOutcome, LaneEnv, LaneList, LaneRemoval, LaneRemovals, LaneReset, LaneResets,
+    ListedLane, MissingLane, ProvisionProgress, ProvisionedLane, ProvisionedLanes, Sweep,
+    SweptLane,
+};
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json::write_json;
 use crate::report::{Report, Response, Table};
-use crate::style::shell;
+use crate::session::{self, Interrupts};
+use crate::style::{printable, shell};
 use crate::words::{age as ago, size};
 
 impl Report for LaneList {
@@ -92,6 +101,266 @@ fn facts(lane: &ListedLane, cx: &Context<'_>) -> Vec<String> {
         facts.push(format!("used {} ago", ago(age)));
     }
     facts
+}
+
+impl Report for ProvisionedLanes {
+    const KIND: &'static str = "lanes-provision";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for MissingLane { slot, target } in &self.missing {
+            writeln!(out, "lane {slot} of {target}: would be made")?;
+        }
+        if self.dry_run && self.missing.is_empty() {
+            writeln!(out, "every lane is there")?;
+        }
+        for ProvisionedLane { target, lane, hydration } in &self.lanes {
+            let made = if lane.made { "made" } else { "was there" };
+            let hydrated = match hydration {
+                HydrationOutcome::Fresh => ", hydrated",
+                HydrationOutcome::Warm => ", hydrated before",
+                HydrationOutcome::Nothing | HydrationOutcome::Skipped => "",
+            };
+            let path = cx.show(&lane.path);
+            writeln!(
+                out,
+                "lane {} of {target}: {made} at {:.12}{hydrated}  {path}",
+                lane.slot, lane.base
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Picks the exit code of provisioning.
+pub(crate) fn provisioned(lanes: ProvisionedLanes) -> Response {
+    let is_complete = lanes.dry_run && lanes.missing.is_empty();
+    let exit = if is_complete { Exit::NothingToDo } else { Exit::Done };
+    Response::new(lanes, exit)
+}
+
+/// Shows what happens while lanes are made, and stops hydration at a signal.
+pub(crate) struct ProvisionNotes<'a> {
+    cx: &'a Context<'a>,
+    err: &'a mut dyn Write,
+    /// The number of lanes was asked for by a flag.
+    by_flag: bool,
+    signals: Option<Interrupts>,
+}
+
+impl<'a> ProvisionNotes<'a> {
+    pub(crate) fn new(cx: &'a Context<'a>, err: &'a mut dyn Write, by_flag: bool) -> Self {
+        Self { cx, err, by_flag, signals: None }
+    }
+
+    pub(crate) fn show(&mut self, progress: ProvisionProgress) -> Result<(), Failure> {
+        let cx = self.cx;
+        match progress {
+            ProvisionProgress::Reckoned(reckoning) => cx.note(self.err, &reckoning.to_string()),
+            ProvisionProgress::NoLaneAsked => {
+                session::note_no_lanes(cx, self.by_flag, "driver.lanes", self.err)
+            }
+            ProvisionProgress::Remark(remark) => self.warn(&remark),
+            ProvisionProgress::Making { target, event } => self.making(&event, &target),
+            ProvisionProgress::HydrationBegins { cancel } => match Interrupts::listen(&cancel) {
+                Ok(signals) => {
+                    self.signals = Some(signals);
+                    Ok(())
+                }
+                Err(failure) => {
+                    cancel.cancel();
+                    Err(failure)
+                }
+            },
+            ProvisionProgress::Hydrating { slot, target, phase } => {
+                let word = match phase {
+                    HydratePhase::Install => "installing",
+                    HydratePhase::Verify => "verifying",
+                };
+                cx.note(self.err, &format!("lane {slot} of {target}: {word}"))
+            }
+            ProvisionProgress::HydrationEnded => {
+                if let Some(signals) = self.signals.take() {
+                    signals.close();
+                }
+                Ok(())
+            }
+            ProvisionProgress::NotCopied { slot, target, path } => {
+                self.warn(&printable(&format!("lane {slot} of {target}: {path} was not copied")))
+            }
+        }
+    }
+
+    fn warn(&mut self, text: &str) -> Result<(), Failure> {
+        self.cx.note(self.err, &format!("{} {text}", self.cx.err.warn("warning:")))
+    }
+
+    fn making(&mut self, event: &ProvisionEvent, target: &str) -> Result<(), Failure> {
+        /// Clears the live line on a terminal.
+        const CLEAR: &str = "\r\u{1b}[K";
+        let (cx, err) = (self.cx, &mut *self.err);
+        let live = cx.env.terminal.stderr && !cx.globals.quiet;
+        if live {
+            write!(err, "{CLEAR}")?;
+        }
+        match event {
+            ProvisionEvent::Waiting { slot, holder } => {
+                let whom = holder
+                    .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                cx.note(err, &format!("lane {slot} of {target}: waits for {whom}"))
+            }
+            ProvisionEvent::Making { slot } => {
+                cx.note(err, &format!("lane {slot} of {target}: being made"))
+            }
+            ProvisionEvent::Files { slot, done, total } => {
+                if live {
+                    write!(err, "lane {slot} of {target}: {done}/{total} files")?;
+                    err.flush()?;
+                }
+                Ok(())
+            }
+            ProvisionEvent::Ready(lane) if lane.made => {
+                let (slot, base) = (lane.slot, &lane.base);
+                cx.note(err, &format!("lane {slot} of {target}: ready at {base:.12}"))
+            }
+            ProvisionEvent::Ready(_) => Ok(()),
+        }
+    }
+}
+
+/// The private names of a lane in the syntax of a shell.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct LaneEnvReport {
+    #[serde(flatten)]
+    pub(crate) lane: LaneEnv,
+    #[serde(skip)]
+    pub(crate) syntax: EnvSyntax,
+}
+
+/// The syntax of the variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EnvSyntax {
+    /// `export NAME='value'`, for sh, bash and zsh
+    #[default]
+    Sh,
+    /// `set -gx NAME 'value'`
+    Fish,
+    /// An object
+    Json,
+}
+
+impl Report for LaneEnvReport {
+    const KIND: &'static str = "lane-env";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for (name, value) in &self.lane.env {
+            match self.syntax {
+                EnvSyntax::Sh => writeln!(out, "export {name}={}", shell(value))?,
+                EnvSyntax::Fish => {
+                    let value = value.replace('\\', r"\\").replace('\'', r"\'");
+                    writeln!(out, "set -gx {name} '{value}'")?;
+                }
+                EnvSyntax::Json => return Ok(write_json(out, Self::KIND, self, None)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with the lanes, with the remedies.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct LaneFindings {
+    findings: Vec<FindingRow>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct FindingRow {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    path: Utf8PathBuf,
+    /// The lane cannot be used as it is.
+    broken: bool,
+    found: String,
+    remedy: String,
+}
+
+/// Returns the response to a check of the lanes.
+pub(crate) fn checked(findings: &[LaneFinding]) -> Response {
+    let row = |finding: &LaneFinding| FindingRow {
+        path: finding.path().to_owned(),
+        broken: finding.is_broken(),
+        found: problem(finding),
+        remedy: remedy(finding.remedy()).to_owned(),
+    };
+    let is_broken = findings.iter().any(LaneFinding::is_broken);
+    let exit = if is_broken { Exit::Usage } else { Exit::Done };
+    Response::new(LaneFindings { findings: findings.iter().map(row).collect() }, exit)
+}
+
+impl Report for LaneFindings {
+    const KIND: &'static str = "lanes-doctor";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let p = cx.out;
+        if self.findings.is_empty() {
+            writeln!(out, "{}", p.good("✓ nothing is wrong with the lanes"))?;
+        }
+        for row in &self.findings {
+            let mark = if row.broken { p.bad("✗ broken") } else { p.warn("! note  ") };
+            writeln!(out, "{mark}  {}: {}", cx.show(&row.path), row.found)?;
+            writeln!(out, "          {} {}", p.accent("hint:"), row.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+fn problem(finding: &LaneFinding) -> String {
+    match finding {
+        LaneFinding::NoMarker { .. } => "is not a lane: it has no marker".to_owned(),
+        LaneFinding::BadMarker { why, .. } => format!("cannot be read: {why}"),
+        LaneFinding::Newer { format, .. } => format!("was made by a newer pdca (format {format})"),
+        LaneFinding::Copied { slot, .. } => format!("is a copy of lane {slot}, or was renamed"),
+        LaneFinding::CopiedWorktree { home, .. } => {
+            format!("is a copied worktree: git in it would work on {home}")
+        }
+        LaneFinding::NoRepository { .. } => {
+            "has no .git: git in it would work on a repository above".to_owned()
+        }
+        LaneFinding::Interrupted { .. } => "was interrupted while it was made".to_owned(),
+        LaneFinding::PrimaryGone { primary, .. } => {
+            format!("borrows its objects from {primary}, which is gone")
+        }
+        LaneFinding::PrimaryMoved { was, now, .. } => {
+            format!("its target moved from {was} to {now}")
+        }
+        LaneFinding::OtherPrimary { primary, .. } => {
+            format!("was made from another repository than the one at {primary}")
+        }
+        LaneFinding::UnknownTarget { target, .. } => format!("no target `{target}` is configured"),
+        LaneFinding::BaseMissing { base, .. } => {
+            format!("stands on {base:.12}, which the target does not have any more")
+        }
+        LaneFinding::StaleLock { .. } => "was left by a git that is gone".to_owned(),
+        LaneFinding::HydrationInterrupted { .. } => "its hydration did not pass".to_owned(),
+        LaneFinding::HalfRemoved { .. } => {
+            "is left of a removal; what was in it is kept already".to_owned()
+        }
+        LaneFinding::Rescued { .. } => "holds work that was rescued".to_owned(),
+    }
+}
+
+fn remedy(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::NextClaim => "nothing to do: the next use of the lane puts it in order",
+        Remedy::MoveAway => "move it out of the lanes, or remove it when nothing in it is needed",
+        Remedy::NewerVersion => "use the newer pdca, or `pdca lanes remove` it with that",
+        Remedy::RestorePrimary => "put the repository back where it was, or move the lane away",
+        Remedy::FetchBase => "fetch the commit into the target's checkout, or move the lane away",
+        Remedy::NameTarget => "add the [[targets]] again, or move the lane away",
+        Remedy::Remove => "`pdca lanes remove <slot>` completes it",
+        Remedy::LookAt => "look at it; remove it when nothing in it is needed",
+    }
 }
 
 impl Report for LaneRemovals {

@@ -1,27 +1,19 @@
 //! The hosts of a run: chosen by flags, asked for their facts, and refused with the remedy.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use camino::Utf8PathBuf;
 use pdca_driver::far::{Fleet, FleetHost};
 use pdca_driver::{LaneCount, WorkspaceConfig};
-use pdca_exec::JobName;
-use pdca_remote::{Host, HostOffer, HostRefusal, ReapRequest, Requirements};
-use pdca_workspace::config::{HostEntry, host_requirements, repositories, require_sendable};
+use pdca_remote::{HostRefusal, ReapRequest};
+use pdca_workspace::OperationError;
+use pdca_workspace::config::{HostEntry, require_sendable};
+pub(crate) use pdca_workspace::hosts::HostWork;
+use pdca_workspace::hosts::{AskedHost, ask_hosts, ended_runs, host_named};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
-
-/// What hosts are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostWork {
-    Bands,
-    /// Their gates decide about combinations, so the environment of those is asked for as well.
-    Combinations,
-}
 
 /// The lanes of this machine, and the hosts beside them.
 #[derive(Debug)]
@@ -93,85 +85,18 @@ impl HostChoice<'_> {
     pub(crate) fn entries<'c>(self, cx: &'c Context<'_>) -> Result<Vec<&'c HostEntry>, Failure> {
         match self {
             Self::All => Ok(cx.workspace()?.config.hosts.iter().collect()),
-            Self::Named(names) => names.iter().map(|name| host_named(cx, name)).collect(),
+            Self::Named(names) => {
+                let workspace = cx.workspace()?;
+                let hosts = names.iter().map(|name| host_named(workspace, name));
+                Ok(hosts.collect::<Result<_, _>>().map_err(OperationError::from)?)
+            }
             Self::Local => Ok(Vec::new()),
         }
     }
 }
 
-/// Returns a configured host by its name.
-pub(crate) fn host_named<'c>(cx: &'c Context<'_>, name: &str) -> Result<&'c HostEntry, Failure> {
-    let configured = &cx.workspace()?.config.hosts;
-    configured.iter().find(|host| host.name == name).ok_or_else(|| {
-        let known: Vec<&str> = configured.iter().map(|host| host.name.as_str()).collect();
-        let hint = match known.as_slice() {
-            [] => format!("`pdca hosts add {name}` adds it"),
-            known => format!("hosts: {}; `pdca hosts add {name}` adds it", known.join(", ")),
-        };
-        Failure::usage(format!("there is no host `{name}` in [[hosts]]")).hint(hint)
-    })
-}
-
-/// Makes the near side of a host.
-pub(crate) fn near_side(cx: &Context<'_>, entry: &HostEntry) -> Host {
-    entry.host(&sockets(cx), cx.env.program.as_deref())
-}
-
-/// Returns the directory of control sockets. Their paths must be short.
-fn sockets(cx: &Context<'_>) -> Utf8PathBuf {
-    // A path of a socket has at most 108 bytes on Linux, and ssh appends a hash and a suffix to it.
-    let own = || format!("/tmp/pdca-ssh-{}", rustix::process::getuid().as_raw()).into();
-    cx.env
-        .var_text("XDG_RUNTIME_DIR")
-        .map_or_else(own, |dir| Utf8PathBuf::from(dir).join("pdca-ssh"))
-}
-
-/// A host with its facts, or the reasons not to use it.
-pub(crate) type Checked<'c> = (&'c HostEntry, Host, Result<HostOffer, Vec<HostRefusal>>);
-
-/// Asks all hosts for their facts, side by side.
-pub(crate) fn check_hosts<'c>(
-    cx: &Context<'_>,
-    site: &WorkspaceConfig,
-    entries: Vec<&'c HostEntry>,
-    work: HostWork,
-) -> Result<Vec<Checked<'c>>, Failure> {
-    let own = pdca_remote::own_digest()?;
-    let repositories = repositories(site);
-    let hosts: Vec<(&HostEntry, Host)> =
-        entries.into_iter().map(|entry| (entry, near_side(cx, entry))).collect();
-    let gates = (work == HostWork::Combinations).then(|| site.rows.clone());
-    let ask = |entry: &HostEntry, host: &Host| {
-        let required = host_requirements(site, own.clone(), entry);
-        host.check(&Requirements { gates: gates.clone(), ..required }, repositories.clone())
-    };
-    let answers: Vec<_> = std::thread::scope(|scope| {
-        let asked: Vec<_> =
-            hosts.iter().map(|(entry, host)| scope.spawn(|| ask(entry, host))).collect();
-        asked.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
-    let mut checked = Vec::new();
-    for ((entry, host), answer) in hosts.into_iter().zip(answers) {
-        let answer = answer.map_err(|_| Failure::unexpected("a thread panicked"))?;
-        checked.push((entry, host, answer));
-    }
-    Ok(checked)
-}
-
-/// Returns the runs of this workspace that are over and have jobs on a host.
-pub(crate) fn ended_runs(site: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
-    let names = jobs.iter().filter_map(|name| name.parse::<JobName>().ok());
-    let runs: BTreeSet<String> = names.map(|name| name.run().to_owned()).collect();
-    let is_over = |run: &String| {
-        let Ok(id) = run.parse() else { return false };
-        let found = [site.dirs.runs(), site.dirs.integrations()].map(|runs| runs.find(&id).found);
-        found.into_iter().flatten().any(|found| !found.state.is_active())
-    };
-    runs.into_iter().filter(is_over).collect()
-}
-
 /// Returns the problems of a host that is refused.
-pub(crate) fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
+fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
     let one = |refusal: &HostRefusal| {
         Problem::new(format!("host `{name}` is not used: {refusal}")).hint(refusal.remedy(name))
     };
@@ -196,7 +121,7 @@ pub(crate) fn fleet(
     // Before any host is asked: a configuration that cannot travel, or that holds a credential, stays here.
     require_sendable(cx.workspace()?, site, &chosen)?;
     let (mut fit, mut problems) = (Vec::new(), Vec::new());
-    for (entry, host, answer) in check_hosts(cx, site, chosen, work)? {
+    for AskedHost { entry, host, answer } in ask_hosts(&cx.open()?, site, chosen, work)? {
         match answer {
             Ok(offer) => {
                 let over = ended_runs(site, &offer.jobs);

@@ -291,7 +291,7 @@ fn a_sweep_does_what_its_plan_says() {
     assert!(matches!(plan.items[2].decision, SweepDecision::Keep(Stays::InUse)));
     assert!(plan.free > 0 && plan.items.iter().all(|item| item.lane.size > 0));
     for item in plan.items.iter().filter(|item| matches!(item.decision, SweepDecision::Remove(_))) {
-        lanes.sweep(item, &target).unwrap();
+        lanes.remove(item.lane.slot, &target).unwrap();
     }
     let left: Vec<u32> = lanes.list().unwrap().iter().map(|lane| lane.slot).collect();
     assert_eq!(left, [2]);

@@ -24,6 +24,8 @@ pub struct Machine {
     pub now: i64,
     /// Returns the current time, in seconds since the epoch.
     pub clock: fn() -> i64,
+    /// Returns the current time, with uptime to measure with.
+    pub moment: pdca_journal::Clock,
     /// The date of commits where it does not come from the clock.
     pub fixed_date: Option<i64>,
     /// Returns how far local time is ahead of UTC, in seconds.

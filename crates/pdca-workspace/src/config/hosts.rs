@@ -62,6 +62,7 @@ pub struct HostEntry {
 /// The engine of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HostEngine {
     /// Processes of the host, reached through `ssh`.
     #[default]

@@ -1,7 +1,8 @@
 //! Removes lanes, and rescues their work.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::{LaneReport, RemoveError, Removed, RescuedWork};
+use pdca_driver::{EffectSide, Effects, Point, Unwatched};
+use pdca_lanes::{LaneReport, RemovalStep, RemoveError, Removed, RescuedWork, Target};
 use pdca_state::text::shell;
 use serde::Serialize;
 
@@ -66,10 +67,33 @@ pub fn remove_lanes(
         lanes.push(if dry_run {
             foreseen(lane, place.lanes.has_work(lane, target))
         } else {
-            removal(lane, place.lanes.remove(lane.slot, target), target.path())
+            place.remove(lane, target, &Unwatched)
         });
     }
     Ok(LaneRemovals { dry_run, lanes })
+}
+
+impl WorkspaceLanes<'_> {
+    /// Removes a lane, and rescues its work.
+    pub(crate) fn remove(
+        &self,
+        lane: &LaneReport,
+        target: &Target,
+        effects: &dyn Effects,
+    ) -> LaneRemoval {
+        let announce = |step: RemovalStep| {
+            let name = match step {
+                RemovalStep::Rescued => "lane-rescued",
+                RemovalStep::Kept => "lane-kept",
+                RemovalStep::Renamed => "lane-renamed",
+                RemovalStep::Cleared => "lane-cleared",
+                RemovalStep::Left => "lane-left",
+            };
+            effects.announce(Point { name, when: EffectSide::After });
+        };
+        let remove = || self.lanes.remove_told(lane.slot, target, &announce);
+        removal(lane, effects.perform("checkout", remove), target.path())
+    }
 }
 
 /// Predicts the fate of a lane.
@@ -91,7 +115,7 @@ pub(super) fn foreseen(lane: &LaneReport, has_work: Option<bool>) -> LaneRemoval
 }
 
 /// Returns the fate of a lane after its removal was tried.
-pub fn removal(
+fn removal(
     lane: &LaneReport,
     removed: Result<Removed, RemoveError>,
     primary: &Utf8Path,

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use pdca_driver::Unwatched;
 use pdca_lanes::{SweepDecision, SweepItem, SweepPolicy, Target};
 use serde::Serialize;
 
 use super::WorkspaceLanes;
-use super::remove::{LaneRemoval, foreseen, removal};
+use super::remove::{LaneRemoval, foreseen};
 use crate::{OpenWorkspace, OperationError};
 
 const DAY: u64 = 24 * 3600;
@@ -71,7 +72,7 @@ pub fn sweep(open: &OpenWorkspace<'_>, request: SweepRequest) -> Result<Sweep, O
         let seen = &item.lane;
         let lane = match target_to_sweep(item, &targets) {
             Some(target) if open.dry_run => foreseen(seen, place.lanes.has_work(seen, target)),
-            Some(target) => removal(seen, place.lanes.sweep(item, target), target.path()),
+            Some(target) => place.remove(seen, target, &Unwatched),
             None => foreseen(seen, None),
         };
         let age = item.age.map(|age| age.as_secs());

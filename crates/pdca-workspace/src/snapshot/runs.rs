@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use pdca_driver::{Recovered, RunStatus, WorkspaceConfig, cost_of_run};
-use pdca_journal::{Liveness, Moment, Reason, RunState};
+use pdca_journal::{BranchFact, CheckoutFact, Liveness, Moment, Reason, RecoveryAction, RunState};
 use pdca_state::CostTotal;
 use serde::Serialize;
 
@@ -15,8 +15,7 @@ use super::{Doing, activity};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRow {
     pub id: String,
-    /// `batch` or `integration`.
-    pub kind: &'static str,
+    pub kind: RunRowKind,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: Utf8PathBuf,
     /// The phase of the run, or `unreadable`.
@@ -37,6 +36,16 @@ pub struct RunRow {
     pub doing: Option<DoingRow>,
     #[serde(skip)]
     pub at: Option<Moment>,
+}
+
+/// Whether a row is of a run or of an integration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RunRowKind {
+    /// A run over a batch.
+    Batch,
+    Integration,
 }
 
 /// The current activity of a bundle or an integration.
@@ -73,8 +82,7 @@ pub struct DriverRow {
     pub pid: u32,
     pub host: String,
     pub epoch: u64,
-    /// `alive`, `dead`, or `unknown` if it cannot be determined from here.
-    pub liveness: &'static str,
+    pub liveness: Liveness,
     /// It died in the middle of something, rather than stopping in order.
     pub cut_short: bool,
 }
@@ -85,7 +93,7 @@ pub struct DriverRow {
 pub struct BlockRow {
     /// The bundle; `None` for the run itself.
     pub bundle: Option<String>,
-    pub reason: &'static str,
+    pub reason: Reason,
     /// `blocked_recovery`, `blocked_conflict` or `blocked_validation`.
     pub name: String,
     pub evidence: String,
@@ -98,7 +106,7 @@ impl RunRow {
         let (id, dir) = (status.id.to_string(), config.dirs.runs().dir(&status.id));
         let empty = RunRow {
             id,
-            kind: "batch",
+            kind: RunRowKind::Batch,
             dir,
             phase: "unreadable".to_owned(),
             since: None,
@@ -120,8 +128,8 @@ impl RunRow {
                     driver: Some(DriverRow::of(state, status.driver)),
                     block: state.block.as_ref().map(|block| BlockRow {
                         bundle: None,
-                        reason: reason(block.reason),
-                        name: format!("blocked_{}", reason(block.reason)),
+                        reason: block.reason,
+                        name: format!("blocked_{}", block.reason.as_str()),
                         evidence: block.evidence.clone(),
                         since,
                     }),
@@ -141,7 +149,7 @@ impl RunRow {
         let is_driven = status.driver == Liveness::Alive;
         let doing = is_driven.then(|| activity::of_integration(&dir)).flatten();
         let doing = doing.as_ref().map(DoingRow::of);
-        Self { kind: "integration", dir, doing, ..Self::of(status, config) }
+        Self { kind: RunRowKind::Integration, dir, doing, ..Self::of(status, config) }
     }
 }
 
@@ -149,7 +157,7 @@ impl DriverRow {
     fn of(state: &RunState, driver: Liveness) -> Self {
         let (pid, host) = (state.driver.pid, state.driver.place.host.clone());
         let cut_short = driver == Liveness::Dead && pdca_driver::was_cut_short(state);
-        Self { pid, host, epoch: state.epoch.get(), liveness: liveness(driver), cut_short }
+        Self { pid, host, epoch: state.epoch.get(), liveness: driver, cut_short }
     }
 }
 
@@ -174,8 +182,8 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
         let (why, evidence) = work.status.block().filter(|(why, _)| *why != Reason::SignOff)?;
         Some(BlockRow {
             bundle: Some(id.to_string()),
-            reason: reason(why),
-            name: format!("blocked_{}", reason(why)),
+            reason: why,
+            name: format!("blocked_{}", why.as_str()),
             evidence: evidence.to_owned(),
             since: work.since.at.wall.to_string(),
         })
@@ -193,25 +201,6 @@ pub fn blocked_bundles(
     rows.filter_map(|row| Some((row.bundle?.parse().ok()?, (row.name, row.evidence)))).collect()
 }
 
-fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::SignOff => "sign-off",
-        Reason::NoChange => "no-change",
-        Reason::Failed => "failed",
-        Reason::Conflict => "conflict",
-        Reason::Validation => "validation",
-        Reason::Recovery => "recovery",
-    }
-}
-
-fn liveness(liveness: Liveness) -> &'static str {
-    match liveness {
-        Liveness::Dead => "dead",
-        Liveness::Alive => "alive",
-        Liveness::Unknown => "unknown",
-    }
-}
-
 /// One bundle of a run: its phase in the journal, the facts found, the action.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -219,10 +208,10 @@ pub struct FoundRow {
     pub id: String,
     pub was: &'static str,
     pub lane: Option<u32>,
-    pub checkout: String,
-    pub branch: String,
-    pub runner: &'static str,
-    pub action: serde_json::Value,
+    pub checkout: CheckoutFact,
+    pub branch: BranchFact,
+    pub runner: Liveness,
+    pub action: RecoveryAction,
 }
 
 impl FoundRow {
@@ -231,22 +220,15 @@ impl FoundRow {
             id: found.id.to_string(),
             was: found.was,
             lane: found.slot,
-            checkout: match found.observed.checkout {
-                pdca_journal::CheckoutFact::Absent => "absent".to_owned(),
-                pdca_journal::CheckoutFact::Clean => "clean".to_owned(),
-                pdca_journal::CheckoutFact::Dirty => "dirty".to_owned(),
-            },
-            branch: match found.observed.branch {
-                pdca_journal::BranchFact::Absent => "absent".to_owned(),
-                pdca_journal::BranchFact::AsExpected => "as-expected".to_owned(),
-            },
-            runner: liveness(found.observed.runner),
-            action: serde_json::to_value(found.action).unwrap_or_default(),
+            checkout: found.observed.checkout,
+            branch: found.observed.branch,
+            runner: found.observed.runner,
+            action: found.action,
         }
     }
 
     /// Removes the proposed action.
     pub fn leave(&mut self) {
-        self.action = serde_json::to_value(pdca_journal::RecoveryAction::Noop).unwrap_or_default();
+        self.action = RecoveryAction::Noop;
     }
 }

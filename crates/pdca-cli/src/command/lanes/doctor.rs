@@ -1,7 +1,10 @@
 //! `pdca lanes doctor`: checks the lanes, with the remedy for each problem.
 
+use pdca_workspace::lanes::check_lanes;
+
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Check every lane, with a remedy for each problem
@@ -15,5 +18,5 @@ Examples:
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::upkeep::lanes::doctor::check(cx)
+    Ok(render::lanes::checked(&check_lanes(&cx.open()?)?))
 }

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use crate::upkeep::lanes::env::{self, Shell};
+use pdca_workspace::lanes::lane_env;
 
 use super::TargetArg;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::lanes::{EnvSyntax, LaneEnvReport};
 use crate::report::Response;
 
 /// Print the private names of a lane: ports, database, temporary directory, compose project
@@ -26,29 +27,17 @@ pub(crate) struct Args {
 
     /// The shell to print for, or `json`
     #[arg(long, value_name = "SHELL", value_enum, default_value_t)]
-    shell: ShellArg,
+    shell: EnvSyntax,
 
     #[command(flatten)]
     target: TargetArg,
 }
 
-/// The syntax of the variables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum ShellArg {
-    /// `export NAME='value'`, for sh, bash and zsh
-    #[default]
-    Sh,
-    /// `set -gx NAME 'value'`
-    Fish,
-    /// An object
-    Json,
-}
-
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let syntax = match args.shell {
-        ShellArg::Sh => Shell::Sh,
-        ShellArg::Fish => Shell::Fish,
-        ShellArg::Json => Shell::Json,
-    };
-    env::env(args.slot, args.target.name(), syntax, cx, err)
+    let lane = lane_env(&cx.open()?, args.slot, args.target.name())?;
+    if !lane.exists {
+        let note = format!("lane {} of {} is not there yet", lane.slot, lane.target);
+        cx.note(err, &format!("{} {note}", cx.err.accent("note:")))?;
+    }
+    Ok(Response::done(LaneEnvReport { lane, syntax: args.shell }))
 }

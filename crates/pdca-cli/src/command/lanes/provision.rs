@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
-use crate::upkeep::lanes::provision::{self, LaneRequest};
 use pdca_driver::LaneCount;
 use pdca_lanes::LaneKind;
+use pdca_workspace::lanes::{ProvisionRequest, provision_lanes};
 
 use super::TargetArg;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::{lanes, with_progress};
 use crate::report::Response;
 
 /// Create missing lanes, and hydrate them
@@ -59,11 +60,15 @@ impl From<KindArg> for LaneKind {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let asked = LaneRequest {
+    let open = cx.open()?;
+    let request = ProvisionRequest {
         lanes: args.lanes,
         kind: args.kind.map(LaneKind::from),
         hydrate: !args.no_hydrate,
         target: args.target.name(),
     };
-    provision::create(asked, cx, err)
+    let mut notes = lanes::ProvisionNotes::new(cx, err, args.lanes.is_some());
+    let show = |progress| notes.show(progress);
+    let done = with_progress(show, |progress| provision_lanes(&open, request, progress))?;
+    Ok(lanes::provisioned(done))
 }

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::BeatFailure;
+use pdca_journal::Liveness;
 use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
 use pdca_workspace::review::Tone;
 use pdca_workspace::snapshot::{
     Blocker, HeldBy, RunRow, SnapshotEntry, StatusGroup, UNREADABLE, WorkspaceSnapshot, ago,
 };
 
-use crate::upkeep::runs::run_lines;
+use crate::render::runs::run_lines;
 
 use super::{Bill, paint};
 use crate::context::Context;
@@ -104,7 +105,7 @@ pub(super) fn show_all(
 
 /// Returns the group of a run: one that nobody drives, or that is blocked, needs a person.
 fn group_of_run(run: &RunRow) -> StatusGroup {
-    let is_alive = run.driver.as_ref().is_some_and(|driver| driver.liveness == "alive");
+    let is_alive = run.driver.as_ref().is_some_and(|driver| driver.liveness == Liveness::Alive);
     if is_alive && run.block.is_none() { StatusGroup::Running } else { StatusGroup::NeedsYou }
 }
 

@@ -2,12 +2,11 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{Protocol, Trace};
-use pdca_state::{Artifact, Bundle, KeptCall};
+use pdca_state::{Artifact, Bundle, KeptCall, LoadError};
 
-use super::nothing;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::session;
+use super::{LogError, LogRequest};
+use crate::config::ConfigError;
+use crate::{OpenWorkspace, OperationError};
 
 /// How deep below a bundle's jobs a child's directory may lie.
 const DEEP: usize = 4;
@@ -15,7 +14,7 @@ const DEEP: usize = 4;
 /// A log.
 pub(super) enum FoundLog {
     /// Of a child that has not ended.
-    Live(Live),
+    Live(LiveLog),
     /// Of a call that is on record.
     Kept(Box<KeptCall>),
     /// Of gates.
@@ -23,7 +22,7 @@ pub(super) enum FoundLog {
 }
 
 /// A child that has not ended.
-pub(super) struct Live {
+pub(super) struct LiveLog {
     /// Its directory.
     pub(super) dir: Utf8PathBuf,
     /// What it prints.
@@ -44,17 +43,14 @@ pub(super) struct GateLogs {
 }
 
 pub(super) fn find(
-    cx: &Context<'_>,
-    bundle: &Bundle,
-    what: Option<&str>,
-    attempt: Option<u32>,
-) -> Result<FoundLog, Failure> {
+    open: &OpenWorkspace<'_>,
+    request: &LogRequest<'_>,
+) -> Result<FoundLog, OperationError> {
+    let &LogRequest { bundle, what, attempt, .. } = request;
     let id = bundle.id();
     let newest = bundle.attempts().newest()?;
     if let Some(attempt) = attempt.filter(|attempt| !(1..=newest).contains(attempt)) {
-        let hint = cx.typed(&format!("pdca log {id} --attempt {newest}"));
-        return Err(Failure::usage(format!("{id} has no attempt {attempt}"))
-            .hint(format!("it has {newest}; `{hint}` shows the newest")));
+        return Err(LogError::NoAttempt { id: id.clone(), attempt, newest }.into());
     }
     let wanted = what.map(|what| match what {
         "review" => "reviewer",
@@ -63,8 +59,8 @@ pub(super) fn find(
         other => other,
     });
     if attempt.is_none_or(|attempt| attempt == newest) {
-        let live = live(cx, bundle)?;
-        let is_it = |live: &Live| wanted.is_none_or(|wanted| live.leaf == wanted);
+        let live = live(open, bundle)?;
+        let is_it = |live: &LiveLog| wanted.is_none_or(|wanted| live.leaf == wanted);
         if let Some(live) = live.into_iter().find(is_it) {
             return Ok(FoundLog::Live(live));
         }
@@ -79,11 +75,14 @@ pub(super) fn find(
     {
         return Ok(FoundLog::Kept(Box::new(call.clone())));
     }
-    let gates = gates(bundle, wanted, attempt, newest)?;
-    match gates {
-        Some(gates) => Ok(FoundLog::Gates(gates)),
-        None => Err(missing(cx, bundle, what, attempt, &calls)),
+    if let Some(gates) = gates(bundle, wanted, attempt, newest)? {
+        return Ok(FoundLog::Gates(gates));
     }
+    let mut leaves: Vec<String> = calls.into_iter().map(|call| call.record.leaf).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    let (id, what) = (id.clone(), what.map(str::to_owned));
+    Err(LogError::NoLog { id, what, attempt, leaves }.into())
 }
 
 /// Returns the logs of the gates in the newest attempt that has some, or in the given one.
@@ -92,7 +91,7 @@ fn gates(
     wanted: Option<&str>,
     attempt: Option<u32>,
     newest: u32,
-) -> Result<Option<GateLogs>, Failure> {
+) -> Result<Option<GateLogs>, LoadError> {
     let Some(wanted) = wanted else { return Ok(None) };
     let is_role = pdca_leaves::ROLES.iter().any(|role| role.name == wanted);
     if is_role {
@@ -117,17 +116,17 @@ fn gates(
 }
 
 /// Returns the children of a bundle that have not ended, newest first; none if no driver works on it.
-fn live(cx: &Context<'_>, bundle: &Bundle) -> Result<Vec<Live>, Failure> {
-    let site = session::driver_config(cx)?;
+fn live(open: &OpenWorkspace<'_>, bundle: &Bundle) -> Result<Vec<LiveLog>, ConfigError> {
+    let config = open.driver_config()?;
     let mut found = Vec::new();
-    if site.locks().at_work_on(bundle.id()).is_ok_and(|holder| holder.is_some()) {
-        look(&site.jobs().of(bundle.id()), DEEP, &mut found);
+    if config.locks().at_work_on(bundle.id()).is_ok_and(|holder| holder.is_some()) {
+        look(&config.jobs().of(bundle.id()), DEEP, &mut found);
     }
     found.sort_by(|(a, _), (b, _)| b.cmp(a));
     Ok(found.into_iter().map(|(_, live)| live).collect())
 }
 
-fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, Live)>) {
+fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, LiveLog)>) {
     if deep == 0 {
         return;
     }
@@ -150,38 +149,9 @@ fn look(dir: &Utf8Path, deep: usize, found: &mut Vec<(std::time::SystemTime, Liv
                 || ("gate".to_owned(), Protocol::Text, None),
                 |header| (header.leaf, header.protocol, Some(header.call)),
             );
-            found.push((written, Live { dir: path.to_owned(), log, file, leaf, protocol, call }));
+            found
+                .push((written, LiveLog { dir: path.to_owned(), log, file, leaf, protocol, call }));
         }
         look(path, deep - 1, found);
     }
-}
-
-fn missing(
-    cx: &Context<'_>,
-    bundle: &Bundle,
-    what: Option<&str>,
-    attempt: Option<u32>,
-    calls: &[KeptCall],
-) -> Failure {
-    let id = bundle.id();
-    let of = attempt.map_or_else(String::new, |attempt| format!(" in attempt {attempt}"));
-    if calls.is_empty() {
-        let what = what.map_or_else(|| "of any leaf".to_owned(), |what| format!("of `{what}`"));
-        let run = cx.typed(&format!("pdca why {id}"));
-        return nothing(
-            format!("{id} has no log {what}{of}"),
-            format!(
-                "nothing was called yet, or it was by a version that kept no logs; `{run}` says what it waits for"
-            ),
-        );
-    }
-    let mut leaves: Vec<String> = calls.iter().map(|call| call.record.leaf.clone()).collect();
-    leaves.sort_unstable();
-    leaves.dedup();
-    let what = what.unwrap_or("any leaf");
-    let show = cx.typed(&format!("pdca log {id}"));
-    nothing(
-        format!("{id} has no log of `{what}`{of}"),
-        format!("there are logs of {}; `{show}` shows the newest", leaves.join(", ")),
-    )
 }

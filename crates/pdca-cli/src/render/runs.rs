@@ -2,7 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use pdca_workspace::snapshot::{DriverRow, FoundRow, RunRow, ago};
+use pdca_journal::{BranchFact, CheckoutFact, Liveness, RecoveryAction};
+use pdca_workspace::snapshot::{DriverRow, FoundRow, RunRow, RunRowKind, ago};
 
 use crate::context::Context;
 use crate::style::printable;
@@ -10,7 +11,10 @@ use crate::words;
 
 /// Returns the command that continues a run.
 fn command(run: &RunRow) -> &'static str {
-    if run.kind == "integration" { "pdca integrate" } else { "pdca batch" }
+    match run.kind {
+        RunRowKind::Integration => "pdca integrate",
+        RunRowKind::Batch => "pdca batch",
+    }
 }
 
 /// Renders the run, with a line for each block.
@@ -29,18 +33,23 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
     let driver = run.driver.as_ref().map_or_else(String::new, |driver| {
         let DriverRow { pid, liveness, .. } = driver;
         let what = match *liveness {
-            "alive" => format!("driven by process {pid}"),
-            "dead" if driver.cut_short => {
+            Liveness::Alive => format!("driven by process {pid}"),
+            Liveness::Dead if driver.cut_short => {
                 format!("its driver died (process {pid}), `{}` goes on with it", command(run))
             }
             // Nothing is left for a driver: its bundles wait for people.
-            "dead" if !run.blocked.is_empty() => format!("stopped by process {pid}"),
-            "dead" => format!("stopped by process {pid}, `{}` goes on with it", command(run)),
-            _ => format!("driven from {} by process {pid}, if it lives", driver.host),
+            Liveness::Dead if !run.blocked.is_empty() => format!("stopped by process {pid}"),
+            Liveness::Dead => {
+                format!("stopped by process {pid}, `{}` goes on with it", command(run))
+            }
+            Liveness::Unknown => {
+                format!("driven from {} by process {pid}, if it lives", driver.host)
+            }
         };
         format!(", {what}")
     });
-    let name = if run.kind == "integration" { "integration" } else { "run" };
+    let is_integration = run.kind == RunRowKind::Integration;
+    let name = if is_integration { "integration" } else { "run" };
     let doing = run.doing.as_ref().map(|doing| {
         let long = Duration::from_secs(doing.seconds(cx.env.now()).max(1));
         let text = format!("{} for {}", printable(&doing.what), words::duration(long));
@@ -56,7 +65,7 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
         lines.push(told("cannot be read:", error, "`pdca doctor` says more"));
     }
     if let Some(block) = &run.block {
-        let hint = if run.kind == "integration" {
+        let hint = if is_integration {
             "mend it, and `pdca integrate` goes on"
         } else {
             "`pdca unblock` lets it go on, `pdca abort` gives it up"
@@ -66,7 +75,7 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
     for block in &run.blocked {
         let id = block.bundle.as_deref().unwrap_or_default();
         let what = format!("{id} waits for a person ({}):", block.name);
-        let hint = if run.kind == "integration" {
+        let hint = if is_integration {
             "`pdca integrate` tries it again".to_owned()
         } else {
             format!("`pdca unblock {id}`")
@@ -78,10 +87,39 @@ pub(crate) fn run_lines(run: &RunRow, cx: &Context<'_>) -> Vec<String> {
 
 /// Describes one bundle of a run: its phase, the facts found, the action.
 pub(crate) fn found_line(found: &FoundRow) -> String {
-    let FoundRow { id, was, checkout, branch, runner, .. } = found;
-    let action = found.action.as_str().unwrap_or_default();
+    let FoundRow { id, was, .. } = found;
     let lane = found.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
+    let checkout = match found.checkout {
+        CheckoutFact::Absent => "absent",
+        CheckoutFact::Clean => "clean",
+        CheckoutFact::Dirty => "dirty",
+    };
+    let branch = match found.branch {
+        BranchFact::Absent => "absent",
+        BranchFact::AsExpected => "as-expected",
+    };
+    let runner = match found.runner {
+        Liveness::Dead => "dead",
+        Liveness::Alive => "alive",
+        Liveness::Unknown => "unknown",
+    };
+    let action = action(found.action);
     format!(
         "  {id}  was {was}{lane}; its checkout is {checkout}, its commits {branch}, its runner {runner}: {action}"
     )
+}
+
+fn action(action: RecoveryAction) -> &'static str {
+    match action {
+        RecoveryAction::Noop => "noop",
+        RecoveryAction::Launch => "launch",
+        RecoveryAction::Reclaim => "reclaim",
+        RecoveryAction::MarkInterrupted => "mark-interrupted",
+        RecoveryAction::AwaitRunner => "await-runner",
+        RecoveryAction::BlockRecovery => "block-recovery",
+        RecoveryAction::MarkAbandoned => "mark-abandoned",
+        RecoveryAction::MarkCleaned => "mark-cleaned",
+        RecoveryAction::AwaitHuman => "await-human",
+        RecoveryAction::AlertNoop => "alert-noop",
+    }
 }
