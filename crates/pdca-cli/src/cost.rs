@@ -1,6 +1,6 @@
 //! Tokens and money in words.
 
-use pdca_state::{BundleId, CostTotal, Usage};
+use pdca_state::{CostTotal, Usage};
 
 /// Returns a count of tokens: `122`, `24.8k`, `1.2M`.
 pub(crate) fn tokens(count: u64) -> String {
@@ -28,46 +28,6 @@ pub(crate) fn usage(usage: Usage) -> Option<String> {
 pub(crate) fn total(total: &CostTotal) -> Option<String> {
     let parts: Vec<String> = [total.words(), usage(total.usage)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
-}
-
-/// The cost of several bundles, and of each that was accepted.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Bill {
-    /// The cost of each bundle of which something is known.
-    pub(crate) bundles: std::collections::BTreeMap<BundleId, CostTotal>,
-    /// The accepted ones among all.
-    accepted: u64,
-}
-
-impl Bill {
-    /// Adds the cost of a bundle.
-    pub(crate) fn add(&mut self, id: &BundleId, total: CostTotal, is_accepted: bool) {
-        self.accepted += u64::from(is_accepted);
-        if total.is_known() {
-            self.bundles.insert(id.clone(), total);
-        }
-    }
-
-    /// Returns the sum over all bundles.
-    pub(crate) fn sum(&self) -> CostTotal {
-        self.bundles.values().copied().fold(CostTotal::default(), CostTotal::plus)
-    }
-
-    /// Returns one line about all of it; `None` if no cost is known.
-    pub(crate) fn line(&self) -> Option<String> {
-        let sum = self.sum();
-        let words = total(&sum)?;
-        // Tokens alone, without a price, make no line about cost.
-        sum.words()?;
-        let each = match self.accepted {
-            0 => String::new(),
-            accepted => format!(
-                ", {} per accepted issue",
-                pdca_state::Money::from_micros(sum.cost.micros().div_ceil(accepted))
-            ),
-        };
-        Some(format!("cost: {words}{each}"))
-    }
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use pdca_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use pdca_state::{BundleId, RootError};
-use pdca_workspace::snapshot::{SnapshotSource, WorkspaceSnapshot};
+use pdca_state::BundleId;
+use pdca_workspace::snapshot::WorkspaceSnapshot;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -40,23 +40,12 @@ pub(crate) fn driver_config(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure
 
 /// Reads every bundle of the workspace.
 pub(crate) fn snapshot(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
-    read_workspace(cx, WorkspaceSnapshot::load)
+    Ok(cx.open()?.snapshot()?)
 }
 
 /// Like [`snapshot`], with running drivers, accepted changes and blocks.
 pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Failure> {
-    read_workspace(cx, WorkspaceSnapshot::load_at_work)
-}
-
-fn read_workspace(
-    cx: &Context<'_>,
-    read: fn(SnapshotSource<'_>) -> Result<WorkspaceSnapshot, RootError>,
-) -> Result<WorkspaceSnapshot, Failure> {
-    let workspace = cx.workspace()?;
-    // An invalid configuration leaves out what only the driver's configuration leads to.
-    let config = driver_config(cx).ok();
-    let awaits = workspace.config.schedule.dependants.into();
-    Ok(read(SnapshotSource { bundles: &workspace.bundle_root, awaits, config: config.as_ref() })?)
+    Ok(cx.open()?.snapshot_at_work()?)
 }
 
 /// Refuses to start if the program of a gate or a leaf is missing.

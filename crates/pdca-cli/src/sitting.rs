@@ -14,21 +14,15 @@
 mod aside;
 mod checkout;
 pub(crate) mod diff;
-mod explain;
 mod keyboard;
 mod pager;
 pub(crate) mod publication;
 pub(crate) mod review;
-pub(crate) mod show;
 mod signing;
 
 pub(crate) use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
 pub(crate) use diff::{DiffRequest, diff};
-pub(crate) use explain::{explain, not_awaiting};
 pub(crate) use pager::{PageKind, page_and_wait};
-pub(crate) use publication::{
-    PublishOptions, PublishReport, is_accepted, only_changes, publish, publish_accepted,
-};
+pub(crate) use publication::{publish, publish_accepted};
 pub(crate) use review::{SittingRequest, review};
-pub(crate) use show::show;
 pub(crate) use signing::{SignoffSignature, signer, with_signing};

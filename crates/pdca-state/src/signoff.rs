@@ -34,7 +34,9 @@ pub enum SignoffOutcome {
 }
 
 /// The choices of a person at sign-off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SignoffAction {
     /// Accept the change and freeze the bundle.
     Accept,

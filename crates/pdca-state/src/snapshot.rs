@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
 
 use crate::archive::Pending;
 use crate::artifact::{ADVISORY, Artifact, Artifacts, CHECK, ERROR_LOG};
@@ -57,12 +58,15 @@ pub struct Snapshot {
 }
 
 /// A file of a bundle that was ignored or only partly usable.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{file}: {what}")]
 pub struct SnapshotProblem {
     /// The path of the file.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub file: Utf8PathBuf,
     /// The artifact, if the file is one.
+    #[serde(skip)]
     pub artifact: Option<Artifact>,
     /// The problem and its consequence, for people.
     pub what: String,

@@ -6,6 +6,8 @@ use crate::signoff::SignoffOutcome;
 
 /// The position of a bundle in the cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub enum State {
     /// There is no authored brief; a person has to plan.
     Unplanned,

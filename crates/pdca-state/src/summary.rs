@@ -143,7 +143,8 @@ pub enum SummaryFlaw {
 }
 
 /// The decision that §9 records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedSignoff {
     /// The recorded outcome.
     pub outcome: SignoffOutcome,
@@ -214,6 +215,11 @@ impl Summary {
     /// Every box of §6, open and ticked, in order.
     pub fn items(&self) -> &[SummaryItem] {
         &self.items
+    }
+
+    /// The open boxes of §6 without their marks, in order.
+    pub fn open_texts(&self) -> Vec<String> {
+        self.items.iter().filter(|item| item.open).map(|item| item.text.clone()).collect()
     }
 
     /// The number of open boxes that are the standing validation question: one or none.

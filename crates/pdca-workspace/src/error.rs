@@ -8,7 +8,7 @@ use pdca_driver::integrate::GcRefError;
 use pdca_driver::{BeatError, BundleLockError};
 use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
 use pdca_state::files::FileReadError;
-use pdca_state::{Bundle, CreateError, LoadError, RootError, WriteError};
+use pdca_state::{Bundle, BundleId, CreateError, LoadError, RootError, WriteError};
 
 use crate::act::ActError;
 use crate::config::ConfigError;
@@ -28,6 +28,9 @@ pub enum OperationError {
     /// Another process holds a lock that the operation needs.
     #[error(transparent)]
     Lock(#[from] BundleLockError),
+    /// The directory of a bundle was removed while it was read.
+    #[error("{} vanished while it was read", .0.dir_name())]
+    Vanished(BundleId),
     /// No target is configured, or none has this name.
     #[error("{}", no_target(name.as_deref(), configured))]
     NoTarget { name: Option<String>, configured: Vec<String> },

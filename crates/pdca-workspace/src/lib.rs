@@ -2,6 +2,7 @@
 //!
 //! - [`config`] loads the configuration of a workspace in five layers.
 //! - [`snapshot`] is one reading of its bundles, runs, lanes, queue and accepted changes.
+//! - [`issue`] is one bundle in full, all in a list, and those that wait for a sign-off.
 //! - [`review`] is one decision about one bundle: its evidence, its value, and its record.
 //! - [`drafts`] creates bundles to be planned: one by its id, or a batch from an export of the tracker.
 //! - [`act`] looks back at finished cycles and records reviews of the process.
@@ -28,6 +29,7 @@ pub mod drafts;
 mod error;
 pub mod flow;
 pub mod hosts;
+pub mod issue;
 pub mod lanes;
 pub mod logs;
 mod open;

@@ -1,9 +1,11 @@
 //! A loaded workspace together with the facts about the process that its operations need.
 
 use pdca_driver::WorkspaceConfig;
+use pdca_state::RootError;
 
 use crate::OperationError;
 use crate::config::{ConfigError, Environment, Machine, Workspace, driver_config};
+use crate::snapshot::{SnapshotSource, WorkspaceSnapshot};
 
 /// A workspace to operate on.
 ///
@@ -21,6 +23,35 @@ impl OpenWorkspace<'_> {
     /// Builds the driver's configuration.
     pub fn driver_config(&self) -> Result<WorkspaceConfig, ConfigError> {
         driver_config(self.workspace, self.environment, self.machine.clone())
+    }
+
+    /// Reads every bundle.
+    pub fn snapshot(&self) -> Result<WorkspaceSnapshot, RootError> {
+        self.read_snapshot(WorkspaceSnapshot::load)
+    }
+
+    /// Like [`Self::snapshot`], with running drivers, accepted changes and blocks.
+    pub fn snapshot_at_work(&self) -> Result<WorkspaceSnapshot, RootError> {
+        self.read_snapshot(WorkspaceSnapshot::load_at_work)
+    }
+
+    fn read_snapshot(
+        &self,
+        read: fn(SnapshotSource<'_>) -> Result<WorkspaceSnapshot, RootError>,
+    ) -> Result<WorkspaceSnapshot, RootError> {
+        // An invalid configuration leaves out what only the driver's configuration leads to.
+        let config = self.driver_config().ok();
+        let awaits = self.workspace.config.schedule.dependants.into();
+        let bundles = &self.workspace.bundle_root;
+        read(SnapshotSource { bundles, awaits, config: config.as_ref() })
+    }
+
+    /// Returns the name of the person who decides: as given, as configured, or the user who is logged in.
+    pub fn signer(&self, by: Option<&str>) -> Option<String> {
+        let configured = self.workspace.config.project.author.as_deref();
+        let user = self.environment.text("USER").or_else(|| self.environment.text("LOGNAME"));
+        let by = by.or(configured).or(user).map(str::trim).filter(|by| !by.is_empty());
+        by.map(str::to_owned)
     }
 
     /// Returns the time at the start of the command, in seconds since the epoch.

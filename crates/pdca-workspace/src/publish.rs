@@ -14,6 +14,7 @@
 
 mod accept;
 mod gates;
+mod request;
 mod texts;
 
 use std::time::Duration;
@@ -27,7 +28,9 @@ use pdca_integrate::{SealRecord, SealedOffer};
 use pdca_journal::events::WarningCode;
 use pdca_state::{Artifact, Bundle, BundleId};
 
-pub use accept::AcceptSteps;
+pub use request::{
+    FailedPublication, PublicationCause, PublicationRequest, Publications, PublishOptions, publish,
+};
 
 use gates::{gate_again, rows_at_publishing};
 use texts::{fill_texts, has_publisher};
@@ -72,47 +75,6 @@ impl From<BeatError> for PublicationError {
         }
         Self::Beat(Box::new(error))
     }
-}
-
-/// What publishing one bundle came to.
-#[derive(Debug)]
-pub struct BundlePublication {
-    pub bundle: Bundle,
-    pub outcome: Result<PublishOutcome, PublicationError>,
-}
-
-/// A publication that was carried out or predicted.
-#[derive(Debug)]
-pub enum PublishOutcome {
-    Published(PublishedBundle),
-    Would(PublishDryRun),
-}
-
-/// Publishes accepted bundles, those that others stand on first. With `dry_run` it predicts the steps and changes nothing.
-///
-/// `patience` is the longest wait for another process or thread that holds a bundle. After an interruption the rest is not
-/// tried; any other failure is about one bundle alone.
-pub fn publish_bundles(
-    cx: &Driver<'_>,
-    bundles: &[Bundle],
-    request: PublishRequest<'_>,
-    patience: Duration,
-    dry_run: bool,
-) -> Vec<BundlePublication> {
-    let mut publications = Vec::new();
-    for bundle in in_stack_order(bundles) {
-        let outcome = if dry_run {
-            predict_publication(cx, &bundle, request).map(PublishOutcome::Would)
-        } else {
-            publish_bundle(cx, &bundle, request, patience).map(PublishOutcome::Published)
-        };
-        let is_last = outcome.as_ref().is_err_and(PublicationError::is_interruption);
-        publications.push(BundlePublication { bundle, outcome });
-        if is_last {
-            break;
-        }
-    }
-    publications
 }
 
 /// Publishes an accepted bundle, reusing what is already on the forge.

@@ -31,6 +31,7 @@ mod card;
 mod checklist;
 mod decide;
 mod decision;
+mod proposal;
 mod sections;
 mod session;
 mod take_back;
@@ -40,12 +41,13 @@ pub use card::{
     AttemptDelta, Card, CardSource, ChangeSize, ChangedFile, GateLine, NoteAnswer, OfferedDecision,
     Proof, ProofStep, ProposedDecision, ReviewLine,
 };
-pub use checklist::{ChecklistError, tick};
+pub use checklist::{Checklist, ChecklistError, tick};
 pub use decide::{
     Cleared, DecideError, Decided, DecidedBatch, DecisionOutcome, DecisionRemark, Signing,
-    TakenBundle, decide, decide_all,
+    TakenBundle, acceptances, decide, decide_all,
 };
 pub use decision::{Choice, Decision, Overridden, Ticks};
+pub use proposal::{KeepProposalError, leaf_signature};
 pub use sections::{CardLine, CardSection, Tone};
 pub use session::{KEYS, KeyMode, Prompt, ReviewSession, SessionStep, UNDO_WINDOW};
 pub use take_back::{ReturnedCulprit, TakenBack, return_culprits};

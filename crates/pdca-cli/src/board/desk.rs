@@ -124,7 +124,7 @@ impl Desk for WorkspaceDesk {
                         format!("ticked {} of {}", done.cleared.len(), done.id)
                     }
                 };
-                Ok(Recorded { message, is_accepted: crate::sitting::is_accepted(&outcome) })
+                Ok(Recorded { message, is_accepted: outcome.is_acceptance() })
             }
             Err(error @ DecideError::Unconfirmed { .. }) => Err(format!(
                 "{} was not recorded: {}; `{} -y` does it",

@@ -1,49 +1,12 @@
 //! Bare `pdca`: the status, and the next command.
 
-use pdca_workspace::snapshot::{
-    Next, SnapshotEntry, WorkspaceSnapshot, next_of_bundle, next_of_workspace,
-};
-
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::status::StatusReport;
 use crate::report::Response;
-
-use super::status::StatusReport;
 
 pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::done(StatusReport::load(cx, true)?))
-}
-
-/// Chooses the most useful command, to be typed here.
-pub(crate) fn next(cx: &Context<'_>, overview: &WorkspaceSnapshot) -> Next {
-    let mut next = next_of_workspace(overview, &cx.env.cwd);
-    // A person at a terminal is shown the cards themselves.
-    let is_decision = next.command == "pdca queue" || next.command.starts_with("pdca show ");
-    if is_decision && cx.env.terminal.stdin && cx.env.terminal.stdout {
-        "pdca review".clone_into(&mut next.command);
-    }
-    Next { command: cx.typed(&next.command), ..next }
-}
-
-/// Chooses a review of the process where nothing else is left and one is due.
-pub(crate) fn after_act(
-    cx: &Context<'_>,
-    act: &pdca_workspace::act::ActCadence,
-    next: Next,
-) -> Next {
-    if !act.due || !next.is_idle() {
-        return next;
-    }
-    Next { command: cx.typed("pdca act index"), why: crate::render::act::cadence(act) }
-}
-
-/// Returns the next command for one bundle, to be typed here.
-pub(crate) fn of_bundle(
-    cx: &Context<'_>,
-    overview: &WorkspaceSnapshot,
-    entry: &SnapshotEntry,
-) -> Option<String> {
-    Some(cx.typed(&next_of_bundle(overview, entry, &cx.env.cwd)?))
 }
 
 #[cfg(test)]

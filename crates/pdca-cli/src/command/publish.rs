@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use crate::sitting::{PublishOptions, publish};
+use pdca_workspace::publish::{PublicationRequest, PublishOptions};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
+use crate::sitting::publish;
 
 /// Push accepted changes, with a draft pull request and a comment for each
 ///
@@ -48,8 +49,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
     let options = PublishOptions { ready: args.ready, include_base: args.include_base };
+    let request = PublicationRequest::new(cx.workspace()?, &bundles, options);
     let events = args.events.path(cx);
-    let report = publish(&bundles, options, events.as_deref(), cx, err)?;
+    let report = publish(&request, events.as_deref(), cx, err)?;
     let exit = report.exit();
     Ok(Response::new(report, exit))
 }

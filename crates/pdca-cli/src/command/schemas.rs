@@ -2,10 +2,7 @@
 
 use schemars::{JsonSchema, Schema};
 
-use super::{
-    config_migrate, config_show, demo, flow, gates, guard, init, queue, run, signoff, split,
-    status, why,
-};
+use super::{config_migrate, config_show, demo, flow, gates, guard, init, run, split, why};
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Report, TextPage};
 
@@ -47,8 +44,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<crate::render::log::LogReport>(),
         one::<pdca_workspace::drafts::NewBundle>(),
         one::<crate::planning::plan::PlanReport>(),
-        one::<crate::sitting::publication::output::PublishReport>(),
-        one::<queue::Queue>(),
+        one::<crate::render::publish::PublishReport>(),
+        one::<pdca_workspace::issue::ReviewQueue>(),
         one::<crate::render::recovery::RecoveryReport>(),
         one::<crate::render::replay::ReplayReport>(),
         one::<crate::batch_report::write::Written>(),
@@ -56,18 +53,18 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<run::RunDryRun>(),
         one::<run::RunReport>(),
         one::<pdca_workspace::drafts::Selection>(),
-        one::<crate::sitting::show::CardReport>(),
+        one::<pdca_workspace::review::Card>(),
         one::<crate::sitting::diff::DiffReport>(),
         one::<crate::sitting::review::SittingReport>(),
-        one::<signoff::accept::AcceptReport>(),
-        one::<signoff::ask::ProposalReport>(),
-        one::<signoff::DecidedReport>(),
-        one::<signoff::Decisions>(),
-        one::<signoff::checklist::Checklist>(),
-        one::<signoff::checklist::ClearReport>(),
+        one::<crate::render::signoff::AcceptReport>(),
+        one::<crate::render::signoff::ProposalReport>(),
+        one::<pdca_workspace::review::Decided>(),
+        one::<crate::render::signoff::DecisionsReport>(),
+        one::<pdca_workspace::review::Checklist>(),
+        one::<pdca_workspace::review::Cleared>(),
         one::<split::SplitReport>(),
-        one::<status::StatusReport>(),
-        one::<status::detail::BundleReport>(),
+        one::<crate::render::status::StatusReport>(),
+        one::<pdca_workspace::issue::Issue>(),
         one::<pdca_workspace::lanes::Sweep>(),
         one::<pdca_workspace::recovery::UnblockedRun>(),
         one::<crate::landing::verify::Verification>(),

@@ -1,8 +1,11 @@
 //! `pdca show`: the card of a bundle.
 
+use pdca_workspace::review::{Card, CardSource};
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
+use crate::session;
 
 /// Show what a person needs to decide about a bundle
 ///
@@ -21,5 +24,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::sitting::show(&args.id, cx)
+    let bundle = cx.require_bundle(&args.id)?;
+    let snapshot = session::snapshot_at_work(cx)?;
+    let config = session::driver_config(cx).ok();
+    let source = CardSource { snapshot: &snapshot, config: config.as_ref() };
+    Ok(Response::done(Card::load(source, &bundle)?))
 }

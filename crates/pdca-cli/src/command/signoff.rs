@@ -1,31 +1,29 @@
 //! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
-pub(super) mod accept;
-pub(super) mod ask;
-pub(super) mod checklist;
+mod accept;
+mod ask;
 mod line;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
 
-use crate::sitting::SittingRequest;
-use pdca_journal::events::WarningCode;
-use pdca_state::{Bundle, BundleId, SignoffAction};
+use pdca_state::{Bundle, BundleId, SignoffAction, Snapshot};
 use pdca_workspace::review::{
-    Choice, DecideError, Decided, DecidedBatch, Decision, DecisionOutcome, DecisionRemark,
-    Overridden, Signing, Ticks,
+    Checklist, Choice, DecideError, DecidedBatch, Decision, DecisionOutcome, Overridden, Signing,
+    Ticks,
 };
-use serde::Serialize;
 
-pub(super) use crate::sitting::{SignoffSignature, explain, signer, with_signing};
+use crate::explain::decision::explain;
+use crate::render::signoff::{DecisionsReport, remark, to_be_typed};
+use crate::sitting::SittingRequest;
+pub(super) use crate::sitting::{SignoffSignature, signer, with_signing};
 pub(super) use line::ACTIONS;
 use line::{Verb, Words};
 
 use crate::context::Context;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::report::{Report, Response};
+use crate::failure::{Failure, FilePosition};
+use crate::report::Response;
 
 /// Record a decision about one bundle or many
 ///
@@ -135,7 +133,7 @@ pub(crate) fn run(
         return accept::run(args, cx, &words.verb, &bundles, err);
     }
     match (words.verb, bundles.as_slice()) {
-        (Verb::Show, [one]) => checklist::show(&one.load()?),
+        (Verb::Show, [one]) => show(&one.load()?),
         (Verb::Ask, [one]) => ask::run(args, cx, one, err),
         (Verb::Show | Verb::Ask, _) => {
             Err(Failure::usage("it takes one bundle at a time").hint("`pdca signoff <id> show`"))
@@ -153,6 +151,16 @@ pub(crate) fn run(
             all_decided(args, cx, &decisions, err)
         }
     }
+}
+
+/// Shows open and cleared items.
+fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
+    let id = &snapshot.id;
+    Checklist::of(snapshot).map(Response::done).ok_or_else(|| {
+        Failure::usage(format!("{id} has no summary yet"))
+            .at(FilePosition::file(&*snapshot.dir))
+            .hint(format!("`pdca run {id}` carries it to sign-off"))
+    })
 }
 
 /// Returns the reason as typed, or asks for it where the choice needs one and a person is there.
@@ -229,148 +237,18 @@ pub(super) fn respond(
     outcome: DecisionOutcome,
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
-    let is_acceptance = crate::sitting::is_accepted(&outcome);
+    let is_acceptance = outcome.is_acceptance();
     match outcome {
-        DecisionOutcome::Cleared(cleared) => Ok(Response::done(checklist::ClearReport(cleared))),
+        DecisionOutcome::Cleared(cleared) => Ok(Response::done(cleared)),
         DecisionOutcome::Decided(decided) => {
             let decided = to_be_typed(cx, *decided);
             remark(cx, bundle, &decided, err)?;
             if is_acceptance {
                 accept::respond(cx, bundle, decided, err)
             } else {
-                Ok(Response::done(DecidedReport(decided)))
+                Ok(Response::done(decided))
             }
         }
-    }
-}
-
-/// Makes the commands of a report work where they are typed.
-fn to_be_typed(cx: &Context<'_>, mut decided: Decided) -> Decided {
-    decided.command = cx.typed(&decided.command);
-    if let Some(next) = decided.taken_back.as_mut().and_then(|back| back.next.as_mut()) {
-        *next = cx.typed(next);
-    }
-    decided
-}
-
-/// Prints what a person should know about a decision besides.
-fn remark(
-    cx: &Context<'_>,
-    bundle: &Bundle,
-    decided: &Decided,
-    err: &mut dyn Write,
-) -> Result<(), Failure> {
-    if let Some(archived) = &decided.archived {
-        let what = match decided.taken_back {
-            Some(_) => "the accepted attempt and its seal are in",
-            None => "the attempt is in",
-        };
-        cx.note(err, &format!("{what} {}", cx.show(&bundle.dir().join(archived))))?;
-    }
-    for remark in &decided.remarks {
-        let (code, text) = match remark {
-            DecisionRemark::Unsealed { what } => (
-                WarningCode::Unsealed,
-                format!(
-                    "{} is accepted without a seal: its report does not say {what}; it cannot be integrated",
-                    bundle.id()
-                ),
-            ),
-            DecisionRemark::DependencyGivenUp { waiting } => {
-                let ids: Vec<&str> = waiting.iter().map(AsRef::as_ref).collect();
-                let text = format!(
-                    "{} waits for it in vain: change `Depends on` there, or give it up too",
-                    ids.join(", ")
-                );
-                (WarningCode::DependencyGivenUp, text)
-            }
-            DecisionRemark::BriefEdited { file } => (
-                WarningCode::BriefEdited,
-                format!(
-                    "{} is accepted with a brief that was edited after Check: {}",
-                    bundle.id(),
-                    cx.show(file.as_str().into())
-                ),
-            ),
-            DecisionRemark::StillStaged { branch } => (
-                WarningCode::StillStaged,
-                format!("{branch} still has it; the next `pdca integrate` leaves it out"),
-            ),
-        };
-        cx.warn(err, code, text)?;
-    }
-    Ok(())
-}
-
-/// A decision that was recorded, or would be.
-#[derive(Serialize)]
-#[serde(transparent)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct DecidedReport(Decided);
-
-impl Report for DecidedReport {
-    const KIND: &'static str = "signoff";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let DecidedReport(decided) = self;
-        decided_line(cx, decided, out)?;
-        let Some(back) = &decided.taken_back else { return Ok(()) };
-        for fact in back.facts.iter().filter(|_| decided.dry_run) {
-            writeln!(out, "  {}", crate::style::printable(fact))?;
-        }
-        if let Some(next) = &back.next {
-            writeln!(out, "next: {}", cx.out.accent(next))?;
-        }
-        Ok(())
-    }
-}
-
-/// Writes the decision, or that it would be recorded.
-fn decided_line(cx: &Context<'_>, decided: &Decided, out: &mut dyn Write) -> Result<(), Failure> {
-    let Decided { id, outcome, by, date, .. } = decided;
-    if decided.dry_run {
-        writeln!(out, "would record {outcome} by {by} / {date} for {id}")?;
-    } else {
-        let state = super::status::paint(cx.out, Some(decided.now), decided.state);
-        writeln!(out, "{} is {state}", cx.out.strong(id))?;
-    }
-    Ok(())
-}
-
-/// What came of decisions about several bundles.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Decisions {
-    dry_run: bool,
-    /// Those that were recorded, or would be, in the order in which they were.
-    done: Vec<DecisionOutcome>,
-    /// Those that were not, each with the reason.
-    refused: Vec<Refused>,
-}
-
-/// A decision that was not recorded.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Refused {
-    id: BundleId,
-    why: String,
-}
-
-impl Report for Decisions {
-    const KIND: &'static str = "signoff-many";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for outcome in &self.done {
-            match outcome {
-                DecisionOutcome::Decided(decided) => decided_line(cx, decided, out)?,
-                DecisionOutcome::Cleared(cleared) => {
-                    let verb = if cleared.dry_run { "would clear" } else { "cleared" };
-                    let (count, id) = (cleared.cleared.len(), cx.out.strong(&cleared.id));
-                    writeln!(out, "{id}: {verb} {count}, {} still open in §6", cleared.left)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -385,7 +263,7 @@ fn all_decided(
         return Err(Failure::usage("no bundle was named"));
     }
     let (report, failure) = record_all(args, cx, decisions, err)?;
-    if failure.is_some() && report.done.is_empty() {
+    if failure.is_some() && report.batch.done.is_empty() {
         cx.note(err, "nothing was recorded")?;
     }
     Ok(Response::done(report).failed(failure))
@@ -398,44 +276,18 @@ fn record_all(
     cx: &Context<'_>,
     decisions: &[(Bundle, Decision)],
     err: &mut dyn Write,
-) -> Result<(Decisions, Option<Failure>), Failure> {
-    let mut report =
-        Decisions { dry_run: cx.globals.dry_run, done: Vec::new(), refused: Vec::new() };
-    let Some((_, first)) = decisions.first() else { return Ok((report, None)) };
-    let DecidedBatch { done, failed } = with_signing(cx, &signed(args, cx, first)?, |signing| {
-        Ok(pdca_workspace::review::decide_all(signing, decisions))
-    })?;
-    for outcome in done {
-        report.done.push(match outcome {
-            DecisionOutcome::Decided(decided) => {
-                let decided = to_be_typed(cx, *decided);
-                if let Some((bundle, _)) = decisions.iter().find(|(one, _)| *one.id() == decided.id)
-                {
-                    remark(cx, bundle, &decided, err)?;
-                }
-                DecisionOutcome::Decided(Box::new(decided))
-            }
-            DecisionOutcome::Cleared(cleared) => DecisionOutcome::Cleared(cleared),
-        });
-    }
-    let mut worst: Option<Failure> = None;
-    for (id, error) in failed {
-        let Some((bundle, _)) = decisions.iter().find(|(one, _)| *one.id() == id) else { continue };
-        let failure = explain(error, bundle);
-        report.refused.push(Refused { id, why: failure.fault().message });
-        worst = Some(match worst {
-            None => failure,
-            Some(before) => {
-                let problems = [before.problems, failure.problems].concat();
-                Failure::of(before.exit, problems)
-            }
-        });
-    }
-    // Exit code 2 says that nothing was changed.
-    if let Some(failure) = worst.as_mut().filter(|_| !report.done.is_empty()) {
-        failure.exit = Exit::Unexpected;
-    }
-    Ok((report, worst))
+) -> Result<(DecisionsReport, Option<Failure>), Failure> {
+    let batch = match decisions.first() {
+        None => {
+            let dry_run = cx.globals.dry_run;
+            DecidedBatch { dry_run, done: Vec::new(), failed: Vec::new() }
+        }
+        Some((_, first)) => with_signing(cx, &signed(args, cx, first)?, |signing| {
+            Ok(pdca_workspace::review::decide_all(signing, decisions))
+        })?,
+    };
+    let bundles: Vec<Bundle> = decisions.iter().map(|(bundle, _)| bundle.clone()).collect();
+    DecisionsReport::of(batch, &bundles, cx, err)
 }
 
 impl Args {

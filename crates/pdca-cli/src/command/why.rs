@@ -86,7 +86,7 @@ impl Report for WhyReport {
     const KIND: &'static str = "why";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let state = super::status::paint(cx.out, Some(self.painted_as), self.state);
+        let state = crate::render::paint(cx.out, Some(self.painted_as), self.state);
         writeln!(out, "{} is {state}", cx.out.strong(&self.id))?;
         for reason in &self.reasons {
             cx.write_wrapped(&printable(reason), "  ", out)?;

@@ -50,6 +50,7 @@ impl From<OperationError> for Failure {
             OperationError::Act(error) => act(&error),
             OperationError::Config(error) => error.into(),
             OperationError::Root(error) => error.into(),
+            OperationError::Vanished(_) => Failure::unexpected(error.to_string()),
             OperationError::Read(error) => error.into(),
             OperationError::Load(error) => error.into(),
             OperationError::Write(error) => error.into(),

@@ -357,7 +357,7 @@ fn send_back(
         pdca_workspace::review::return_culprits(site, effects.as_ref(), &date, held.into_iter())
             .map_err(|failed| {
                 let (bundle, error) = *failed;
-                crate::sitting::explain(error, &bundle)
+                crate::explain::decision::explain(error, &bundle)
             })?;
     let mut returned = Vec::new();
     for culprit in culprits {

@@ -15,8 +15,9 @@ use crate::context::Context;
 use crate::editor;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render;
 use crate::sitting::checkout::Throwaway;
-use crate::sitting::{diff, show};
+use crate::sitting::diff;
 
 /// The largest part of a log that is shown, in bytes.
 const LARGEST_LOG: u64 = 16 << 20;
@@ -28,7 +29,7 @@ pub(crate) fn change_text(cx: &Context<'_>, bundle: &Bundle) -> Result<String, F
 
 /// Returns the whole card, wrapped to the width of the terminal.
 pub(crate) fn card_text(cx: &Context<'_>, card: &Card, width: usize) -> String {
-    show::lines(card, cx.out, width).join("\n") + "\n"
+    render::card::lines(card, cx.out, width).join("\n") + "\n"
 }
 
 /// Returns the logs of the gates, failed ones first.

@@ -13,12 +13,13 @@ use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
+use crate::explain::decision::explain;
 use crate::failure::Failure;
+use crate::render::card::short_lines;
+use crate::render::publish::PublishReport;
 use crate::report::{Format, Nothing, Report, Response};
-use crate::sitting::explain::explain;
 use crate::sitting::keyboard::{self, Keyboard, Pressed};
-use crate::sitting::publication::{PublishReport, is_accepted, publish_accepted};
-use crate::sitting::show::short_lines;
+use crate::sitting::publication::publish_accepted;
 use crate::sitting::signing::{SignoffSignature, with_signing};
 use crate::sitting::{aside, diff, pager};
 use crate::style::printable;
@@ -109,7 +110,7 @@ fn concluded(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let root = &cx.workspace()?.bundle_root;
-    let accepted = recorded.iter().filter(|outcome| is_accepted(outcome));
+    let accepted = recorded.iter().filter(|outcome| outcome.is_acceptance());
     let accepted: Vec<Bundle> = accepted.map(|outcome| root.bundle(outcome.id())).collect();
     let published = if accepted.is_empty() { None } else { publish_accepted(&accepted, cx, err)? };
     // What is published is merged on the forge.
@@ -376,7 +377,7 @@ impl Sitting<'_> {
         match decide(self.signing, &bundle, decision) {
             Ok(outcome) => {
                 let state = match &outcome {
-                    DecisionOutcome::Decided(decided) => decided.state,
+                    DecisionOutcome::Decided(decided) => decided.state.as_str(),
                     DecisionOutcome::Cleared(_) => "cleared",
                 };
                 self.recorded.push(outcome);
@@ -396,7 +397,7 @@ impl Sitting<'_> {
 
     fn interrupted(&self) -> Failure {
         let failure = aside::interrupted(self.cx, self.session.pending(), "pdca review");
-        let accepted = self.recorded.iter().filter(|outcome| is_accepted(outcome));
+        let accepted = self.recorded.iter().filter(|outcome| outcome.is_acceptance());
         let ids: Vec<&str> = accepted.map(|outcome| outcome.id().as_ref()).collect();
         let config = self.cx.workspace().map(|workspace| &workspace.config.signoff);
         if ids.is_empty() || config.map_or(true, |signoff| signoff.on_accept.is_empty()) {

@@ -36,12 +36,9 @@ pub(crate) fn with_signing<T>(
     with(&Signing { config: &config, effects, by, date, dry_run, is_confirmed })
 }
 
-/// Returns who decides: as typed, as configured, or the user who is logged in.
+/// Returns the name of the person who decides, or an error if there is none.
 pub(crate) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
-    let config = cx.workspace()?.config.project.author.as_deref();
-    let user = cx.env.var_text("USER").or_else(|| cx.env.var_text("LOGNAME"));
-    let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
-    by.map(str::to_owned).ok_or_else(|| {
+    cx.open()?.signer(by).ok_or_else(|| {
         Failure::usage("no sign-off author").hint("pass `--by NAME` or set `author` in [project]")
     })
 }

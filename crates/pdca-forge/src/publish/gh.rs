@@ -89,6 +89,7 @@ enum Word {
 /// The state of a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PullState {
     Draft,
     /// Open, and marked ready for review.

@@ -1,11 +1,13 @@
 //! The results of publishing a bundle, and of predicting it.
 
 use pdca_state::BundleId;
+use serde::{Serialize, Serializer};
 
 use crate::publish::gh::PullState;
 
 /// The result of publishing a bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedBundle {
     pub id: BundleId,
     /// The key that marks everything on the forge.
@@ -15,15 +17,18 @@ pub struct PublishedBundle {
     /// The pushed commit.
     pub commit: String,
     /// The pull request; `None` without a forge.
+    #[serde(rename = "pull_request")]
     pub pull: Option<PublishedPull>,
     pub comment: CommentOutcome,
     pub merge: MergeOutcome,
     /// The steps of this call, in order; empty if everything was published before.
+    #[serde(rename = "done")]
     pub news: Vec<PublishStep>,
 }
 
 /// A pull request that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedPull {
     pub number: u64,
     pub url: String,
@@ -35,7 +40,9 @@ pub struct PublishedPull {
 }
 
 /// The result of merging.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "MergeFields")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MergeOutcome {
     NotAsked,
     Merged,
@@ -49,8 +56,31 @@ pub enum MergeOutcome {
     },
 }
 
+/// The JSON of a [`MergeOutcome`].
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct MergeFields {
+    /// `not-asked`, `merged`, `waits` or `refused`.
+    state: &'static str,
+    why: Option<String>,
+}
+
+impl From<MergeOutcome> for MergeFields {
+    fn from(merge: MergeOutcome) -> Self {
+        let (state, why) = match merge {
+            MergeOutcome::NotAsked => ("not-asked", None),
+            MergeOutcome::Merged => ("merged", None),
+            MergeOutcome::Waits { why } => ("waits", Some(why)),
+            MergeOutcome::Refused { why } => ("refused", Some(why)),
+        };
+        Self { state, why }
+    }
+}
+
 /// The state of the comment on the issue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "CommentFields")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CommentOutcome {
     /// The comment exists.
     Posted {
@@ -65,10 +95,34 @@ pub enum CommentOutcome {
     Declined,
 }
 
+/// The JSON of a [`CommentOutcome`].
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CommentFields {
+    /// `posted`, `off`, `no-issue` or `declined`.
+    state: &'static str,
+    url: Option<String>,
+}
+
+impl From<CommentOutcome> for CommentFields {
+    fn from(comment: CommentOutcome) -> Self {
+        let (state, url) = match comment {
+            CommentOutcome::Posted { url } => ("posted", url),
+            CommentOutcome::Off => ("off", None),
+            CommentOutcome::NoIssue => ("no-issue", None),
+            CommentOutcome::Declined => ("declined", None),
+        };
+        Self { state, url }
+    }
+}
+
 /// A step of publishing that was carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PublishStep {
     /// Missing texts were written.
+    #[serde(rename = "texts")]
     Messages,
     /// The gates ran again, and passed.
     Gated,
@@ -109,7 +163,8 @@ impl PublishStep {
 }
 
 /// The steps that publishing a bundle would carry out now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishDryRun {
     pub id: BundleId,
     pub key: String,
@@ -137,6 +192,8 @@ pub struct PublishDryRun {
 
 /// A step on the forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub enum Would {
     Push,
     /// A draft pull request would be opened.
@@ -172,5 +229,11 @@ impl Would {
             Self::Retarget { .. } => "retarget",
             Self::Merge => "merge",
         }
+    }
+}
+
+impl Serialize for Would {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }

@@ -34,7 +34,7 @@ pub struct Card {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: Utf8PathBuf,
     pub title: String,
-    pub state: &'static str,
+    pub state: State,
     /// The number of the present attempt, from 1.
     pub attempt: u32,
     /// The defect or goal, in the words of the brief.
@@ -82,7 +82,7 @@ pub struct Card {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProposedDecision {
-    pub action: &'static str,
+    pub action: SignoffAction,
     pub note: Option<String>,
     pub date: String,
     /// The command with which a person makes it their own.
@@ -94,7 +94,7 @@ impl ProposedDecision {
         let SignoffProposal { action, note, date } = proposal;
         let decision = Decision { id: id.clone(), choice: Choice::of(action), note };
         let command = decision.command_line();
-        Self { action: action.as_str(), note: decision.note, date, command }
+        Self { action, note: decision.note, date, command }
     }
 }
 
@@ -228,7 +228,7 @@ impl Card {
             id: id.clone(),
             dir: bundle.dir().to_owned(),
             title: title_of(&brief_text, id),
-            state: snapshot.state.as_str(),
+            state: snapshot.state,
             attempt: snapshot.iterations + 1,
             claim: field(Label::Defect),
             success: field(Label::SuccessCriterion),
@@ -492,7 +492,7 @@ pub(crate) mod testing {
         Card {
             dir: Utf8PathBuf::from("/w"),
             title: String::new(),
-            state: State::AwaitingSignoff.as_str(),
+            state: State::AwaitingSignoff,
             attempt: 1,
             claim: None,
             proposal: None,

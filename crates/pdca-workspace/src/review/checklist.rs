@@ -1,8 +1,38 @@
 //! Ticks items of §6 by number.
 
-use pdca_state::{Summary, SummaryItem};
+use pdca_state::{BundleId, Snapshot, Summary, SummaryItem};
+use serde::Serialize;
 
 use crate::review::decision::Ticks;
+
+/// The items of §6.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Checklist {
+    pub id: BundleId,
+    pub open: Vec<String>,
+    pub cleared: Vec<String>,
+    /// The number of the standing question, if it is open.
+    pub standing: Option<usize>,
+    /// Every item in order. A number stays the number of its item when others are ticked.
+    pub items: Vec<SummaryItem>,
+}
+
+impl Checklist {
+    /// Returns the open and the cleared items of a bundle; `None` if it has no summary yet.
+    pub fn of(snapshot: &Snapshot) -> Option<Self> {
+        let summary = snapshot.summary.as_ref()?;
+        let items = summary.items();
+        let standing = items.iter().find(|item| item.open && item.standing);
+        Some(Self {
+            id: snapshot.id.clone(),
+            open: summary.open_texts(),
+            cleared: summary.cleared_items().iter().map(|item| item.trim().to_owned()).collect(),
+            standing: standing.map(|item| item.number),
+            items: items.to_vec(),
+        })
+    }
+}
 
 /// The reason no item was ticked. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

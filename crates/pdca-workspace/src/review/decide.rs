@@ -14,8 +14,8 @@ use pdca_driver::integrate::{Hand, ReturnError, Sealing, SealingError};
 use pdca_driver::{BundleLockError, Effects, LockGuard, WorkspaceConfig};
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Reentry, SignoffAction,
-    SignoffDecision, SignoffError, Snapshot, State, Summary, SummaryItem, WriteError, archive_plan,
-    given_up, record, sha256_hex,
+    SignoffDecision, SignoffError, SignoffOutcome, Snapshot, State, Summary, SummaryItem,
+    WriteError, archive_plan, given_up, record, sha256_hex,
 };
 use serde::Serialize;
 
@@ -130,6 +130,14 @@ impl DecisionOutcome {
             Self::Cleared(cleared) => &cleared.id,
         }
     }
+
+    /// Returns whether an acceptance was recorded.
+    pub fn is_acceptance(&self) -> bool {
+        match self {
+            Self::Decided(decided) => decided.action == SignoffAction::Accept && !decided.dry_run,
+            Self::Cleared(_) => false,
+        }
+    }
 }
 
 /// A decision, recorded or to be recorded.
@@ -138,12 +146,12 @@ impl DecisionOutcome {
 pub struct Decided {
     pub dry_run: bool,
     pub id: BundleId,
-    pub action: &'static str,
-    pub outcome: &'static str,
+    pub action: SignoffAction,
+    pub outcome: SignoffOutcome,
     pub by: String,
     pub date: String,
     /// The state of the bundle now.
-    pub state: &'static str,
+    pub state: State,
     /// The directory of the attempt that was sent back, in the bundle.
     pub archived: Option<String>,
     /// The items of §6 that were ticked with it.
@@ -155,9 +163,6 @@ pub struct Decided {
     pub taken_back: Option<TakenBack>,
     /// What a person should know besides.
     pub remarks: Vec<DecisionRemark>,
-    /// The state as a value.
-    #[serde(skip)]
-    pub now: State,
 }
 
 /// A consequence of a decision that a person should know.
@@ -203,12 +208,32 @@ pub fn decide(
 }
 
 /// What came of many decisions.
-#[derive(Debug, Default)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedBatch {
-    /// The decisions that were recorded, in the order in which they were.
+    pub dry_run: bool,
+    /// The decisions that were recorded, or would be, in the order in which they were.
     pub done: Vec<DecisionOutcome>,
     /// The decisions that were not, in the given order.
+    #[serde(skip)]
     pub failed: Vec<(BundleId, DecideError)>,
+}
+
+/// Returns the acceptances to record for these bundles. A bundle that was accepted before is left out, so that a call that
+/// was killed between an acceptance and its publication can be repeated.
+pub fn acceptances(
+    bundles: &[Bundle],
+    choice: &Choice,
+    note: Option<&str>,
+) -> Result<Vec<(Bundle, Decision)>, LoadError> {
+    let mut open = Vec::new();
+    for bundle in bundles {
+        if bundle.glance()?.state != State::Complete {
+            let (id, choice) = (bundle.id().clone(), choice.clone());
+            open.push((bundle.clone(), Decision { id, choice, note: note.map(str::to_owned) }));
+        }
+    }
+    Ok(open)
 }
 
 /// Records many decisions. All bundles are taken and all rules checked before the first one is recorded: if any is
@@ -216,7 +241,8 @@ pub struct DecidedBatch {
 ///
 /// A result that stands on another one of the batch is accepted after it.
 pub fn decide_all(signing: &Signing<'_>, decisions: &[(Bundle, Decision)]) -> DecidedBatch {
-    let mut batch = DecidedBatch::default();
+    let dry_run = signing.dry_run;
+    let mut batch = DecidedBatch { dry_run, done: Vec::new(), failed: Vec::new() };
     let mut taken = Vec::new();
     let rehearsed = Signing { dry_run: true, ..*signing };
     for (bundle, decision) in decisions {
@@ -402,7 +428,7 @@ impl TakenBundle<'_> {
         if action == SignoffAction::Discontinue {
             remarks.extend(given_up_dependency(signing.config, bundle.id()));
         }
-        Ok(Decided { archived, remarks, ..decided.now(bundle.load()?.state) })
+        Ok(Decided { archived, remarks, state: bundle.load()?.state, ..decided })
     }
 }
 
@@ -416,22 +442,17 @@ impl Decided {
         Self {
             dry_run: signing.dry_run,
             id: decision.id.clone(),
-            action: action.as_str(),
-            outcome: action.outcome().as_str(),
+            action,
+            outcome: action.outcome(),
             by: signing.by.to_owned(),
             date: signing.date.to_owned(),
-            state: state.as_str(),
+            state,
             archived: None,
             cleared: Vec::new(),
             command: decision.command_line(),
             taken_back: None,
             remarks: Vec::new(),
-            now: state,
         }
-    }
-
-    pub(crate) fn now(self, state: State) -> Self {
-        Self { state: state.as_str(), now: state, ..self }
     }
 }
 

@@ -23,7 +23,7 @@ const BY_ITSELF: &str = "pdca";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakenBack {
     /// The reason an integration held it.
-    pub held: Option<&'static str>,
+    pub held: Option<HeldReason>,
     pub partners: Vec<BundleId>,
     /// The staging branches that still contain it.
     pub staged: Vec<String>,
@@ -103,7 +103,7 @@ pub(crate) fn take_back(
     let remarks = staged.iter().filter(|_| !dry_run).map(still_staged).collect();
     let held = withdrawal.held.as_ref();
     let taken_back = TakenBack {
-        held: held.map(|held| held.reason.as_str()),
+        held: held.map(|held| held.reason),
         partners: held.iter().flat_map(|held| &held.partners).cloned().collect(),
         staged,
         facts: withdrawal.facts,

@@ -124,7 +124,7 @@ impl AtTerminal<'_, '_, '_> {
         let snapshot = self.cx.workspace()?.require_bundle(id)?.load()?;
         let is_green = snapshot.gates.as_ref().is_none_or(|gates| gates.overall == Overall::Pass);
         let summary = snapshot.summary.as_ref().filter(|_| is_green);
-        Ok(summary.map(crate::command::queue::open_texts).unwrap_or_default())
+        Ok(summary.map(pdca_state::Summary::open_texts).unwrap_or_default())
     }
 
     fn review(&mut self, ids: &[BundleId]) -> Result<(), Failure> {

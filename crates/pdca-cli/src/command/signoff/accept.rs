@@ -2,37 +2,17 @@
 
 use std::io::Write;
 
-use crate::sitting::{PublishOptions, PublishReport, only_changes, publish, publish_accepted};
-use pdca_state::{Bundle, SignoffAction, State};
-use pdca_workspace::review::{Decided, Decision, DecisionOutcome};
-use serde::Serialize;
+use pdca_state::{Bundle, SignoffAction};
+use pdca_workspace::publish::PublicationRequest;
+use pdca_workspace::review::{Decided, DecisionOutcome, acceptances};
 
 use super::line::Verb;
-use super::{Args, DecidedReport, Decisions, decided_line, decision, record_all};
+use super::{Args, record_all};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::{Report, Response};
-
-/// The acceptances that were recorded, and the publication that followed.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::command) struct AcceptReport {
-    dry_run: bool,
-    /// Those that were recorded by this call, or would be.
-    decided: Vec<Decided>,
-    published: PublishReport,
-}
-
-impl Report for AcceptReport {
-    const KIND: &'static str = "accept";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for decided in &self.decided {
-            decided_line(cx, decided, out)?;
-        }
-        self.published.text(cx, out)
-    }
-}
+use crate::render::signoff::AcceptReport;
+use crate::report::Response;
+use crate::sitting::{publish, publish_accepted};
 
 /// Accepts bundles and publishes them, marked as ready. What was accepted before is published all the same, so after a
 /// crash the same command goes on.
@@ -51,21 +31,15 @@ pub(super) fn run(
             ));
         }
     };
-    let mut open: Vec<(Bundle, Decision)> = Vec::new();
-    for bundle in bundles {
-        // A call that was killed after the acceptance goes on with the publication.
-        if bundle.glance()?.state != State::Complete {
-            let decision = decision(bundle.id(), choice.clone(), args.note.as_deref());
-            open.push((bundle.clone(), decision));
-        }
-    }
-    let (Decisions { dry_run, done, refused }, failure) = record_all(args, cx, &open, err)?;
+    let open = acceptances(bundles, choice, args.note.as_deref())?;
+    let (report, failure) = record_all(args, cx, &open, err)?;
+    let (dry_run, done) = (report.batch.dry_run, report.batch.done);
     // A bundle whose seal failed takes no acceptance of another one back, and does not keep it from being published.
     let failure = match failure {
         Some(failure) if done.is_empty() => return Err(failure),
         failure => failure,
     };
-    let is_accepted = |bundle: &&Bundle| refused.iter().all(|one| one.id != *bundle.id());
+    let is_accepted = |bundle: &&Bundle| report.refused.iter().all(|one| one.id != *bundle.id());
     let accepted: Vec<Bundle> =
         bundles.iter().filter(|_| !dry_run).filter(is_accepted).cloned().collect();
     // `--publish` does what [publish] says, whatever follows an acceptance otherwise.
@@ -73,8 +47,7 @@ pub(super) fn run(
     let published = if let Some(published) = on_accept {
         published
     } else {
-        let options = PublishOptions { ready: true, include_base: false };
-        publish(&only_changes(&accepted, cx, err)?, options, None, cx, err)?
+        publish(&PublicationRequest::of_accepted(cx.workspace()?, &accepted)?, None, cx, err)?
     };
     let exit = match done.as_slice() {
         [] => published.exit(),
@@ -97,7 +70,7 @@ pub(super) fn respond(
 ) -> Result<Response, Failure> {
     let accepted = std::slice::from_ref(bundle);
     let Some(published) = publish_accepted(accepted, cx, err)? else {
-        return Ok(Response::done(DecidedReport(decided)));
+        return Ok(Response::done(decided));
     };
     let exit = published.exit_after_decisions();
     let report = AcceptReport { dry_run: false, decided: vec![decided], published };

@@ -8,56 +8,22 @@
 
 use std::io::Write;
 
-use pdca_leaves::{Proposal, Role};
-use pdca_state::{Artifact, Bundle, BundleId, SignoffProposal, Snapshot, State};
+use pdca_leaves::Role;
+use pdca_state::{Artifact, Bundle, SignoffProposal, Snapshot, State};
 use pdca_workspace::review::{
-    Choice, Decision, DecisionOutcome, ProposedDecision, Signing, TakenBundle,
+    Choice, Decision, DecisionOutcome, KeepProposalError, ProposedDecision, Signing, TakenBundle,
+    leaf_signature,
 };
-use serde::Serialize;
 
-use super::{
-    Args, SignoffSignature, confirmed, date, decision, explain, respond, signer, with_signing,
-};
+use super::{Args, SignoffSignature, confirmed, date, decision, respond, signer, with_signing};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::explain::decision::{explain, not_awaiting};
 use crate::failure::Failure;
-use crate::report::{Nothing, Report, Response};
+use crate::render::signoff::{ProposalReport, proposed};
+use crate::report::{Nothing, Response};
 use crate::session;
 use crate::style::printable;
-
-/// The name that §9 records for a decision of the leaf, followed by the rule.
-const LEAF: &str = "sign-off leaf, as [signoff] leaf_may_record allows";
-
-/// A proposal that waits for a person.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::command) struct ProposalReport {
-    id: BundleId,
-    #[serde(flatten)]
-    proposed: ProposedDecision,
-    /// The file in which it waits.
-    draft: String,
-    recorded: bool,
-}
-
-impl Report for ProposalReport {
-    const KIND: &'static str = "signoff-proposal";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        writeln!(out, "{} waits for you: nothing was recorded", cx.out.strong(&self.id))?;
-        tell(&self.proposed, cx, out)
-    }
-}
-
-/// Writes what is proposed, and the command that makes it a decision.
-fn tell(proposed: &ProposedDecision, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "the sign-off leaf proposes: {}", cx.out.strong(proposed.action))?;
-    if let Some(note) = &proposed.note {
-        cx.write_wrapped(&printable(note), "  ", out)?;
-    }
-    writeln!(out, "next: {}", cx.out.accent(cx.typed(&proposed.command)))?;
-    Ok(())
-}
 
 /// What became of a proposal.
 enum Asked {
@@ -80,9 +46,9 @@ pub(super) fn run(
         let taken = signing.take(bundle).map_err(|error| session::refused(&error))?;
         let snapshot = bundle.load()?;
         if snapshot.state != State::AwaitingSignoff {
-            return Err(crate::sitting::not_awaiting(snapshot.state, bundle));
+            return Err(not_awaiting(snapshot.state, bundle));
         }
-        let Some(proposal) = proposal(args, cx, signing, bundle, err)? else {
+        let Some(proposal) = proposal(args, cx, signing, &taken, err)? else {
             return Ok(Asked::Nothing);
         };
         settle(args, cx, signing, &taken, (&snapshot, proposal), err)
@@ -104,9 +70,10 @@ fn proposal(
     args: &Args,
     cx: &Context<'_>,
     signing: &Signing<'_>,
-    bundle: &Bundle,
+    taken: &TakenBundle<'_>,
     err: &mut dyn Write,
 ) -> Result<Option<SignoffProposal>, Failure> {
+    let bundle = taken.bundle();
     if let Some(waits) = bundle.proposal()? {
         return Ok(Some(waits));
     }
@@ -117,18 +84,17 @@ fn proposal(
     let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
         return Ok(None);
     };
-    let Proposal { action, note } = Proposal::parse(&proposed).map_err(|error| {
-        Failure::from_error(Exit::Usage, &error).hint(format!(
-            "nothing was recorded; decide yourself with `pdca signoff {} …`",
-            bundle.id()
-        ))
-    })?;
-    let note = args.note.clone().or(note);
-    let proposal = SignoffProposal { action, note, date: signing.date.to_owned() };
-    if !signing.dry_run {
-        bundle.keep_proposal(&proposal)?;
+    match taken.keep_proposal(signing, &proposed, args.note.as_deref()) {
+        Ok(proposal) => Ok(Some(proposal)),
+        Err(KeepProposalError::Write(error)) => Err(error.into()),
+        Err(KeepProposalError::Unreadable(error)) => {
+            let hint = format!(
+                "nothing was recorded; decide yourself with `pdca signoff {} …`",
+                bundle.id()
+            );
+            Err(Failure::from_error(Exit::Usage, &error).hint(hint))
+        }
     }
-    Ok(Some(proposal))
 }
 
 /// Records the proposal, or leaves it for a person.
@@ -162,7 +128,7 @@ fn settle(
     // The proposal waits all the same: what is in its way may be settled.
     taken.decide(&rehearsed, &decision).map_err(|refused| explain(refused, bundle))?;
     if cx.may_ask() {
-        tell(&ProposedDecision::of(bundle.id(), proposal), cx, err)?;
+        proposed(&ProposedDecision::of(bundle.id(), proposal), cx, err)?;
         let question = format!("Is this your decision, {}?", printable(signing.by));
         if cx.confirm(&question, err)? {
             return record(signing, &decision, err);
@@ -170,19 +136,10 @@ fn settle(
         bundle.set_aside(Artifact::Proposal)?;
         return Ok(Asked::Dropped);
     }
-    let disposition = disposition(snapshot);
     let rules = &cx.workspace()?.config.signoff;
-    if !rules.may_record(proposal.action, &disposition) {
+    let Some(by) = leaf_signature(rules, snapshot, proposal.action) else {
         return Ok(waits(proposal));
-    }
-    let by = format!("{LEAF} ({} {})", proposal.action, disposition.trim());
+    };
     let signing = Signing { by: &by, ..*signing };
     record(&signing, &Decision { choice: Choice::of(proposal.action), ..decision }, err)
-}
-
-/// Returns the disposition of a bundle, as `leaf_may_record` names it.
-fn disposition(snapshot: &Snapshot) -> String {
-    let closed = snapshot.close_disposition.as_deref().and_then(|text| text.lines().next());
-    let hint = || snapshot.authored_brief().and_then(|brief| brief.disposition_hint());
-    closed.or_else(hint).unwrap_or("fix").to_owned()
 }

@@ -1,46 +1,24 @@
-//! The card of a bundle, as text and as a document.
+//! The card of a bundle as text, whole or short.
 
 use std::io::Write;
 
 use crate::columns::wrap;
-use pdca_state::Bundle;
-use pdca_workspace::review::{Card, CardLine, CardSource, Tone};
-use serde::Serialize;
+use pdca_workspace::review::{Card, CardLine};
 
-use crate::context::{Context, IdArg};
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::{Report, Response};
-use crate::session;
+use crate::render::toned;
+use crate::report::Report;
 use crate::style::{Palette, one_line, printable};
 
-/// The card of one bundle.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct CardReport {
-    #[serde(flatten)]
-    pub(crate) card: Card,
-}
-
-/// Loads the card of a bundle.
-pub(crate) fn show(id: &IdArg, cx: &Context<'_>) -> Result<Response, Failure> {
-    let bundle = cx.require_bundle(id)?;
-    Ok(Response::done(CardReport { card: load(cx, &bundle)? }))
-}
-
-fn load(cx: &Context<'_>, bundle: &Bundle) -> Result<Card, Failure> {
-    let snapshot = session::snapshot_at_work(cx)?;
-    let config = session::driver_config(cx).ok();
-    Ok(Card::load(CardSource { snapshot: &snapshot, config: config.as_ref() }, bundle)?)
-}
-
-impl Report for CardReport {
+impl Report for Card {
     const KIND: &'static str = "card";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        for line in lines(&self.card, cx.out, cx.width()) {
+        for line in lines(self, cx.out, cx.width()) {
             writeln!(out, "{line}")?;
         }
-        for offer in &self.card.offers {
+        for offer in &self.offers {
             let command = cx.out.accent(cx.typed(&offer.command));
             writeln!(out, "  {command}")?;
             if let Some(why) = &offer.refused {
@@ -58,7 +36,7 @@ pub(crate) fn heading(card: &Card, palette: Palette, width: usize) -> String {
         1 => String::new(),
         attempt => format!("  attempt {attempt}"),
     };
-    let taken = card.id.as_ref().len() + card.state.len() + attempt.len() + 4;
+    let taken = card.id.as_ref().len() + card.state.as_str().len() + attempt.len() + 4;
     let title = one_line(&card.title, width.saturating_sub(taken).max(10));
     format!("{}  {}  {title}{attempt}", palette.strong(&card.id), palette.accent(card.state))
 }
@@ -98,14 +76,4 @@ pub(crate) fn short_lines(card: &Card, palette: Palette, width: usize, most: usi
         lines.push(palette.faint(format!(" … {left} more lines; `v` shows them")).to_string());
     }
     lines
-}
-
-fn toned(palette: Palette, tone: Tone, text: impl std::fmt::Display) -> String {
-    match tone {
-        Tone::Plain => text.to_string(),
-        Tone::Good => palette.good(text).to_string(),
-        Tone::Bad => palette.bad(text).to_string(),
-        Tone::Warn => palette.warn(text).to_string(),
-        Tone::Faint => palette.faint(text).to_string(),
-    }
 }

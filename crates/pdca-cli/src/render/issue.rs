@@ -1,122 +1,30 @@
-//! `pdca status <id>`: everything about one bundle.
+//! One bundle in full.
 
 use std::io::Write;
 
-use pdca_forge::publish::{PublishRecord, PullState};
+use pdca_forge::publish::PullState;
 use pdca_state::{
-    Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
-    Snapshot, State, Summary,
+    Artifact, Brief, Coverage, GateReport, GateResult, Label, Overall, Snapshot, State, Summary,
 };
-use pdca_workspace::snapshot::{WorkspaceSnapshot, ago};
-use serde::Serialize;
+use pdca_workspace::issue::Issue;
+use pdca_workspace::snapshot::ago;
 
-use crate::command::queue::open_texts;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::report::{Report, Response};
+use crate::render::paint;
+use crate::render::status::held_by;
+use crate::report::Report;
 use crate::style::{one_line, printable};
 use crate::words;
 
-use super::{StatusRow, paint};
-
-/// The JSON of `status <id>`.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Document<'a> {
-    #[serde(flatten)]
-    row: &'a StatusRow,
-    url: Option<&'a str>,
-    fields: Vec<FieldRow>,
-    gates: Option<&'a GateReport>,
-    needs_human: Option<NeedsHuman>,
-    signoff: Option<Signoff>,
-    /// The recorded publication, if there is one.
-    published: Option<&'a Published>,
-    artifacts: Vec<&'static str>,
-    problems: Vec<ProblemRow>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct FieldRow {
-    label: String,
-    value: String,
-    line: usize,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct NeedsHuman {
-    open: Vec<String>,
-    cleared: Vec<String>,
-    standing: usize,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Signoff {
-    outcome: &'static str,
-    by: String,
-    date: String,
-    note: Option<String>,
-}
-
-/// The contents of `publish.json`.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Published {
-    url: Option<String>,
-    state: Option<&'static str>,
-    remote: Option<String>,
-    branch: Option<String>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct ProblemRow {
-    file: String,
-    what: String,
-}
-
-/// Reports everything about one bundle.
-pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failure> {
-    let snapshot = bundle.load()?;
-    let overview = crate::session::snapshot_at_work(cx)?;
-    let pattern = cx.workspace()?.config.tracker.issue_url_pattern.as_ref();
-    let url = pattern.map(|pattern| pattern.replace("{id}", snapshot.id.as_ref()));
-    let Some(entry) = overview.get(&snapshot.id) else {
-        let name = snapshot.id.dir_name();
-        return Err(Failure::unexpected(format!("{name} vanished while it was read")));
-    };
-    let row = StatusRow::of(cx, entry, &overview);
-    let published = published(bundle);
-    Ok(Response::done(BundleReport { row, url, published, snapshot, overview }))
-}
-
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "Document<'static>"))]
-pub(in crate::command) struct BundleReport {
-    row: StatusRow,
-    url: Option<String>,
-    published: Option<Published>,
-    snapshot: Snapshot,
-    overview: WorkspaceSnapshot,
-}
-
-impl Serialize for BundleReport {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        document(self).serialize(serializer)
-    }
-}
-
-impl Report for BundleReport {
+impl Report for Issue {
     const KIND: &'static str = "bundle";
 
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let BundleReport { row, url, published, snapshot, overview } = self;
-        heading(cx, snapshot, overview, url.as_deref(), out)?;
+        let Issue { row, published, snapshot, .. } = self;
+        heading(cx, self, out)?;
         if let Some(published) = published {
-            let state = published.state.unwrap_or("not seen yet");
+            let state = published.state.map_or("not seen yet", PullState::as_str);
             let url = published.url.as_deref().or(published.branch.as_deref()).unwrap_or_default();
             writeln!(out, "  published  {}", printable(&format!("{url} ({state})")))?;
         }
@@ -137,7 +45,7 @@ impl Report for BundleReport {
         if snapshot.state == State::AwaitingSignoff {
             decisions(cx, snapshot, out)?;
         } else if snapshot.state == State::Complete
-            && let Some(next) = row.next()
+            && let Some(next) = row.next.as_deref()
         {
             writeln!(out, "next: {}", cx.out.accent(next))?;
         }
@@ -145,64 +53,12 @@ impl Report for BundleReport {
     }
 }
 
-/// Reads the record of publishing; `None` if another program wrote it.
-fn published(bundle: &Bundle) -> Option<Published> {
-    let record = PublishRecord::parse(&bundle.read(Artifact::Publish).ok()??).ok()?;
-    let (remote, branch) = record.branch.map(|branch| (branch.remote, branch.name)).unzip();
-    let pull = record.pull_request;
-    let state = pull.as_ref().and_then(|pull| pull.state).map(PullState::as_str);
-    Some(Published { url: pull.and_then(|pull| pull.url), state, remote, branch })
-}
-
-fn document(report: &BundleReport) -> Document<'_> {
-    let BundleReport { row, url, published, snapshot, .. } = report;
-    let summary = snapshot.summary.as_ref();
-    let field = |label: &Label| {
-        let field = snapshot.brief.as_ref()?.known(*label)?;
-        Some(FieldRow { label: field.label.to_owned(), value: field.whole(), line: field.line })
-    };
-    Document {
-        row,
-        url: url.as_deref(),
-        fields: Label::ALL.iter().filter_map(field).collect(),
-        gates: snapshot.gates.as_ref(),
-        needs_human: summary.map(|summary| NeedsHuman {
-            open: open_texts(summary),
-            cleared: summary.cleared_items().to_vec(),
-            standing: summary.open_standing(),
-        }),
-        signoff: summary.and_then(Summary::signoff).map(
-            |RecordedSignoff { outcome, by, date, note }| Signoff {
-                outcome: outcome.as_str(),
-                by,
-                date,
-                note,
-            },
-        ),
-        published: published.as_ref(),
-        artifacts: snapshot.artifacts.iter().map(Artifact::file_name).collect(),
-        problems: snapshot
-            .problems
-            .iter()
-            .map(|problem| ProblemRow {
-                file: problem.file.to_string(),
-                what: problem.what.clone(),
-            })
-            .collect(),
-    }
-}
-
-fn heading(
-    cx: &Context<'_>,
-    snapshot: &Snapshot,
-    overview: &WorkspaceSnapshot,
-    url: Option<&str>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let state = paint(cx.out, Some(snapshot.state), snapshot.state.as_str());
+fn heading(cx: &Context<'_>, issue: &Issue, out: &mut dyn Write) -> Result<(), Failure> {
+    let Issue { snapshot, workspace, .. } = issue;
+    let state = paint(cx.out, Some(snapshot.state), snapshot.state);
     writeln!(out, "{}  {state}", cx.out.strong(snapshot.id.dir_name()))?;
     writeln!(out, "  directory  {}", cx.show(&snapshot.dir))?;
-    if let Some(url) = url {
+    if let Some(url) = &issue.url {
         writeln!(out, "  issue      {}", printable(url))?;
     }
     if snapshot.iterations > 0 {
@@ -211,23 +67,23 @@ fn heading(
     if let Some(text) = &snapshot.close_disposition {
         writeln!(out, "  closes     {}", one_line(text, 80))?;
     }
-    if let Some(at) = overview.work.on(&snapshot.id) {
+    if let Some(at) = workspace.work.on(&snapshot.id) {
         let long = at.since.map(|since| words::duration(ago(since, cx.env.now())));
         let long = long.map_or_else(String::new, |long| format!(" for {long}"));
         writeln!(out, "  in work    {}{long}", printable(&at.holder))?;
     }
-    for by in overview.work.holding(&snapshot.id) {
-        writeln!(out, "  {}    {}", cx.out.warn("held-by"), super::list::held_by(by))?;
+    for by in workspace.work.holding(&snapshot.id) {
+        writeln!(out, "  {}    {}", cx.out.warn("held-by"), held_by(by))?;
     }
-    for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
+    for blocker in issue.entry().iter().flat_map(|entry| &entry.blocked_by) {
         writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;
     }
-    if let Some(mark) = overview.landing.mark(&snapshot.id) {
+    if let Some(mark) = workspace.landing.mark(&snapshot.id) {
         let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
         writeln!(out, "  together   {}{}", mark.word, printable(&text))?;
     }
-    if let Some(signoff) = snapshot.summary.as_ref().and_then(Summary::signoff) {
-        let note = signoff.note.map_or_else(String::new, |note| format!(": {note}"));
+    if let Some(signoff) = &issue.signoff {
+        let note = signoff.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
         writeln!(
             out,
             "  sign-off   {}",

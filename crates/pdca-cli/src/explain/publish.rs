@@ -2,17 +2,20 @@
 
 use pdca_forge::publish::{ForgeError, PublishError};
 use pdca_state::{Artifact, Bundle, State};
-use pdca_workspace::publish::PublicationError;
+use pdca_workspace::publish::{PublicationCause, PublicationError};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
+use crate::render::publish::repeating_command;
 use crate::session;
 
-use super::Repeat;
-
 /// Explains why a bundle was not published, or not completely.
-pub(super) fn failed(error: PublicationError, bundle: &Bundle, repeat: Repeat) -> Failure {
-    let command = repeat.command(bundle.id());
+pub(crate) fn explain(
+    error: PublicationError,
+    bundle: &Bundle,
+    cause: PublicationCause,
+) -> Failure {
+    let command = repeating_command(cause, bundle.id());
     let told = |exit| Failure::from_error(exit, &error).detail("nothing was published");
     match error {
         PublicationError::Red { .. } => {

@@ -5,20 +5,141 @@ use std::time::Duration;
 
 use pdca_driver::BeatFailure;
 use pdca_journal::Liveness;
-use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Overall, State, chain};
+use pdca_state::{Awaits, BundleId, CostTotal, Coverage, Money, Overall, State, chain};
+use pdca_workspace::issue::{IssueCosts, StatusRequest, WorkspaceStatus, workspace_status};
 use pdca_workspace::review::Tone;
 use pdca_workspace::snapshot::{
-    Blocker, HeldBy, RunRow, SnapshotEntry, StatusGroup, UNREADABLE, WorkspaceSnapshot, ago,
+    Blocker, HeldBy, Next, RunRow, SnapshotEntry, StatusGroup, UNREADABLE, WorkspaceSnapshot, ago,
+    next_of_workspace,
 };
+use serde::Serialize;
 
-use crate::render::runs::run_lines;
-
-use super::{Bill, paint};
-use crate::context::Context;
+use crate::context::{Context, Globals};
+use crate::cost;
 use crate::failure::{Failure, shorter};
 use crate::progress::span;
-use crate::style::{Palette, one_line, printable};
+use crate::render::runs::run_lines;
+use crate::render::{self, paint, toned};
+use crate::report::{Format, Report, Table};
+use crate::style::{ColorWhen, one_line, printable};
 use crate::words;
+
+/// The status of a workspace, with the command to type next.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct StatusReport {
+    #[serde(flatten)]
+    status: WorkspaceStatus,
+    next: Next,
+    /// Prints the next command for people.
+    #[serde(skip)]
+    with_next: bool,
+}
+
+impl StatusReport {
+    pub(crate) fn load(cx: &Context<'_>, with_next: bool) -> Result<Self, Failure> {
+        let with_rows = cx.globals.format() == Format::Json;
+        let mut status = workspace_status(&cx.open()?, StatusRequest { with_rows })?;
+        let to_type = status.bundles.iter_mut().map(|row| &mut row.next);
+        let to_type = to_type.chain(status.targets.iter_mut().map(|branch| &mut branch.next));
+        for command in to_type.flatten() {
+            *command = cx.typed(command);
+        }
+        let next = next_command(cx, &status);
+        Ok(Self { status, next, with_next })
+    }
+}
+
+/// Chooses the most useful command, to be typed here: a review of the process where nothing else is left and one is due.
+fn next_command(cx: &Context<'_>, status: &WorkspaceStatus) -> Next {
+    let mut next = next_of_workspace(&status.snapshot, &cx.env.cwd);
+    if let Some(act) = status.act.as_ref().filter(|act| act.due && next.is_idle()) {
+        next = Next { command: "pdca act index".to_owned(), why: render::act::cadence(act) };
+    }
+    // A person at a terminal is shown the cards themselves.
+    let is_decision = next.command == "pdca queue" || next.command.starts_with("pdca show ");
+    if is_decision && cx.env.terminal.stdin && cx.env.terminal.stdout {
+        "pdca review".clone_into(&mut next.command);
+    }
+    Next { command: cx.typed(&next.command), ..next }
+}
+
+impl Report for StatusReport {
+    const KIND: &'static str = "status";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for why in &self.status.unread {
+            let hint = cx.out.faint("# `pdca doctor` says more");
+            writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
+        }
+        show_all(cx, &self.status, out)?;
+        let is_held = self.status.snapshot.entries.iter().any(SnapshotEntry::can_go_on);
+        if let Some(reason) = self.status.pace.reason().filter(|_| is_held) {
+            let by = cx.out.faint("# by `pdca flow`; `pdca batch` builds all the same");
+            let text = format!("builds are held back: {reason}");
+            writeln!(out, "{}   {by}", cx.out.warn(text))?;
+        }
+        if let Some(act) = self.status.act.as_ref().filter(|act| act.waiting > 0) {
+            let by = cx.out.faint(format!("# {}", cx.typed("pdca act index")));
+            let text = format!("Act: {}", render::act::cadence(act));
+            let text = if act.due { cx.out.warn(text) } else { cx.out.faint(text) };
+            writeln!(out, "{text}   {by}")?;
+        }
+        if self.with_next {
+            next_line(cx, &self.next, out)?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, cx: &Context<'_>) -> Option<Table> {
+        let mut table = Table::new(&["state", "id", "slug", "remarks"]);
+        let plain = Context::new(cx.env, Globals { color: ColorWhen::Never, ..cx.globals.clone() });
+        for entry in &self.status.snapshot.entries {
+            let state = entry.state().map_or(UNREADABLE, State::as_str).to_owned();
+            let (slug, remarks) = match &entry.glance {
+                Ok(glance) => {
+                    let remarks = remarks(&plain, entry, &self.status.snapshot);
+                    let texts: Vec<String> =
+                        remarks.into_iter().map(|remark| remark.text).collect();
+                    (glance.slug.clone(), texts.join(" "))
+                }
+                Err(error) => (None, chain(error)),
+            };
+            table.row([state, entry.id.to_string(), slug.unwrap_or_default(), remarks]);
+        }
+        Some(table)
+    }
+}
+
+/// Returns one line about the cost of all bundles; `None` if no cost is known.
+fn cost_line(costs: &IssueCosts) -> Option<String> {
+    let sum = costs.sum();
+    let words = cost::total(&sum)?;
+    // Tokens alone, without a price, make no line about cost.
+    sum.words()?;
+    let each = match costs.accepted {
+        0 => String::new(),
+        accepted => {
+            let each = Money::from_micros(sum.cost.micros().div_ceil(accepted));
+            format!(", {each} per accepted issue")
+        }
+    };
+    Some(format!("cost: {words}{each}"))
+}
+
+/// Writes the next command with its reason, on two lines where one is too narrow.
+fn next_line(cx: &Context<'_>, next: &Next, out: &mut dyn Write) -> Result<(), Failure> {
+    let (command, why) = (cx.out.accent(&next.command), format!("# {}", next.why));
+    let length = 9 + next.command.chars().count() + why.chars().count();
+    let is_long = cx.env.terminal.width.is_some_and(|width| length > usize::from(width));
+    let why = cx.out.faint(why);
+    if is_long {
+        writeln!(out, "\n{why}\nnext: {command}")?;
+    } else {
+        writeln!(out, "\nnext: {command}   {why}")?;
+    }
+    Ok(())
+}
 
 /// The width of the longest state.
 const STATE: usize = 16;
@@ -29,9 +150,9 @@ const SLUG: usize = 36;
 const INDENT: usize = 4;
 
 /// A remark about a bundle.
-pub(super) struct StatusRemark {
+struct StatusRemark {
     tone: Tone,
-    pub(super) text: String,
+    text: String,
 }
 
 /// The widths of the columns.
@@ -63,13 +184,12 @@ impl Columns {
 }
 
 /// Writes the bundles by group, then what there is besides.
-pub(super) fn show_all(
+fn show_all(
     cx: &Context<'_>,
-    overview: &WorkspaceSnapshot,
-    runs: &[RunRow],
-    bill: &Bill,
+    status: &WorkspaceStatus,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
+    let WorkspaceStatus { snapshot: overview, runs, costs, .. } = status;
     if overview.entries.is_empty() {
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
     }
@@ -92,7 +212,7 @@ pub(super) fn show_all(
             writeln!(out, "{line}")?;
         }
         for entry in entries {
-            row(cx, entry, overview, bill, &columns, out)?;
+            row(cx, entry, overview, costs, &columns, out)?;
         }
     }
     for stranger in &overview.strangers {
@@ -100,7 +220,7 @@ pub(super) fn show_all(
         let room = columns.width.map_or(usize::MAX, |width| width.saturating_sub(9));
         writeln!(out, "{}  {}", cx.out.warn("ignored"), one_line(&text, room))?;
     }
-    foot(cx, overview, bill, &columns, out)
+    foot(cx, overview, costs, &columns, out)
 }
 
 /// Returns the group of a run: one that nobody drives, or that is blocked, needs a person.
@@ -139,7 +259,7 @@ fn row(
     cx: &Context<'_>,
     entry: &SnapshotEntry,
     overview: &WorkspaceSnapshot,
-    bill: &Bill,
+    costs: &IssueCosts,
     columns: &Columns,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -163,7 +283,7 @@ fn row(
     };
     let slug = one_line(glance.slug.as_deref().unwrap_or("-"), columns.slug.max(1));
     let mut remarks = remarks(cx, entry, overview);
-    if let Some(cost) = bill.bundles.get(&entry.id).and_then(CostTotal::words) {
+    if let Some(cost) = costs.bundles.get(&entry.id).and_then(CostTotal::words) {
         let cost = format!("[{}]", cost.split(' ').next().unwrap_or_default());
         remarks.insert(0, StatusRemark { tone: Tone::Plain, text: cost });
     }
@@ -199,7 +319,7 @@ fn row(
 fn foot(
     cx: &Context<'_>,
     overview: &WorkspaceSnapshot,
-    bill: &Bill,
+    costs: &IssueCosts,
     columns: &Columns,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -214,7 +334,7 @@ fn foot(
             writeln!(out, "{}", cx.out.faint(line))?;
         }
     }
-    if let Some(line) = bill.line() {
+    if let Some(line) = cost_line(costs) {
         writeln!(out, "{}", cx.out.faint(columns.fit(&line)))?;
     }
     if overview.landing.branches.len() > 1 {
@@ -241,18 +361,8 @@ fn foot(
     Ok(())
 }
 
-pub(super) fn toned(palette: Palette, tone: Tone, text: &str) -> String {
-    match tone {
-        Tone::Plain => text.to_owned(),
-        Tone::Good => palette.good(text).to_string(),
-        Tone::Bad => palette.bad(text).to_string(),
-        Tone::Warn => palette.warn(text).to_string(),
-        Tone::Faint => palette.faint(text).to_string(),
-    }
-}
-
 /// Returns the remarks about a bundle besides its state.
-pub(super) fn remarks(
+fn remarks(
     cx: &Context<'_>,
     entry: &SnapshotEntry,
     overview: &WorkspaceSnapshot,
@@ -335,7 +445,7 @@ pub(super) fn remarks(
     remarks
 }
 
-pub(super) fn held_by(by: &HeldBy) -> String {
+pub(crate) fn held_by(by: &HeldBy) -> String {
     let until = match by.until {
         None | Some(Awaits::Built) => "",
         Some(Awaits::Accepted) => "until it is signed off",
