@@ -1,15 +1,23 @@
 //! File operations by directory handles, which never follow a symbolic link.
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::CString,
     io,
-    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, OwnedFd},
     path::Path,
 };
 
 use camino::Utf8Path;
 use pdca_process::Tool;
+use pdca_state::files::{self, permit};
+pub(crate) use pdca_state::files::{list_dir as list, open_dir, remove_entry};
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
+
+use crate::failure::LaneError;
+
+/// The most directories inside each other that a checkout may have. A walk has one file open and some stack in use for
+/// each, in each lane, and a process may usually have 1024 files open. Trees that people work on have less than 40.
+pub(crate) const DEEPEST: usize = 128;
 
 /// Makes room for a file below `root`: creates its parents and removes whatever has its name.
 ///
@@ -29,7 +37,7 @@ pub(crate) fn make_room(root: &Path, path: &Path) -> io::Result<()> {
     }
     let place = root.join(path);
     match fs_err::symlink_metadata(&place) {
-        Ok(found) if found.is_dir() => fs_err::remove_dir_all(&place),
+        Ok(found) if found.is_dir() => files::remove_tree(&place),
         Ok(_) => fs_err::remove_file(&place),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -40,6 +48,10 @@ pub(crate) fn make_room(root: &Path, path: &Path) -> io::Result<()> {
 ///
 /// A missing file, or a directory in its place, is left alone.
 pub(crate) fn remove_tracked(root: &Utf8Path, path: &[u8]) -> io::Result<()> {
+    // One that deep was tracked by nothing but an index that a program wrote, and a walk refuses it.
+    if require_shallow(path).is_err() {
+        return Ok(());
+    }
     let mut above = vec![open_root(root)?];
     let mut names = Vec::new();
     for name in path.split(|byte| *byte == b'/') {
@@ -88,52 +100,15 @@ pub(crate) fn open_only(path: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(sys::open(path.as_std_path(), DIR, sys::Mode::empty())?)
 }
 
-/// Opens a directory, never through a link. With `takes`, gives its owner full permission.
-pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
-    let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {
-        Err(rustix::io::Errno::ACCESS) if takes => {
-            // Linux has no `fchmodat` that does not follow links before 6.6. The open failed with
-            // `EACCES`, so this is a directory, and no process in the lane is alive to replace it.
-            sys::chmodat(above, name, sys::Mode::RWXU, AtFlags::empty())?;
-            sys::openat(above, name, DIR, sys::Mode::empty())?
-        }
-        opened => opened?,
-    };
-    if takes {
-        permit(dir.as_fd())?;
+/// Fails for a path with more than [`DEEPEST`] directories, as the fault of the lane.
+pub(crate) fn require_shallow(path: &[u8]) -> Result<(), LaneError> {
+    let mut names = path.split(|byte| *byte == b'/');
+    let top = names.next().unwrap_or_default();
+    if names.nth(DEEPEST).is_none() {
+        return Ok(());
     }
-    Ok(dir)
-}
-
-/// Gives the owner full permission. Builds leave read-only directories behind, and git does not track their modes.
-fn permit(dir: BorrowedFd<'_>) -> io::Result<()> {
-    let mode = sys::Mode::from_raw_mode(sys::fstat(dir)?.st_mode);
-    if !mode.contains(sys::Mode::RWXU) {
-        sys::fchmod(dir, mode | sys::Mode::RWXU)?;
-    }
-    Ok(())
-}
-
-/// Lists a directory that was opened just now.
-pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
-    let mut names = Vec::new();
-    let mut buffer = Vec::with_capacity(16 << 10);
-    let mut entries = sys::RawDir::new(dir, buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let mut kind = entry.file_type();
-        // Some filesystems do not store the kind in the directory.
-        if kind == FileType::Unknown {
-            let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            kind = FileType::from_raw_mode(found.st_mode);
-        }
-        names.push((name.to_owned(), kind));
-    }
-    Ok(names)
+    let path = String::from_utf8_lossy(top).into_owned().into();
+    Err(LaneError::Damaged { path, why: "has more than 128 directories inside each other" })
 }
 
 /// Removes a directory with its content, or whatever has its name, without following a link.
@@ -146,9 +121,8 @@ pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
     let above = sys::open(above.as_std_path(), DIR, sys::Mode::empty())?;
     let name = CString::new(name).map_err(io::Error::other)?;
     match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => {
-            remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)).map(|()| true)
-        }
+        Ok(found) => remove_entry(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode))
+            .map(|()| true),
         Err(rustix::io::Errno::NOENT) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
@@ -170,17 +144,6 @@ pub fn discard(path: &Utf8Path, aside: &Utf8Path) -> io::Result<()> {
         fs_err::rename(path, free.unwrap_or_else(|| aside.join(name)))
     };
     moved().map_err(|_| error)
-}
-
-pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> {
-    if kind != FileType::Directory {
-        return Ok(sys::unlinkat(above, name, AtFlags::empty())?);
-    }
-    let dir = open_dir(above, name, true)?;
-    for (inner, kind) in list(dir.as_fd())? {
-        remove(dir.as_fd(), &inner, kind)?;
-    }
-    Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Clears everything that keeps the owner of a directory from moving it: the immutable and append-only flags, and any

@@ -97,7 +97,7 @@ impl Lane {
         };
         let mut search = Search { stamp, caches, found: Vec::new() };
         let root = dir::open_root(self.path()).map_err(LaneError::walking)?;
-        search.directory(root.as_fd(), &mut BString::default()).map_err(LaneError::walking)?;
+        search.directory(root.as_fd(), &mut BString::default())?;
         let mut changes = IdleChanges::default();
         if search.found.is_empty() {
             return Ok(changes);
@@ -146,8 +146,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn directory(&mut self, dir: BorrowedFd<'_>, prefix: &mut BString) -> io::Result<()> {
-        for (name, kind) in dir::list(dir)? {
+    fn directory(&mut self, dir: BorrowedFd<'_>, prefix: &mut BString) -> Result<(), LaneError> {
+        dir::require_shallow(prefix)?;
+        for (name, kind) in dir::list(dir).map_err(LaneError::walking)? {
             if prefix.is_empty() && name.to_bytes() == b".git" {
                 continue;
             }
@@ -165,17 +166,18 @@ impl Search<'_> {
         name: &CStr,
         kind: FileType,
         path: &mut BString,
-    ) -> io::Result<()> {
+    ) -> Result<(), LaneError> {
         let text = path.to_str_lossy();
         if kind != FileType::Symlink && self.caches.iter().any(|cache| cache.covers(&text)) {
             return Ok(());
         }
         if kind == FileType::Directory {
-            let below = dir::open_dir(dir, name, true)?;
+            let below = dir::open_dir(dir, name, true).map_err(LaneError::walking)?;
             path.push(b'/');
             return self.directory(below.as_fd(), path);
         }
-        let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| LaneError::walking(errno.into()))?;
         if change_time(&found) > self.stamp.changed {
             self.found.push((path.clone(), found.st_nlink > 1));
         }

@@ -449,7 +449,7 @@ impl CheckoutRepository {
             // Those of a lent repository are gone with it.
             let path = self.git_dir().join(name);
             match fs::symlink_metadata(&path) {
-                Ok(found) if found.is_dir() => fs::remove_dir_all(path)?,
+                Ok(found) if found.is_dir() => files::remove_tree(path)?,
                 Ok(_) => fs::remove_file(path)?,
                 Err(err) if err.kind() == io::ErrorKind::NotFound => {}
                 Err(err) => return Err(err),
@@ -508,16 +508,17 @@ impl CheckoutRepository {
     }
 
     /// Checks a directory of the repository: `refs` and `logs` recursively, elsewhere only the directories in `within`.
-    fn scan(&self, dir: &str, within: &[&str]) -> Result<(), LaneError> {
+    fn scan(&self, below: &str, within: &[&str]) -> Result<(), LaneError> {
         let unreadable =
             |source| LaneError::Io { doing: "look at the repository of the lane", source };
-        for entry in self.lent_dir().join(dir).read_dir_utf8().map_err(unreadable)? {
+        dir::require_shallow(below.as_bytes())?;
+        for entry in self.lent_dir().join(below).read_dir_utf8().map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let kind: FileType = entry.file_type().map_err(unreadable)?;
-            let name = if dir.is_empty() {
+            let name = if below.is_empty() {
                 entry.file_name().to_owned()
             } else {
-                format!("{dir}/{}", entry.file_name())
+                format!("{below}/{}", entry.file_name())
             };
             if kind.is_symlink() {
                 return Err(LaneError::Damaged {
@@ -536,7 +537,7 @@ impl CheckoutRepository {
             if kind.is_dir() && (refs || within.contains(&name.as_str())) {
                 self.scan(&name, within)?;
             } else if kind.is_file()
-                && (refs || dir.is_empty())
+                && (refs || below.is_empty())
                 && entry.path().extension() == Some("lock")
             {
                 // We hold the lane and no process runs in it, so the owner of the lock file is dead.

@@ -21,7 +21,7 @@ use pdca_dag::{Case, Pattern};
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
 
 use crate::{
-    dir::{list, open_dir, open_root, remove},
+    dir::{list, open_dir, open_root, remove_entry, require_shallow},
     failure::LaneError,
 };
 
@@ -220,6 +220,7 @@ impl<'a> Pass<'a> {
         prefix: &mut BString,
         range: Range<usize>,
     ) -> Result<(), LaneError> {
+        require_shallow(prefix)?;
         let index = self.rules.index;
         let children = children(index, prefix.len(), range);
         let mut seen = vec![false; children.len()];
@@ -276,7 +277,7 @@ impl<'a> Pass<'a> {
         if !same {
             self.found.different.extend(child.entries());
             if self.rules.clears {
-                remove(dir, name, kind).map_err(LaneError::walking)?;
+                remove_entry(dir, name, kind).map_err(LaneError::walking)?;
             } else if kind == FileType::Directory {
                 // A directory replaced a file: nothing below is tracked, but it may be a repository.
                 self.untracked(dir, name, kind, path)?;
@@ -378,7 +379,7 @@ impl<'a> Pass<'a> {
         let is_repository = name.to_bytes() == b".git";
         match self.rules.spares {
             Spare::Nothing if self.rules.clears => {
-                return remove(dir, name, kind).map_err(LaneError::walking);
+                return remove_entry(dir, name, kind).map_err(LaneError::walking);
             }
             Spare::Caches(caches) if self.rules.clears => {
                 return self.clear_but(caches, dir, name, kind, path);
@@ -401,7 +402,7 @@ impl<'a> Pass<'a> {
             self.found.untracked.push(path.clone());
         }
         if self.rules.clears {
-            remove(dir, name, kind).map_err(LaneError::walking)?;
+            remove_entry(dir, name, kind).map_err(LaneError::walking)?;
         }
         Ok(())
     }
@@ -427,7 +428,7 @@ impl<'a> Pass<'a> {
             let below = open_dir(dir, name, true).map_err(LaneError::walking)?;
             return self.untracked_dir(dir, name, below.as_fd(), path);
         }
-        remove(dir, name, kind).map_err(LaneError::walking)
+        remove_entry(dir, name, kind).map_err(LaneError::walking)
     }
 
     fn untracked_dir(
@@ -438,6 +439,7 @@ impl<'a> Pass<'a> {
         path: &mut BString,
     ) -> Result<(), LaneError> {
         path.push(b'/');
+        require_shallow(path)?;
         let names = list(dir).map_err(LaneError::walking)?;
         self.require_rules(dir, &names, path)?;
         for (inner, kind) in names {

@@ -14,11 +14,12 @@
 //! updates of a directory, such as ext4 without a journal, could keep a patch, which changes the state of its bundle, and lose
 //! the notes, which no later step writes again. `sync_file_range` is no replacement: it promises nothing about the size.
 
+mod tree;
+
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +27,8 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+
+pub use tree::{list_dir, open_dir, permit, remove_entry, remove_tree};
 
 /// Replaces a file atomically and durably.
 ///
@@ -331,38 +334,6 @@ fn claim(temp: &Path, file: &std::fs::File) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Removes a directory that a child may have written, whatever the modes of what is below it. Follows no link; a missing
-/// path is not an error.
-pub fn remove_tree(path: impl AsRef<Path>) -> io::Result<()> {
-    let path = path.as_ref();
-    let removed = match fs_err::remove_dir_all(path) {
-        // Builds leave read-only caches behind, and a leaf can close a directory of its view: the
-        // owner can remove neither before the modes are changed.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            permit(path)?;
-            fs_err::remove_dir_all(path)
-        }
-        removed => removed,
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Gives the owner full permission for a directory and all directories below it.
-fn permit(path: &Path) -> io::Result<()> {
-    // A mode is changed through links, and what a link leads to is not part of the tree.
-    if !fs_err::symlink_metadata(path)?.is_dir() {
-        return Ok(());
-    }
-    fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
-    for entry in fs_err::read_dir(path)? {
-        permit(&entry?.path())?;
-    }
-    Ok(())
 }
 
 /// Syncs a directory, so that names that were put there or removed survive a power loss.

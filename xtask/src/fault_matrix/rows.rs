@@ -149,6 +149,7 @@ pub(crate) const ROWS: &[FaultRow] = &[
     row("d20", "the remote lacks the branch: refused before any work"),
     row("d21", "a push is rejected: judged again, repeated or blocked"),
     row("d22", "an object is missing or damaged: told, and nothing is deleted"),
+    row("d23", "directories inside each other without end: refused or removed, and the lane goes on"),
     row("e1", "no room for a record: the step is not done, and done when there is"),
     row("e2", "no room in a lane: the lane fails, not the bundle")
         .note("shown with a limit on the size of files, not with a full disk"),

@@ -19,7 +19,7 @@ use rustix::{
 
 use pdca_state::patch::path;
 
-use crate::dir::{list, open_dir, open_only, open_root, remove};
+use crate::dir::{list, open_dir, open_only, open_root, remove_entry};
 
 /// The files that a hydration put into a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Placer {
         let to = descend(&self.to, &parents, true)?.expect("what is missing is made");
         let kind = kind_of(from.as_fd(), &name)?.ok_or(io::ErrorKind::NotFound)?;
         if let Some(there) = kind_of(to.as_fd(), &name)? {
-            remove(to.as_fd(), &name, there)?;
+            remove_entry(to.as_fd(), &name, there)?;
         }
         self.put(from.as_fd(), to.as_fd(), &name, kind, path.as_bytes())
     }
@@ -84,7 +84,7 @@ impl Placer {
         let (parents, name) = split(path)?;
         let to = descend(&self.to, &parents, true)?.expect("what is missing is made");
         if let Some(there) = kind_of(to.as_fd(), &name)? {
-            remove(to.as_fd(), &name, there)?;
+            remove_entry(to.as_fd(), &name, there)?;
         }
         Ok(sys::symlinkat(target.as_std_path(), &to, &name)?)
     }
@@ -96,7 +96,7 @@ impl Placer {
             return Ok(());
         };
         match kind_of(to.as_fd(), &name)? {
-            Some(there) => remove(to.as_fd(), &name, there),
+            Some(there) => remove_entry(to.as_fd(), &name, there),
             None => Ok(()),
         }
     }

@@ -11,13 +11,13 @@ use rustix::{
     io::Errno,
 };
 
-use crate::dir::{list, open_dir, open_only};
+use crate::dir::{DEEPEST, list, open_dir, open_only};
 
 /// The unit of `st_blocks`, whatever the block size of the filesystem.
 const BLOCK: u64 = 512;
 
 /// Returns the bytes that a file or a tree takes on disk; 0 if it does not exist. Follows no link, and ignores entries
-/// that vanish meanwhile. Blocks shared with another file count fully.
+/// that vanish meanwhile, and directories that are too deep for a lane. Blocks shared with another file count fully.
 pub(crate) fn disk_usage(path: &Utf8Path) -> io::Result<u64> {
     let found = match sys::lstat(path.as_std_path()) {
         Ok(found) => found,
@@ -25,11 +25,11 @@ pub(crate) fn disk_usage(path: &Utf8Path) -> io::Result<u64> {
         Err(errno) => return Err(errno.into()),
     };
     // A file, or a directory that cannot be opened, counts by itself alone.
-    let below = open_only(path).map_or(0, |dir| below(dir.as_fd()));
+    let below = open_only(path).map_or(0, |dir| below(dir.as_fd(), DEEPEST));
     Ok(blocks(&found) + below)
 }
 
-fn below(dir: BorrowedFd<'_>) -> u64 {
+fn below(dir: BorrowedFd<'_>, depth: usize) -> u64 {
     let mut sum = 0;
     // The content of an unreadable directory is unknown; the sum of the rest is still useful.
     for (name, kind) in list(dir).unwrap_or_default() {
@@ -37,9 +37,10 @@ fn below(dir: BorrowedFd<'_>) -> u64 {
             sum += blocks(&found);
         }
         if kind == FileType::Directory
+            && depth > 0
             && let Ok(inner) = open_dir(dir, &name, false)
         {
-            sum += below(inner.as_fd());
+            sum += below(inner.as_fd(), depth - 1);
         }
     }
     sum

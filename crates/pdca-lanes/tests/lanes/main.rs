@@ -11,6 +11,7 @@ mod broken;
 mod change;
 mod claim;
 mod copy;
+mod deep;
 mod hostile;
 mod hydrate;
 mod hydrate_commands;

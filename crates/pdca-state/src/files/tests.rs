@@ -1,3 +1,4 @@
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 use super::*;
@@ -217,4 +218,30 @@ fn a_tree_with_closed_directories_is_removed_and_no_link_in_it_is_followed() {
         assert!(!tree.exists());
     }
     assert_eq!(fs_err::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[test]
+fn a_tree_of_any_depth_is_removed_although_its_names_are_taken_and_its_directories_closed() {
+    use rustix::fs::{Mode, OFlags, fchmod, mkdirat, open, openat};
+    let (_guard, dir) = dir();
+    let tree = dir.join("tree");
+    for beside in ["tree/.raised-0/inner", "tree/.raised-2", "tree/d"] {
+        fs_err::create_dir_all(dir.join(beside)).unwrap();
+    }
+    fs_err::write(tree.join(".raised-1"), "x").unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut at = open(tree.as_std_path(), flags, Mode::empty()).unwrap();
+    for level in 0..3_000 {
+        if level > 0 {
+            mkdirat(&at, "d", Mode::RWXU).unwrap();
+        }
+        openat(&at, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+        let below = openat(&at, "d", flags, Mode::empty()).unwrap();
+        if level % 7 == 3 {
+            fchmod(&at, Mode::RUSR | Mode::XUSR).unwrap();
+        }
+        at = below;
+    }
+    remove_tree(&tree).unwrap();
+    assert!(!tree.exists());
 }
