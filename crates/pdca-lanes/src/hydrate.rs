@@ -38,6 +38,7 @@ use crate::{
     checkout, claim::MARKER, failure::LaneError, git::GitLocation, history, lane::Lane,
     target::Target, walk::Spare,
 };
+use config::plain;
 use place::Placer;
 use select::{FileSelection, INCLUDE, Rules};
 pub(crate) use stamp::{HYDRATION, HydrationRecord};
@@ -293,21 +294,22 @@ impl Hydration<'_> {
         for path in &selection.passed_over {
             placer.pass_over(path);
         }
+        let is_named = |path: &str| self.how.config.copy.iter().any(|entry| plain(entry) == path);
         for path in &selection.copies {
-            placer.copy(path).map_err(failed("copy", path.as_ref()))?;
+            let mut copied = placer.copy(path);
+            // Found by a pattern or below a directory: a program may replace such files at any time.
+            if !is_named(path) {
+                copied = placer.leave_changing(path, copied);
+            }
+            copied.map_err(failed("copy", path.as_ref()))?;
         }
         for (path, target) in &selection.links {
             placer.link(path, target).map_err(failed("link", path.as_ref()))?;
         }
         for path in &selection.seeds {
-            match placer.seed(path) {
-                // A build is writing in the primary. Half a cache is worse than none.
-                Err(err) if place::was_changing(&err) => {
-                    placer.take_back(path).map_err(failed("remove", path.as_ref()))?;
-                    placer.pass_over(format!("{path} ({err})").as_bytes());
-                }
-                seeded => drop(seeded.map_err(failed("copy", path.as_ref()))?),
-            }
+            // Half a cache is worse than none.
+            let seeded = placer.seed(path).map(drop);
+            placer.leave_changing(path, seeded).map_err(failed("copy", path.as_ref()))?;
         }
         Ok(placer.placed)
     }

@@ -101,6 +101,18 @@ impl Placer {
         }
     }
 
+    /// Removes and passes over what could not be copied because a program in the primary was writing it.
+    pub(crate) fn leave_changing(&mut self, path: &str, copied: io::Result<()>) -> io::Result<()> {
+        match copied {
+            Err(error) if was_changing(&error) => {
+                self.take_back(path)?;
+                self.pass_over(format!("{path} ({error})").as_bytes());
+                Ok(())
+            }
+            copied => copied,
+        }
+    }
+
     fn put(
         &mut self,
         from: BorrowedFd<'_>,
@@ -231,7 +243,7 @@ fn is_no_directory(error: &io::Error) -> bool {
 }
 
 /// Returns true if a copy failed because the source was being written.
-pub(super) fn was_changing(error: &io::Error) -> bool {
+fn was_changing(error: &io::Error) -> bool {
     // A build also removes files between their listing and their copy.
     matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound)
 }
@@ -264,4 +276,31 @@ fn clone(dest: &File, source: &File) -> io::Result<bool> {
 #[cfg(not(target_os = "linux"))]
 fn clone(_: &File, _: &File) -> io::Result<bool> {
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_vanishes_before_its_copy_is_passed_over_and_another_error_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let (primary, lane) = (dir.join("primary"), dir.join("lane"));
+        for path in [primary.join("cache"), lane.join("cache/old")] {
+            fs_err::create_dir_all(path).unwrap();
+        }
+        let mut placer = Placer::new(&primary, &lane).unwrap();
+        for path in ["cache/old", "cache/gone.tmp", "nowhere/gone.tmp"] {
+            let copied = placer.copy(path);
+            assert!(copied.is_err(), "{path}");
+            placer.leave_changing(path, copied).unwrap();
+        }
+        assert!(!lane.join("cache/old").exists());
+        let passed_over = &placer.placed.passed_over;
+        assert!(passed_over[1].starts_with("cache/gone.tmp ("), "{passed_over:?}");
+        assert_eq!(passed_over.len(), 3);
+        let refused = Err(io::ErrorKind::PermissionDenied.into());
+        assert!(placer.leave_changing("cache/x", refused).is_err());
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! A file that the lane does not ignore would become part of the next patch.
 
+use std::io;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::{
@@ -169,9 +171,20 @@ fn files_below(
     selection: &mut FileSelection,
 ) -> Result<(), HydrateError> {
     let failed = |source| HydrateError::Io { doing: "list", path: dir.to_owned(), source };
-    for found in fs::read_dir(dir).map_err(failed)? {
+    let entries = match fs::read_dir(dir) {
+        // A program in the primary removed it since it was found.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            selection.passed_over.push(entry.into());
+            return Ok(());
+        }
+        entries => entries.map_err(failed)?,
+    };
+    for found in entries {
         let found = found.map_err(failed)?;
-        let kind = found.file_type().map_err(failed)?;
+        let kind = match found.file_type() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            kind => kind.map_err(failed)?,
+        };
         let Ok(name) = found.file_name().into_string() else {
             let lossy = found.file_name().to_string_lossy().into_owned();
             selection.passed_over.push(format!("{entry}/{lossy}").into());
@@ -185,4 +198,20 @@ fn files_below(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_vanishes_while_its_parent_is_listed_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let mut selection = FileSelection::default();
+        files_below(&dir.join("gone"), "cache/gone", &mut selection).unwrap();
+        assert_eq!(selection.passed_over, ["cache/gone"]);
+        fs::write(dir.join("file"), "x").unwrap();
+        assert!(files_below(&dir.join("file"), "cache/file", &mut selection).is_err());
+    }
 }

@@ -204,7 +204,10 @@ fn content(path: &Utf8Path) -> io::Result<Vec<u8>> {
         return Ok([b"file ", bytes.unwrap_or_default().as_slice()].concat());
     }
     if found.is_symlink() {
-        return Ok([b"link ", fs::read_link(path)?.as_os_str().as_bytes()].concat());
+        return match fs::read_link(path) {
+            Err(err) if is_absent(&err) => Ok(b"absent".to_vec()),
+            target => Ok([b"link ", target?.as_os_str().as_bytes()].concat()),
+        };
     }
     let (changed, changed_nsec) = (found.ctime(), found.ctime_nsec());
     let times = format!("{}.{} {changed}.{changed_nsec}", found.mtime(), found.mtime_nsec());
