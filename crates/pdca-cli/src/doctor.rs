@@ -173,7 +173,7 @@ fn hosts(
             )
         }));
     }
-    for AskedHost { entry, answer, .. } in ask_hosts(&cx.open()?, site, entries, HostWork::Bands)? {
+    for AskedHost { entry, answer, .. } in ask_hosts(&cx.open()?, site, entries, HostWork::Legs)? {
         let what = format!("host {}", entry.name);
         match answer {
             Ok(offer) => {

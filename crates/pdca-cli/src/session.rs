@@ -82,8 +82,8 @@ pub(crate) struct Todo<'a> {
     pub(crate) groups: &'a [Vec<BundleId>],
     /// The local lanes.
     pub(crate) lanes: NonZeroU32,
-    /// The hosts beside them.
-    pub(crate) fleet: Option<&'a pdca_driver::far::Fleet>,
+    /// The lanes with the hosts beside them.
+    pub(crate) places: Option<&'a pdca_driver::place::Places>,
 }
 
 /// Runs a batch in a run, with progress on `err`.
@@ -94,9 +94,9 @@ pub(crate) fn run_bundles(
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
-    let &Todo { batch, plan, groups, lanes, fleet } = todo;
+    let &Todo { batch, plan, groups, lanes, places } = todo;
     // Beside hosts this was asked before they were: their slots come after the lanes that fit.
-    let lanes = if fleet.is_some() { lanes } else { fitting(cx, site, lanes, err)? };
+    let lanes = if places.is_some() { lanes } else { fitting(cx, site, lanes, err)? };
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
         Run::begin(site, &ids, lanes.get(), process_env::moment).map_err(|error| no_run(&error))?;
@@ -111,8 +111,8 @@ pub(crate) fn run_bundles(
             let kind = progress::recovered(recovered.was, recovered.action);
             driver.events.emit(scope, recovered.slot, kind);
         }
-        let driver = Driver { fleet, ..driver };
-        let slots = fleet.and_then(|fleet| NonZeroU32::new(fleet.slots()));
+        let driver = Driver { places, ..driver };
+        let slots = places.and_then(|places| NonZeroU32::new(places.slots()));
         driver.run_batch(batch, plan, groups, slots.unwrap_or(lanes))
     })
 }

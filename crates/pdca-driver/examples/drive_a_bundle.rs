@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
 use camino::Utf8Path;
-use pdca_driver::{BandEnd, Driver, TargetSpec, WorkspaceConfig};
+use pdca_driver::{BundleEnd, Driver, TargetSpec, WorkspaceConfig};
 use pdca_journal::events::EventStream;
 use pdca_process::Cancel;
 use pdca_state::BundleId;
@@ -15,7 +15,7 @@ pub(crate) fn drive(
     workspace: &Utf8Path,
     id: &BundleId,
     builder: &str,
-) -> Result<BandEnd, Failure> {
+) -> Result<BundleEnd, Failure> {
     let mut config = WorkspaceConfig::new(workspace, "embedded", || 1_700_000_000);
     config.rows = serde_json::from_str(
         r#"{"checks": [{"id": "T1-words", "tier": "T1", "cmd": "! grep -rn TODO ."}]}"#,
@@ -28,7 +28,7 @@ pub(crate) fn drive(
     let (cancel, now) = (Cancel::new(), || jiff::Timestamp::UNIX_EPOCH);
     let events = EventStream::new(now, |event| println!("{event:?}"));
     let _admitted = config.locks().admit()?;
-    Ok(Driver::new(&config, &events, &cancel).run_band(id, None)?)
+    Ok(Driver::new(&config, &events, &cancel).run_bundle(&config.dirs.bundles.bundle(id))?)
 }
 
 fn main() -> Result<(), Failure> {

@@ -56,7 +56,7 @@ pub enum Dates {
     Clock(fn() -> i64),
     /// One time for all commits, as `SOURCE_DATE_EPOCH` asks for.
     Fixed(i64),
-    /// A clock that is so many seconds behind the driver's, on a host.
+    /// A clock that is so many seconds behind the driver's, on another machine.
     Behind(fn() -> i64, i64),
 }
 

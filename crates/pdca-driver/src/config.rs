@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
-use pdca_exec::Terms;
-pub use pdca_exec::{IterateFrom, RunLimits};
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Products, Reset};
@@ -23,6 +21,8 @@ use crate::calls::CostMeter;
 use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
+use crate::terms::Terms;
+pub use crate::terms::{IterateFrom, RunLimits};
 
 /// How far lanes may run ahead of the person who signs off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct WorkspaceConfig {
     /// Caches that gates may read and leaves may not write, as configured.
     pub gates_caches: Vec<String>,
     pub leaves: Leaves,
-    /// The instructions of roles that the driver of a job sent; `None` where they are read here.
+    /// The instructions of roles that the driver of a leg sent; `None` where they are read here.
     pub instructions: Option<BTreeMap<String, pdca_leaves::Instructions>>,
     /// Replaces every leaf by a stub.
     pub force_stubs: bool,
@@ -236,9 +236,9 @@ impl WorkspaceConfig {
         }
     }
 
-    /// Returns this machine's configuration under the terms of a job.
+    /// Returns this machine's configuration under the terms of a leg.
     #[must_use]
-    pub fn under(&self, terms: Terms) -> Self {
+    pub fn under(self, terms: Terms) -> Self {
         let Terms {
             rows,
             gate_sandbox,
@@ -255,7 +255,7 @@ impl WorkspaceConfig {
             products,
             limits,
         } = terms;
-        let lanes = LaneSettings { reset, cache, hydrate, ..self.lanes.clone() };
+        let lanes = LaneSettings { reset, cache, hydrate, ..self.lanes };
         Self {
             rows,
             gate_sandbox,
@@ -269,7 +269,7 @@ impl WorkspaceConfig {
             iterate_from,
             products,
             limits,
-            ..self.clone()
+            ..self
         }
     }
 

@@ -217,7 +217,7 @@ pub(crate) fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<
         BeatError::Stale { base, .. } => {
             Some(("patch", format!("patch.diff does not apply to {base}"), None))
         }
-        BeatError::Far(failure) => failure.blamed(),
+        BeatError::Elsewhere(failure) => failure.blamed(),
         BeatError::Leaf { .. }
         | BeatError::Interrupted
         | BeatError::Admission(_)
@@ -229,7 +229,7 @@ pub(crate) fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<
         | BeatError::Checkout(_)
         | BeatError::Gates(_)
         | BeatError::Signed
-        | BeatError::Executor(_)
+        | BeatError::Place(_)
         | BeatError::StaleResult(_)
         | BeatError::NoProgress { .. }
         | BeatError::Record(_)

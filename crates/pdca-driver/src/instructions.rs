@@ -82,7 +82,7 @@ pub(crate) fn instructions_of_workspace(
     }
 }
 
-/// Returns the instructions of every role that a host may call for an attempt.
+/// Returns the instructions of every role that a leg elsewhere may call for an attempt.
 pub(crate) fn instructions_to_send(
     config: &WorkspaceConfig,
     target: &Target,

@@ -129,10 +129,10 @@ impl Driver<'_> {
             }
         };
         let mut gates = self.config.gates().of_combinations();
-        if let Some(fleet) = self.fleet {
+        if let Some(places) = self.places {
             // A verdict counts for the environments that it may come from.
-            let here = &gates.id.environment_digest;
-            gates.id.environment_digest = crate::far::joint_environment(here, &fleet.hosts);
+            let joint = places.gates_environment(&gates.id.environment_digest);
+            gates.id.environment_digest = joint;
         }
         let cx = QueueContext {
             workspace: &workspace,

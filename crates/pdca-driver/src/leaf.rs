@@ -86,10 +86,10 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
         return grant.take();
     }
     let Some(run) = cx.run else { return Ok(()) };
-    // Jobs on hosts have calls set aside, which this one must not take.
+    // Legs elsewhere have calls set aside, which this one must not take.
     let limit = cx.config.limits.max_leaf_calls;
-    let _one = match (cx.fleet, limit) {
-        (Some(fleet), Some(limit)) => Some(fleet.reserve(run, limit, 1, cx.cancel)?),
+    let _one = match (cx.places, limit) {
+        (Some(places), Some(limit)) => Some(places.reserve(run, limit, 1, cx.cancel)?),
         (None, _) | (_, None) => None,
     };
     run.leaf_called(bundle.id(), role.as_str(), limit)

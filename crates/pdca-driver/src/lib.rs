@@ -47,12 +47,14 @@ mod locks;
 mod batch;
 mod estimate;
 mod failures;
-pub mod far;
 mod further_checkouts;
 mod landed;
+pub mod leg;
+pub mod place;
 mod protected;
 mod schedule;
 mod size;
+mod terms;
 
 pub mod pool;
 mod preflight;
@@ -74,7 +76,6 @@ mod check;
 mod citations;
 mod drift;
 mod interactive;
-mod local_executor;
 mod plan_advice;
 mod plan_session;
 mod refold;
@@ -112,9 +113,7 @@ pub use job::Jobs;
 pub use landed::{landed_among, landed_of};
 pub use lane_env::LaneEnv;
 pub use lane_owner::{LaneOwner, LaneOwners};
-pub use local_executor::LocalExecutor;
 pub use locks::{AtWork, Errand, WorkspaceLocks};
-pub use pdca_exec::BandEnd;
 pub use pdca_journal::{Clock, EffectSide, Effects, Point, Unwatched};
 pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use plan_advice::advise_on_brief;
@@ -131,7 +130,7 @@ pub use run::{
     RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,
     run_statuses_in_lanes, to_prune, unfinished_work, was_cut_short,
 };
-pub use run_bundle::{BeatError, Driver};
+pub use run_bundle::{BeatError, BundleEnd, Driver};
 pub use schedule::{
     BlockedPolicy, Dependants, DriftPolicy, Durations, LanesJson, RivalsPolicy, Schedule,
     SplitPolicy, SurfacesPolicy,
@@ -141,3 +140,4 @@ pub use split::{
     Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
 };
 pub use step::{Halt, Position, ReviewTrace, Step, step};
+pub use terms::Terms;

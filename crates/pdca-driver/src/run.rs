@@ -15,7 +15,7 @@
 
 mod abort;
 mod begin;
-mod hosts;
+mod elsewhere;
 mod observe;
 mod prune;
 mod status;
@@ -47,8 +47,7 @@ pub use takeover::TakeOverError;
 use crate::calls::{CostCap, CostReached};
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
-use crate::run_bundle::BeatError;
-use pdca_exec::BandEnd;
+use crate::run_bundle::{BeatError, BundleEnd};
 
 /// A run of this process. Dropping it releases the targets; the journal stays.
 #[derive(Debug)]
@@ -118,11 +117,12 @@ impl Run {
     }
 
     /// The bundles of the run.
-    pub(crate) fn batch(&self) -> Vec<BundleId> {
+    pub fn batch(&self) -> Vec<BundleId> {
         self.journal().state().bundles.keys().cloned().collect()
     }
 
-    pub(crate) fn leaf_calls(&self) -> u64 {
+    /// Returns the number of leaf calls that the run made.
+    pub fn leaf_calls(&self) -> u64 {
         self.journal().state().leaf_calls
     }
 
@@ -139,7 +139,7 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
         let mut records = Vec::new();
         match &work.status {
-            // It runs on a host that this driver does not use.
+            // It runs at a place that this driver does not use.
             WorkstreamStatus::Running if work.is_on_host() => {
                 records.extend(work.claim.as_ref().map(|claim| interrupted(id, claim.generation)));
             }
@@ -235,7 +235,7 @@ impl Run {
     pub(crate) fn ended(
         &self,
         id: &BundleId,
-        result: &Result<BandEnd, BeatError>,
+        result: &Result<BundleEnd, BeatError>,
     ) -> Result<(), RecordError> {
         let mut journal = self.journal();
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
@@ -348,7 +348,7 @@ impl Run {
             // Interrupted after its last step, or decided by a person meanwhile: the files say that
             // nothing is left to do.
             WorkstreamStatus::Interrupted => can_go_on(&self.bundles, id),
-            // Also one on a host that this driver does not use: it may still bring a result.
+            // Also one elsewhere that this driver does not use: it may still bring a result.
             WorkstreamStatus::Running => true,
             // A bundle that was finished or discontinued meanwhile needs no unblocking.
             WorkstreamStatus::Blocked { reason, .. } => {
@@ -464,7 +464,7 @@ fn interrupted(id: &BundleId, generation: Generation) -> Record {
 /// Returns the records that end a run in which nothing is running here.
 fn closing(journal: &Journal) -> Vec<Record> {
     let state = journal.state();
-    let mut records = hosts::leave_hosts(state);
+    let mut records = elsewhere::leave_elsewhere(state);
     records.push(Record::Entered { activity: Activity::Draining });
     for (bundle, work) in &state.bundles {
         let why = match &work.status {
@@ -496,7 +496,7 @@ fn closing(journal: &Journal) -> Vec<Record> {
 fn exhaust(
     journal: &mut Journal,
     id: &BundleId,
-    result: &Result<BandEnd, BeatError>,
+    result: &Result<BundleEnd, BeatError>,
     at: Moment,
 ) -> Result<(), AppendError> {
     let BeatEnding::Interrupted { cause } = ending(result) else { return Ok(()) };
@@ -518,7 +518,7 @@ fn exhaust(
 }
 
 /// Classifies the end of a bundle's run for the journal.
-fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
+fn ending(result: &Result<BundleEnd, BeatError>) -> BeatEnding {
     let Err(error) = result else { return BeatEnding::Finished };
     match error {
         BeatError::NoChange { .. } => BeatEnding::NoChange,
@@ -528,13 +528,13 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         | BeatError::Cost(CostReached { cap: CostCap::Run, .. }) => {
             BeatEnding::Interrupted { cause: Cause::Crash }
         }
-        // A lost host is not the bundle's fault, and a stale result does not count.
+        // A lost place is not the bundle's fault, and a stale result does not count.
         BeatError::Checkout(_)
         | BeatError::Own(_)
         | BeatError::Record(_)
-        | BeatError::Executor(_)
+        | BeatError::Place(_)
         | BeatError::StaleResult(_) => BeatEnding::Interrupted { cause: Cause::Host },
-        BeatError::Far(failure) => failure.ending(),
+        BeatError::Elsewhere(failure) => failure.ending(),
         BeatError::Admission(_)
         | BeatError::Load(_)
         | BeatError::Write(_)
@@ -558,7 +558,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
 }
 
 /// Returns the phase in which an end counts against the retries.
-fn phase(result: &Result<BandEnd, BeatError>) -> Phase {
+fn phase(result: &Result<BundleEnd, BeatError>) -> Phase {
     match result {
         Err(BeatError::Checkout(_)) => Phase::Prepare,
         Ok(_) | Err(_) => Phase::Attempt,

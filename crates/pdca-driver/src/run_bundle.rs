@@ -11,16 +11,13 @@ use std::io;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use pdca_exec::{
-    BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
-};
 use pdca_journal::events::WarningCode;
-use pdca_journal::{Effects, Generation, Unwatched};
+use pdca_journal::{Effects, Unwatched};
 use pdca_leaves::{LongWait, WaitDecision};
 use pdca_process::Cancel;
 use pdca_state::{
-    ArchiveError, ArchivePlan, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State,
-    WriteError, archive_auto, archive_plan, chain, close_disposition, close_text,
+    ArchiveError, ArchivePlan, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError,
+    archive_auto, archive_plan, chain, close_disposition, close_text,
 };
 use tracing::{info, info_span};
 
@@ -38,11 +35,12 @@ use crate::drift::{Drifted, is_drift_outdated, tell_drift};
 use crate::failures::BeatFailures;
 use crate::guard::{refuse_writes, relieve_guard};
 use crate::lane_env::LaneEnv;
-use crate::local_executor::LocalExecutor;
+use crate::leg::{AttemptLeg, CallGrant, Leg, LegEnd, LegFailure, StaleResult};
+use crate::place::{PlaceError, PlaceSlot, Places};
 use crate::refold::mend;
 use crate::review::review;
 use crate::run::{RecordError, Run};
-use crate::step::{Position, ReviewTrace, Step, step};
+use crate::step::{Halt, Position, ReviewTrace, Step, step};
 use pdca_journal::events::{EventKind, EventStream, Scope, millis};
 
 /// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
@@ -64,12 +62,12 @@ pub struct Driver<'a> {
     pub lane_env: Option<&'a LaneEnv>,
     /// The run it works in; `None` for a command outside any run.
     pub run: Option<&'a Run>,
-    /// Runs bands and gates combinations; `None` means [`LocalExecutor`](crate::LocalExecutor).
-    pub executor: Option<&'a dyn Executor>,
-    /// The hosts beside the local lanes; `None` for this machine alone.
-    pub fleet: Option<&'a crate::far::Fleet>,
-    /// The calls of leaves that a job on a host may make; `None` where the run counts them.
-    pub grant: Option<&'a crate::far::CallGrant>,
+    /// Where its legs run.
+    pub place: PlaceSlot<'a>,
+    /// All places of the run; `None` for this machine alone.
+    pub places: Option<&'a Places>,
+    /// The calls of leaves that a leg may make; `None` where the run counts them.
+    pub grant: Option<&'a CallGrant>,
     /// Asks the person at the terminal about a limit that ends later than configured; `None` where nobody is there.
     pub ask_wait: Option<&'a (dyn Fn(&LongWait) -> WaitDecision + Sync)>,
 }
@@ -86,8 +84,8 @@ impl<'a> Driver<'a> {
             cancel,
             lane_env: None,
             run: None,
-            executor: None,
-            fleet: None,
+            place: PlaceSlot::HERE,
+            places: None,
             grant: None,
             ask_wait: None,
         }
@@ -175,13 +173,13 @@ pub enum BeatError {
         /// The reason, as shown to a person.
         evidence: String,
     },
-    /// The executor failed, or its host was lost.
+    /// The place of the leg was lost or cannot run it.
     #[error(transparent)]
-    Executor(JobError),
-    /// A host carried the job out and it failed there.
+    Place(#[from] PlaceError),
+    /// The leg ran on another machine and failed there.
     #[error(transparent)]
-    Far(Box<crate::far::FarFailure>),
-    /// The executor answered for another attempt.
+    Elsewhere(Box<LegFailure>),
+    /// The place answered for another attempt.
     #[error(transparent)]
     StaleResult(#[from] StaleResult),
     /// The worker thread panicked: a defect that must not affect other bundles.
@@ -191,6 +189,17 @@ pub enum BeatError {
     Own(#[source] io::Error),
 }
 
+/// The end of a bundle that was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BundleEnd {
+    /// The reason to stop.
+    pub halt: Halt,
+    /// The number of steps taken; 0 if there was nothing to do.
+    pub steps: u32,
+    /// True if a gating row is red in the bundle's current report.
+    pub red: bool,
+}
+
 fn listed(unmet: &[UnmetDependency]) -> String {
     let ids: Vec<String> = unmet.iter().map(|one| format!("`{}`", one.id)).collect();
     ids.join(", ")
@@ -198,16 +207,7 @@ fn listed(unmet: &[UnmetDependency]) -> String {
 
 impl Driver<'_> {
     /// Runs one bundle until it halts, holding its lock.
-    pub fn run_bundle(&self, bundle: &Bundle) -> Result<BandEnd, BeatError> {
-        self.run_bundle_by(bundle, &|next, snapshot| carry_here(self, next, bundle, snapshot))
-    }
-
-    /// Runs one bundle until it halts, holding its lock. `carry` carries out each step.
-    pub(crate) fn run_bundle_by(
-        &self,
-        bundle: &Bundle,
-        carry: Carry<'_>,
-    ) -> Result<BandEnd, BeatError> {
+    pub fn run_bundle(&self, bundle: &Bundle) -> Result<BundleEnd, BeatError> {
         let _span = info_span!("bundle", id = %bundle.id(), lane = self.slot()).entered();
         // The lock before anything is read: a person may be signing the bundle.
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
@@ -215,7 +215,7 @@ impl Driver<'_> {
             return Err(BeatError::Blocked { evidence });
         }
         let begun = Instant::now();
-        let driven = match steps(self, bundle, carry) {
+        let driven = match steps(self, bundle) {
             // Cancellation kills git children too; that is not a fault of the lane.
             Err(BeatError::Checkout(_)) if self.cancel.is_cancelled() => {
                 Err(BeatError::Interrupted)
@@ -252,6 +252,33 @@ impl Driver<'_> {
             }
         }
         driven
+    }
+
+    /// Carries out the steps of a leg in a bundle, from wherever its files stand, until a step that is not of a leg.
+    /// Counts them in `steps`, also before an error.
+    pub fn run_leg(&self, bundle: &Bundle, steps: &mut u32) -> Result<(), BeatError> {
+        let _taken = self.config.locks().take(bundle.id())?;
+        // A process before this one may have died while a child ran.
+        settle_dead_driver(self, bundle)?;
+        loop {
+            let snapshot = bundle.load()?;
+            let position = self.position(&snapshot)?;
+            let next = step(position);
+            if !is_of_leg(next) {
+                return self.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own);
+            }
+            if self.cancel.is_cancelled() {
+                return Err(BeatError::Interrupted);
+            }
+            let begun = Instant::now();
+            begin_step(self, next, bundle, &snapshot)?;
+            let after = bundle.load()?;
+            if self.position(&after)? == position {
+                return Err(BeatError::NoProgress { step: next });
+            }
+            *steps += 1;
+            tell_finished(self, bundle, next, &after, begun);
+        }
     }
 
     /// Returns the position of a bundle, as far as the next step depends on it.
@@ -293,37 +320,6 @@ impl Driver<'_> {
         })
     }
 
-    /// Runs a job with the configured executor. A result counts only under the name of the job.
-    pub(crate) fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobOutcome, BeatError> {
-        let result = match self.executor {
-            Some(executor) => executor.execute(job, cx),
-            None => LocalExecutor::new(*self).execute(job, cx),
-        };
-        Ok(result?.counted_under(&job.name)?)
-    }
-
-    /// Runs one bundle as a job.
-    pub fn run_band(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
-        // The claim is made later, by the first beat that needs a checkout, and takes this
-        // generation.
-        let generation = self.run.and_then(|run| run.generation_of(id)).map_or(1, Generation::get);
-        let job = Job {
-            name: self.job_name(id.as_str(), generation)?,
-            work: Work::Band { bundle: id.clone() },
-            terms: self.config.terms(),
-        };
-        let cx = JobContext { slot, ..JobContext::new(self.cancel) };
-        match self.execute(&job, &cx)? {
-            JobOutcome::Band(end) => Ok(end),
-            JobOutcome::Gated { .. } => Err(unexpected_outcome(&job.name)),
-        }
-    }
-
-    /// Returns the name of an attempt in this run.
-    pub(crate) fn job_name(&self, unit: &str, generation: u32) -> Result<JobName, BeatError> {
-        job_name(&self.config.run, unit, generation)
-    }
-
     /// Publishes an artifact as one effect, provided that the run still owns the workspace.
     pub fn publish(
         &self,
@@ -359,8 +355,8 @@ impl Driver<'_> {
         self.events.emit(scope, self.slot(), what);
     }
 
-    /// The slot it is pinned to; `None` with a single lane.
-    pub(crate) fn slot(&self) -> Option<u32> {
+    /// Returns the slot that it is pinned to; `None` with a single lane.
+    pub fn slot(&self) -> Option<u32> {
         self.lane_env.map(|lane_env| lane_env.slot)
     }
 
@@ -368,32 +364,6 @@ impl Driver<'_> {
     pub fn warn(&self, bundle: &Bundle, code: WarningCode, text: impl Into<String>) {
         self.tell(bundle, EventKind::warning(code, text));
     }
-}
-
-pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
-    let said = format!("the executor answered {name} with the outcome of another kind of work");
-    BeatError::Executor(JobError::Failed(said.into()))
-}
-
-/// Returns the name of an attempt at a unit of a run.
-pub(crate) fn job_name(run: &str, unit: &str, generation: u32) -> Result<JobName, BeatError> {
-    // Outside a recorded run the name has a hyphen, which separates the parts of a job's name.
-    let generation = Generation::new(generation).unwrap_or(Generation::FIRST);
-    let name = JobName::new(&run.replace('-', "."), unit, generation);
-    name.map_err(|error| BeatError::Executor(JobError::Failed(Box::new(error))))
-}
-
-/// Carries out one step of a bundle.
-pub(crate) type Carry<'c> = &'c dyn Fn(Step, &Snapshot) -> Result<Carried, BeatError>;
-
-/// Where a step was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carried {
-    Here,
-    /// On a host, which may have gone on for several steps and told of them.
-    Elsewhere {
-        steps: u32,
-    },
 }
 
 /// Settles what a driver left that died while a child ran: files in the bundle that are not its own, and calls. Comes
@@ -406,12 +376,13 @@ pub(crate) fn settle_dead_driver(cx: &Driver<'_>, bundle: &Bundle) -> Result<(),
     refuse_writes(cx, bundle, written)
 }
 
-fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, BeatError> {
+fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleEnd, BeatError> {
     settle_dead_driver(cx, bundle)?;
     let mut snapshot = bundle.load()?;
     let mut position = cx.position(&snapshot)?;
     let mut steps = 0;
     let mut is_drift_told = false;
+    let mut published = None;
     loop {
         // Also for a patch that existed before: the dispatcher needs it to schedule the bundle's rivals.
         is_drift_told = is_drift_told || tell_drift(cx, bundle, &snapshot)?;
@@ -428,13 +399,19 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, 
             }
             // Every artifact is published, so no verdict of a child is needed again (decision 003).
             cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
-            return Ok(BandEnd { halt, steps, red: is_red(&snapshot) });
+            return Ok(BundleEnd { halt, steps, red: is_red(&snapshot) });
         }
         if cx.cancel.is_cancelled() {
             return Err(BeatError::Interrupted);
         }
         let begun = Instant::now();
-        let carried = carry(next, &snapshot)?;
+        let end = if is_of_leg(next) {
+            let leg = AttemptLeg { bundle, snapshot: &snapshot, next, published };
+            cx.place.place.run(cx, &Leg::Attempt(leg))?
+        } else {
+            begin_step(cx, next, bundle, &snapshot)?;
+            LegEnd::Step
+        };
         snapshot = bundle.load()?;
         let now = cx.position(&snapshot)?;
         // A beat that reports success without its artifact would otherwise be repeated forever.
@@ -442,28 +419,45 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle, carry: Carry<'_>) -> Result<BandEnd, 
             return Err(BeatError::NoProgress { step: next });
         }
         position = now;
-        match carried {
-            Carried::Elsewhere { steps: taken } => steps += taken,
-            Carried::Here => {
+        match end {
+            LegEnd::Published { generation, steps: taken } => {
+                published = Some(generation);
+                steps += taken;
+            }
+            LegEnd::Step => {
                 steps += 1;
-                let duration_ms = millis(begun.elapsed());
-                let to = snapshot.state;
-                cx.tell(bundle, EventKind::Finished { step: next, to, duration_ms });
+                tell_finished(cx, bundle, next, &snapshot, begun);
+            }
+            LegEnd::Gated { .. } => {
+                let leg = format!("{} in {}", bundle.id(), cx.config.run);
+                return Err(PlaceError::OtherKind { leg }.into());
             }
         }
     }
 }
 
-/// Carries a step out on this machine.
-pub(crate) fn carry_here(
+/// Returns whether a step is of a leg, and not of the driver's own machine.
+fn is_of_leg(step: Step) -> bool {
+    match step {
+        Step::Build | Step::Gate | Step::Review => true,
+        Step::Halt(_) | Step::Close | Step::Assemble | Step::SendBack | Step::Archive(_) => false,
+    }
+}
+
+fn tell_finished(cx: &Driver<'_>, bundle: &Bundle, step: Step, after: &Snapshot, begun: Instant) {
+    let duration_ms = millis(begun.elapsed());
+    cx.tell(bundle, EventKind::Finished { step, to: after.state, duration_ms });
+}
+
+/// Tells of a step and carries it out on this machine.
+pub(crate) fn begin_step(
     cx: &Driver<'_>,
     next: Step,
     bundle: &Bundle,
     snapshot: &Snapshot,
-) -> Result<Carried, BeatError> {
+) -> Result<(), BeatError> {
     cx.tell(bundle, EventKind::Began { step: next, from: snapshot.state });
-    carry_out(cx, next, bundle, snapshot)?;
-    Ok(Carried::Here)
+    carry_out(cx, next, bundle, snapshot)
 }
 
 fn carry_out(
@@ -522,7 +516,6 @@ pub(crate) const REVIEW_LOG: &str = "check-review";
 mod tests {
     use super::*;
     use crate::guard::stand_guard;
-    use crate::step::Halt;
     use crate::testing::Scene;
 
     #[test]
@@ -674,10 +667,12 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_job_keeps_its_parts_apart_whatever_the_run_is_called() {
-        let mut scene = Scene::planned();
-        scene.config.run = "by-hand-1".into();
-        let name = scene.driver().job_name("7", 3).unwrap();
-        assert_eq!(name.to_string(), "pdca-by.hand.1-7-g3");
+    fn what_a_child_of_a_dead_process_wrote_into_the_bundle_fails_the_leg() {
+        let scene = Scene::planned();
+        let (driver, bundle) = (scene.driver(), scene.bundle());
+        stand_guard(&driver, &bundle).unwrap();
+        fs_err::write(bundle.path(Artifact::Review), "all is well\n").unwrap();
+        let ended = driver.run_leg(&bundle, &mut 0);
+        assert!(matches!(ended, Err(BeatError::Breach { .. })), "{ended:?}");
     }
 }

@@ -1,6 +1,5 @@
 //! Where a builder starts: at the base, or at the base with the patch of the attempt before it applied.
 
-use pdca_exec::IterateFrom;
 use pdca_integrate::Ingredients;
 use pdca_journal::events::WarningCode;
 use pdca_state::{Bundle, Reentry};
@@ -8,6 +7,7 @@ use pdca_state::{Bundle, Reentry};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::commits::commit_id;
 use crate::run_bundle::{BeatError, Driver};
+use crate::terms::IterateFrom;
 use pdca_journal::events::EventKind;
 
 /// The base with the last patch applied.

@@ -33,7 +33,7 @@ fn the_guide_shows_how_a_batch_is_planned_and_the_example_does_what_it_says() {
 }
 
 #[test]
-fn a_program_drives_a_bundle_through_the_local_executor() {
+fn a_program_drives_a_bundle_in_the_lanes_of_its_machine() {
     pdca_process::testing::use_harness();
     let workspace = TestWorkspace::new();
     let app = Repo::at(&workspace.around().join("app"));

@@ -12,7 +12,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_exec::JobName;
+use pdca_driver::leg::LegName;
 use pdca_process::GitCallError;
 use pdca_state::chain;
 
@@ -21,7 +21,7 @@ use crate::host_root::{HostRoot, JobDir, read_text};
 use crate::objects;
 use crate::offer::{OfferContext, offer, running};
 use crate::verb::{
-    CollectRequest, Collected, FarState, Needs, ReapRequest, StageRequest, StartRequest,
+    CollectRequest, Collected, JobState, Needs, ReapRequest, StageRequest, StartRequest,
     VerbRefusal, VerbRequest, VerbResponse, WatchRequest, WatchResponse,
 };
 use crate::wire::WireMessage;
@@ -123,7 +123,7 @@ impl<'a> HostAgent<'a> {
             fs_err::create_dir_all(self.root.repositories())?;
             objects::require_repository(&repository, &wanted.format, &wanted.shallow)?;
             if let Some(pack) = pack {
-                objects::unpack(&repository, pack)?;
+                pdca_driver::leg::unpack(&repository, pack)?;
                 objects::keep(&repository, &wanted.commits)?;
             }
             if !objects::keeps_all(&repository, &wanted.commits)? {
@@ -142,7 +142,7 @@ impl<'a> HostAgent<'a> {
     }
 
     /// Refuses an attempt that is older than one that this host was told of.
-    fn require_current(&self, name: &JobName) -> Result<(), AgentError> {
+    fn require_current(&self, name: &LegName) -> Result<(), AgentError> {
         let fence = self.root.fence(name)?;
         match fence.bars(name.generation()) {
             None => Ok(()),
@@ -194,7 +194,7 @@ impl<'a> HostAgent<'a> {
     }
 
     /// Raises the fence of a job's unit to its generation, unless a later one was announced.
-    fn announce(&self, name: &JobName) -> Result<(), AgentError> {
+    fn announce(&self, name: &LegName) -> Result<(), AgentError> {
         let mut fence = self.root.fence(name)?;
         match fence.bars(name.generation()) {
             None => Ok(fence.raise(name.generation())?),
@@ -205,7 +205,7 @@ impl<'a> HostAgent<'a> {
     /// Ends older attempts at the same unit. They can no longer publish, and each would keep a slot until its own end,
     /// for which the later attempt would have to wait. The fence is not held, because a runner that is about to publish
     /// waits for it.
-    fn end_older(&self, name: &JobName) -> Result<(), AgentError> {
+    fn end_older(&self, name: &LegName) -> Result<(), AgentError> {
         for job in self.root.list_jobs()? {
             if is_older(job.name(), name) {
                 end(&job)?;
@@ -231,7 +231,7 @@ impl<'a> HostAgent<'a> {
         Ok(())
     }
 
-    fn require_job(&self, name: &JobName) -> Result<JobDir, AgentError> {
+    fn require_job(&self, name: &LegName) -> Result<JobDir, AgentError> {
         let job = self.root.job(name)?;
         if job.exists() { Ok(job) } else { Err(VerbRefusal::Unknown { name: name.clone() }.into()) }
     }
@@ -247,7 +247,7 @@ impl<'a> HostAgent<'a> {
         loop {
             // Read after the state was asked for: with a final state this is the whole log.
             let log = read_from(&job.log(), request.offset)?;
-            let is_live = matches!(state, FarState::Running | FarState::Queued | FarState::Staged);
+            let is_live = matches!(state, JobState::Running | JobState::Queued | JobState::Staged);
             let is_due = !log.is_empty()
                 && gathered_since.get_or_insert_with(Instant::now).elapsed() >= GATHER;
             if is_due || !is_live || Instant::now() >= deadline {
@@ -264,7 +264,7 @@ impl<'a> HostAgent<'a> {
         }
     }
 
-    fn cancel(&self, name: &JobName) -> Result<VerbResponse, AgentError> {
+    fn cancel(&self, name: &LegName) -> Result<VerbResponse, AgentError> {
         let job = self.root.job(name)?;
         if !job.exists() {
             return Ok(VerbResponse::Cancelled);
@@ -329,7 +329,7 @@ impl<'a> HostAgent<'a> {
 }
 
 /// Returns whether a job is an earlier attempt at the unit of another.
-fn is_older(name: &JobName, than: &JobName) -> bool {
+fn is_older(name: &LegName, than: &LegName) -> bool {
     (name.run(), name.unit()) == (than.run(), than.unit()) && name.generation() < than.generation()
 }
 
@@ -388,11 +388,12 @@ pub(crate) fn tail(path: &Utf8Path) -> String {
 #[cfg(test)]
 mod tests {
     use camino::Utf8PathBuf;
-    use pdca_exec::{Job, Terms, Work};
+    use pdca_driver::Terms;
+    use pdca_driver::leg::{FileEntry, LegWork, SentLeg};
     use pdca_process::{FileLock, FileLockError, GitCall};
 
     use super::*;
-    use crate::verb::{Assignment, FileEntry, JobEngine, Objects};
+    use crate::verb::{Assignment, JobEngine, Objects};
 
     const DAY: i64 = 24 * 60 * 60;
     /// The clock of the host.
@@ -420,25 +421,25 @@ mod tests {
 
         fn stage(
             &self,
-            name: &JobName,
+            name: &LegName,
             objects: Option<Objects>,
             files: Vec<FileEntry>,
         ) -> VerbResponse {
-            let work = Work::Band { bundle: name.unit().parse().unwrap() };
-            let job = Job { name: name.clone(), work, terms: Terms::default() };
+            let work = LegWork::Attempt { bundle: name.unit().parse().unwrap() };
+            let job = SentLeg { name: name.clone(), work, terms: Terms::default() };
             let settings = serde_json::Value::Null;
             let assignment = Assignment { job, objects, files, slot: 0, settings };
             let request = StageRequest { assignment, has_pack: false };
             self.ask(VerbRequest::Stage(Box::new(request)), "exit 1")
         }
 
-        fn start(&self, name: &JobName, slots: u32, runner: &str) -> VerbResponse {
+        fn start(&self, name: &LegName, slots: u32, runner: &str) -> VerbResponse {
             let (name, engine) = (name.clone(), JobEngine::Process);
             self.ask(VerbRequest::Start(StartRequest { name, slots, engine }), runner)
         }
     }
 
-    fn job(unit: &str) -> JobName {
+    fn job(unit: &str) -> LegName {
         format!("pdca-01JD-{unit}-g1").parse().unwrap()
     }
 

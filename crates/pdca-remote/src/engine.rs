@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::agent::{AgentError, tail};
 use crate::host_root::{JobDir, read_text};
-use crate::verb::{FarState, JobEngine, VerbRefusal};
+use crate::verb::{JobEngine, JobState, VerbRefusal};
 
 /// Starts, finds and ends runners.
 pub(crate) trait Engine {
@@ -24,7 +24,7 @@ pub(crate) trait Engine {
     fn end(&self, job: &JobDir, kill: bool) -> Result<(), AgentError>;
 
     /// Returns the state of a job that is neither published nor fenced nor cancelled.
-    fn state(&self, job: &JobDir) -> Result<FarState, AgentError>;
+    fn state(&self, job: &JobDir) -> Result<JobState, AgentError>;
 
     /// Returns how long a state may be relied upon.
     fn ask_every(&self) -> Duration;
@@ -62,20 +62,20 @@ pub(crate) fn is_alive(job: &JobDir) -> Result<bool, AgentError> {
     engine_of(job)?.engine().is_alive(job)
 }
 
-pub(crate) fn state(job: &JobDir) -> Result<FarState, AgentError> {
+pub(crate) fn state(job: &JobDir) -> Result<JobState, AgentError> {
     // First: a result that was published before the job was cancelled or fenced is a result.
     if job.is_published() {
-        return Ok(FarState::Ended);
+        return Ok(JobState::Ended);
     }
     if let Some(fence) = read_text(&job.fenced_mark())?
         && let Some(fence) = fence.trim().parse().ok().and_then(pdca_journal::Generation::new)
     {
-        return Ok(FarState::Fenced { fence });
+        return Ok(JobState::Fenced { fence });
     }
     let engine = engine_of(job)?;
     // Before the engine is asked: a cancelled job may stay in its queue for a while.
     if job.cancel_mark().exists() {
-        return Ok(FarState::Cancelled);
+        return Ok(JobState::Cancelled);
     }
     engine.engine().state(job)
 }
@@ -113,18 +113,18 @@ impl Engine for HostProcess {
         Ok(())
     }
 
-    fn state(&self, job: &JobDir) -> Result<FarState, AgentError> {
+    fn state(&self, job: &JobDir) -> Result<JobState, AgentError> {
         if job.is_locked()? {
-            return Ok(FarState::Running);
+            return Ok(JobState::Running);
         }
         // It may have published between the two looks.
         if job.is_published() {
-            return Ok(FarState::Ended);
+            return Ok(JobState::Ended);
         }
         if job.beat_file().exists() {
-            return Ok(FarState::Died { said: tail(&job.output()) });
+            return Ok(JobState::Died { said: tail(&job.output()) });
         }
-        Ok(FarState::Staged)
+        Ok(JobState::Staged)
     }
 
     fn ask_every(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pdca_exec::JobName;
+use pdca_driver::leg::LegName;
 use pdca_process::Cancel;
 use pdca_state::sha256_hex;
 
@@ -251,7 +251,7 @@ impl Host {
     }
 
     /// Starts a staged job, or finds it running. Returns whether it was there before.
-    pub fn start(&self, name: &JobName, cancel: &Cancel) -> Result<bool, HostError> {
+    pub fn start(&self, name: &LegName, cancel: &Cancel) -> Result<bool, HostError> {
         let request = StartRequest {
             name: name.clone(),
             slots: self.spec.slots,
@@ -265,7 +265,7 @@ impl Host {
     /// Returns the log from an offset, when there is something new or after `wait`.
     pub fn watch(
         &self,
-        name: &JobName,
+        name: &LegName,
         offset: u64,
         wait: Duration,
         cancel: &Cancel,
@@ -279,7 +279,7 @@ impl Host {
     }
 
     /// Ends a job for good. On return nothing of it is alive.
-    pub fn cancel(&self, name: &JobName) -> Result<(), HostError> {
+    pub fn cancel(&self, name: &LegName) -> Result<(), HostError> {
         let (answer, _) =
             // Not ended by the driver's own cancellation, which is the usual reason for this call.
             self.call(&VerbRequest::Cancel { name: name.clone() }, &[], QUICK, None)?;
@@ -289,7 +289,7 @@ impl Host {
     /// Fetches the result of a job, and checks every digest.
     pub fn collect(
         &self,
-        name: &JobName,
+        name: &LegName,
         known: Vec<String>,
         cancel: &Cancel,
     ) -> Result<Fetched, HostError> {
@@ -316,7 +316,7 @@ impl Host {
     }
 
     /// Removes what is older than the fence, and results that were taken.
-    pub fn reap(&self, request: ReapRequest) -> Result<Vec<JobName>, HostError> {
+    pub fn reap(&self, request: ReapRequest) -> Result<Vec<LegName>, HostError> {
         let (answer, _) = self.call(&VerbRequest::Reap(request), &[], QUICK, None)?;
         let VerbResponse::Reaped { jobs } = answer else { return Err(HostError::Unexpected) };
         Ok(jobs)

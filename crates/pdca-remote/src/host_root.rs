@@ -15,12 +15,12 @@ use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_exec::JobName;
+use pdca_driver::leg::{FileEntry, LegName};
 use pdca_journal::Generation;
 use pdca_process::{FileLock, FileLockError};
 use pdca_state::{files, sha256_hex};
 
-use crate::verb::{Assignment, FileEntry, PublishedResult};
+use crate::verb::{Assignment, PublishedResult};
 
 /// The directory of a host.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl HostRoot {
     }
 
     /// Returns the directory of a job. It may not exist.
-    pub fn job(&self, name: &JobName) -> io::Result<JobDir> {
+    pub fn job(&self, name: &LegName) -> io::Result<JobDir> {
         let text = name.to_string();
         require_plain(&text)?;
         Ok(JobDir { dir: self.jobs().join(text), name: name.clone() })
@@ -86,7 +86,7 @@ impl HostRoot {
         };
         let mut jobs = Vec::new();
         for entry in entries {
-            if let Ok(name) = entry?.file_name().parse::<JobName>() {
+            if let Ok(name) = entry?.file_name().parse::<LegName>() {
                 jobs.push(self.job(&name)?);
             }
         }
@@ -95,7 +95,7 @@ impl HostRoot {
     }
 
     /// Takes the fence of a job's unit. Whoever holds it decides alone.
-    pub(crate) fn fence(&self, name: &JobName) -> io::Result<HostFence> {
+    pub(crate) fn fence(&self, name: &LegName) -> io::Result<HostFence> {
         let dir = self.path.join("fences");
         fs_err::create_dir_all(&dir)?;
         let unit = format!("{}-{}", name.run(), name.unit());
@@ -219,7 +219,7 @@ impl HostFence {
 #[derive(Debug, Clone)]
 pub struct JobDir {
     dir: Utf8PathBuf,
-    name: JobName,
+    name: LegName,
 }
 
 /// The right to run a job: held by one process at a time, and released by the kernel with it.
@@ -229,7 +229,7 @@ pub struct JobLock {
 }
 
 impl JobDir {
-    pub fn name(&self) -> &JobName {
+    pub fn name(&self) -> &LegName {
         &self.name
     }
 
@@ -372,8 +372,8 @@ mod tests {
         (dir, HostRoot::new(path))
     }
 
-    fn name(generation: u32) -> JobName {
-        JobName::new("01JD", "7", Generation::new(generation).unwrap()).unwrap()
+    fn name(generation: u32) -> LegName {
+        LegName::new("01JD", "7", Generation::new(generation).unwrap()).unwrap()
     }
 
     #[test]

@@ -27,27 +27,33 @@
 
 mod agent;
 mod engine;
+mod fit_host;
+mod follow;
 mod host;
 mod host_root;
 mod objects;
 mod offer;
+mod run_job;
 mod runner;
 mod slurm;
+mod stage;
 mod sweep;
 mod transport;
 mod verb;
 mod wire;
 
 pub use agent::HostAgent;
+pub use fit_host::FitHost;
 pub use host::{Fetched, Host, HostError, HostSpec, MakePack};
 pub use host_root::{HostRoot, JobDir, JobLock};
-pub use objects::{pack, present, shallow_commits, unpack};
 pub use offer::{HostOffer, HostRefusal, OfferContext, OfferRequest, Requirements, own_digest};
-pub use runner::{RunJobError, RunningJob, entries, files_below};
+pub use run_job::{HostMachine, run_job};
+pub use runner::{RunJobError, RunningJob};
+pub use stage::repository_name;
 pub use transport::{LocalProcess, Ssh, Transport, TransportError, is_plain_host, is_plain_root};
 pub use verb::{
-    Assignment, CollectRequest, Collected, FarState, FileEntry, JobEngine, Needs, Objects,
-    PublishedResult, ReapRequest, SlurmOptions, StageRequest, StartRequest, VerbRefusal,
-    VerbRequest, VerbResponse, WatchRequest, WatchResponse,
+    Assignment, CollectRequest, Collected, JobEngine, JobState, Needs, Objects, PublishedResult,
+    ReapRequest, SlurmOptions, StageRequest, StartRequest, VerbRefusal, VerbRequest, VerbResponse,
+    WatchRequest, WatchResponse,
 };
 pub use wire::{WireError, WireMessage, decode, encode};

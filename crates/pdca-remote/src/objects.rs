@@ -8,7 +8,7 @@ const BASES: &str = "refs/pdca/bases/";
 
 /// Returns a pack of everything that `wanted` reaches and `have` does not. Commits of `have` that are not here are left
 /// out of the question.
-pub fn pack(
+pub(crate) fn pack(
     git_dir: &Utf8Path,
     wanted: &[String],
     have: &[String],
@@ -25,16 +25,8 @@ pub fn pack(
     Ok(call.run()?.require("pack the commits")?.stdout)
 }
 
-/// Stores the objects of a pack, completed from the objects that are here.
-pub fn unpack(git_dir: &Utf8Path, pack: Vec<u8>) -> Result<(), GitCallError> {
-    // `--strict` checks the objects, which come from another machine.
-    let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
-    let call = GitCall::isolated(git_dir).args(args).stdin(pack);
-    call.run()?.require("store the commits").map(drop)
-}
-
 /// Returns those of the commits that are in a repository.
-pub fn present(git_dir: &Utf8Path, commits: &[String]) -> Result<Vec<String>, GitCallError> {
+pub(crate) fn present(git_dir: &Utf8Path, commits: &[String]) -> Result<Vec<String>, GitCallError> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }
@@ -48,7 +40,7 @@ pub fn present(git_dir: &Utf8Path, commits: &[String]) -> Result<Vec<String>, Gi
 }
 
 /// Returns the commits whose parents are missing because a repository was cloned without its whole history.
-pub fn shallow_commits(common_dir: &Utf8Path) -> Vec<String> {
+pub(crate) fn shallow_commits(common_dir: &Utf8Path) -> Vec<String> {
     let text = fs_err::read_to_string(common_dir.join("shallow")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }

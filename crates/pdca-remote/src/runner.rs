@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_exec::JobName;
+use pdca_driver::leg::{FileEntry, LegName};
 use pdca_state::sha256_hex;
 
 use crate::host_root::{HostRoot, JobDir, JobLock};
-use crate::verb::{Assignment, FileEntry, PublishedResult};
+use crate::verb::{Assignment, PublishedResult};
 
 /// The interval between two signs of life.
 const BEAT: Duration = Duration::from_millis(250);
@@ -42,7 +42,7 @@ pub enum RunJobError {
 
 impl RunningJob {
     /// Takes a staged job. One process has it until it ends, however it ends.
-    pub fn take(root: HostRoot, name: &JobName) -> Result<Self, RunJobError> {
+    pub fn take(root: HostRoot, name: &LegName) -> Result<Self, RunJobError> {
         // Leaves the session of whoever started it. Fails where it leads one already, which is as good.
         let _session = rustix::process::setsid();
         let job = root.job(name)?;
@@ -159,7 +159,7 @@ fn sync_all(dir: &Utf8Path, files: &[FileEntry]) -> io::Result<()> {
 }
 
 /// Describes files by their content. What is no file is left out.
-pub fn entries(dir: &Utf8Path, paths: &[Utf8PathBuf]) -> io::Result<Vec<FileEntry>> {
+pub(crate) fn entries(dir: &Utf8Path, paths: &[Utf8PathBuf]) -> io::Result<Vec<FileEntry>> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut found = Vec::new();
     for path in paths {
@@ -172,29 +172,5 @@ pub fn entries(dir: &Utf8Path, paths: &[Utf8PathBuf]) -> io::Result<Vec<FileEntr
         let executable = about.permissions().mode() & 0o111 != 0;
         found.push(FileEntry { path: path.clone(), digest, executable });
     }
-    Ok(found)
-}
-
-/// Returns the files below `dir`, relative to it and sorted. Symbolic links are not followed.
-pub fn files_below(dir: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
-    let mut found = Vec::new();
-    let mut open = vec![Utf8PathBuf::new()];
-    while let Some(at) = open.pop() {
-        let entries = match dir.join(&at).read_dir_utf8() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries?,
-        };
-        for entry in entries {
-            let entry = entry?;
-            let path = at.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                open.push(path);
-            } else if kind.is_file() {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
     Ok(found)
 }

@@ -12,7 +12,7 @@ use pdca_process::{Tool, ToolOutput};
 use crate::agent::{AgentError, tail};
 use crate::engine::Engine;
 use crate::host_root::{JobDir, read_text};
-use crate::verb::{FarState, SlurmOptions, VerbRefusal};
+use crate::verb::{JobState, SlurmOptions, VerbRefusal};
 
 /// A controller that restarts answers after a while; asking longer would keep the driver's connection busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,27 +102,27 @@ impl Engine for SlurmOptions {
         if said.success() { Ok(()) } else { Err(controller(&said)) }
     }
 
-    fn state(&self, job: &JobDir) -> Result<FarState, AgentError> {
+    fn state(&self, job: &JobDir) -> Result<JobState, AgentError> {
         let asked = ask(job)?;
         // It may have published while Slurm was asked.
         if job.is_published() {
-            return Ok(FarState::Ended);
+            return Ok(JobState::Ended);
         }
         Ok(match asked {
             // A node that lost its daemon keeps its processes: Slurm gave the job up, and its runner works on.
-            SlurmState::Over | SlurmState::Unknown if job.is_locked()? => FarState::Running,
-            SlurmState::Queued => FarState::Queued,
-            SlurmState::Running => FarState::Running,
-            SlurmState::Capped(limit) => FarState::Capped { limit: limit.to_owned() },
+            SlurmState::Over | SlurmState::Unknown if job.is_locked()? => JobState::Running,
+            SlurmState::Queued => JobState::Queued,
+            SlurmState::Running => JobState::Running,
+            SlurmState::Capped(limit) => JobState::Capped { limit: limit.to_owned() },
             SlurmState::Over | SlurmState::Unknown if job.engine_id().exists() => {
                 let said = tail(&job.output());
                 if is_memory_limit(&said) {
-                    FarState::Capped { limit: "memory".to_owned() }
+                    JobState::Capped { limit: "memory".to_owned() }
                 } else {
-                    FarState::Died { said }
+                    JobState::Died { said }
                 }
             }
-            SlurmState::Over | SlurmState::Unknown => FarState::Staged,
+            SlurmState::Over | SlurmState::Unknown => JobState::Staged,
         })
     }
 

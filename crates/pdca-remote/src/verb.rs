@@ -1,7 +1,6 @@
 //! The seven verbs of a host: what is asked, and what is answered.
 
-use camino::Utf8PathBuf;
-use pdca_exec::{Job, JobName};
+use pdca_driver::leg::{FileEntry, LegName, SentLeg};
 use pdca_journal::Generation;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +19,7 @@ pub enum VerbRequest {
     /// Asks for the log from an offset, and the state.
     Watch(WatchRequest),
     /// Ends a job's whole tree for good.
-    Cancel { name: JobName },
+    Cancel { name: LegName },
     /// Asks for the result of a job that ended. Changes nothing.
     Collect(CollectRequest),
     /// Removes jobs that are below the fence or whose result was taken.
@@ -59,7 +58,7 @@ pub enum VerbResponse {
     Cancelled,
     Collected(Box<Collected>),
     Reaped {
-        jobs: Vec<JobName>,
+        jobs: Vec<LegName>,
     },
     Refused(VerbRefusal),
 }
@@ -75,7 +74,7 @@ pub enum VerbRefusal {
     #[error("all {slots} slots are taken")]
     Busy { slots: u32 },
     #[error("the host has no job {name}")]
-    Unknown { name: JobName },
+    Unknown { name: LegName },
     #[error("the job was cancelled")]
     Cancelled,
     #[error("the job has no result")]
@@ -95,7 +94,7 @@ pub enum VerbRefusal {
 /// Everything that a host needs to run a job, without the bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    pub job: Job,
+    pub job: SentLeg,
     /// The repository on the host, and the commits that the job needs of it.
     pub objects: Option<Objects>,
     /// The files of the job's workspace.
@@ -120,17 +119,6 @@ pub struct Objects {
     pub shallow: Vec<String>,
 }
 
-/// A file by its content.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct FileEntry {
-    /// Relative to the workspace of the job.
-    pub path: Utf8PathBuf,
-    /// The SHA-256 of its content.
-    pub digest: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub executable: bool,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageRequest {
     pub assignment: Assignment,
@@ -149,7 +137,7 @@ pub struct Needs {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRequest {
-    pub name: JobName,
+    pub name: LegName,
     /// The number of jobs that the host may run at once.
     pub slots: u32,
     pub engine: JobEngine,
@@ -184,7 +172,7 @@ pub struct SlurmOptions {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchRequest {
-    pub name: JobName,
+    pub name: LegName,
     pub offset: u64,
     /// The time to wait for something new, in milliseconds.
     pub wait_ms: u64,
@@ -192,7 +180,7 @@ pub struct WatchRequest {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchResponse {
-    pub state: FarState,
+    pub state: JobState,
     /// The offset after the bytes of the log that are the part of this answer.
     pub next: u64,
     /// Grows while the job's supervisor lives.
@@ -202,7 +190,7 @@ pub struct WatchResponse {
 /// The state of a job on its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum FarState {
+pub enum JobState {
     /// Staged and not started.
     Staged,
     /// In the queue of the engine.
@@ -228,7 +216,7 @@ pub enum FarState {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectRequest {
-    pub name: JobName,
+    pub name: LegName,
     /// The digests of contents that need not be sent.
     pub known: Vec<String>,
 }
@@ -245,7 +233,7 @@ pub struct Collected {
 /// The result of a job as its runner stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResult {
-    pub name: JobName,
+    pub name: LegName,
     /// The files of the job's workspace that are part of the result.
     pub files: Vec<FileEntry>,
     /// The head of new commits, which are in the pack.
@@ -257,9 +245,9 @@ pub struct PublishedResult {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReapRequest {
     /// The current attempt of each unit: older ones are ended and removed, and can no longer publish.
-    pub current: Vec<JobName>,
+    pub current: Vec<LegName>,
     /// Jobs whose result was taken.
-    pub taken: Vec<JobName>,
+    pub taken: Vec<LegName>,
     /// Runs that are over: everything of them goes.
     pub over: Vec<String>,
     /// Contents that no job was staged with for so many days go as well.

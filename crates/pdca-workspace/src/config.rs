@@ -83,7 +83,7 @@ pub struct Config {
     pub select: pdca_forge::select::SelectSettings,
     /// `[[targets]]`: the repositories under change.
     pub targets: Vec<TargetEntry>,
-    /// `[[hosts]]`: other machines that bands run on.
+    /// `[[hosts]]`: other machines that legs run on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostEntry>,
     /// `[gates]`: the deterministic checks.

@@ -1,4 +1,4 @@
-//! The hosts that bands run on: listed, checked, added and cleaned up.
+//! The hosts that legs run on: listed, checked, added and cleaned up.
 //!
 //! # Invariants
 //! - Nothing is written to `pdca.toml` before the host has answered.
@@ -9,7 +9,7 @@ use std::thread;
 
 use camino::Utf8PathBuf;
 use pdca_driver::WorkspaceConfig;
-use pdca_exec::JobName;
+use pdca_driver::leg::LegName;
 use pdca_remote::{
     Host, HostError, HostOffer, HostRefusal, OfferRequest, ReapRequest, Requirements,
 };
@@ -115,7 +115,7 @@ pub fn check_hosts(
 ) -> Result<Vec<HostState>, OperationError> {
     let config = open.driver_config()?;
     let entries = entries(open.workspace, names)?;
-    let asked = ask_hosts(open, &config, entries, HostWork::Bands)?.into_iter();
+    let asked = ask_hosts(open, &config, entries, HostWork::Legs)?.into_iter();
     Ok(asked.map(|host| HostState::of(host.entry).answered(host.answer)).collect())
 }
 
@@ -155,7 +155,7 @@ pub fn add_host(
         .map_err(|error| HostsError::Install { name: name.clone(), error })?;
     let config = open.driver_config()?;
     let mut state = HostState::of(&entry);
-    for host in ask_hosts(open, &config, vec![&entry], HostWork::Bands)? {
+    for host in ask_hosts(open, &config, vec![&entry], HostWork::Legs)? {
         state = state.answered(host.answer);
     }
     // After the installation: a host that cannot be reached is not added.
@@ -177,7 +177,7 @@ pub fn clean_up_hosts(
     let config = open.driver_config()?;
     let entries = entries(open.workspace, names)?;
     let mut cleanup = HostsCleanup { hosts: Vec::new(), is_complete: true };
-    for AskedHost { entry, host, answer } in ask_hosts(open, &config, entries, HostWork::Bands)? {
+    for AskedHost { entry, host, answer } in ask_hosts(open, &config, entries, HostWork::Legs)? {
         // Asked again, because a host that is refused for a run may still have leftovers to remove.
         let offer = host.offer(OfferRequest::default());
         let mut state = HostState::of(entry).answered(answer);
@@ -204,7 +204,7 @@ pub fn clean_up_hosts(
 /// What hosts are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostWork {
-    Bands,
+    Legs,
     /// Their gates decide about combinations, so the environment of those is asked for as well.
     Combinations,
 }
@@ -280,7 +280,7 @@ fn sockets(open: &OpenWorkspace<'_>) -> Utf8PathBuf {
 
 /// Returns the runs of this workspace that are over and have jobs on a host.
 pub fn ended_runs(config: &WorkspaceConfig, jobs: &[String]) -> Vec<String> {
-    let names = jobs.iter().filter_map(|name| name.parse::<JobName>().ok());
+    let names = jobs.iter().filter_map(|name| name.parse::<LegName>().ok());
     let runs: BTreeSet<String> = names.map(|name| name.run().to_owned()).collect();
     let is_over = |run: &String| {
         let Ok(id) = run.parse() else { return false };

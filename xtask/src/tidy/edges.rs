@@ -55,31 +55,38 @@ pub(super) fn packages(
     Ok(packages)
 }
 
-/// The place of a crate. A product crate may use crates of lower levels only.
+/// The place of a crate. A product crate may use crates of lower rings, and those of its own ring in [`WITHIN`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CratePlace {
-    Level(u8),
-    /// Fixtures for tests and benches: used by dev-dependencies of the product only, itself on top of level 0.
+    Ring(u8),
+    /// Fixtures for tests and benches: used by dev-dependencies of the product only, itself on top of ring 0.
     Testkit,
-    /// Outside the levels: may use every library, used by none.
+    /// Outside the rings: may use every library, used by none.
     Apart,
 }
 
 pub(super) fn place(name: &str) -> Option<CratePlace> {
     Some(match name {
-        "pdca-state" | "pdca-process" => CratePlace::Level(0),
-        "pdca-dag" | "pdca-journal" => CratePlace::Level(1),
-        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-act" => CratePlace::Level(2),
-        "pdca-exec" | "pdca-integrate" => CratePlace::Level(3),
-        "pdca-forge" | "pdca-remote" => CratePlace::Level(4),
-        "pdca-driver" => CratePlace::Level(5),
-        "pdca-workspace" => CratePlace::Level(6),
-        "pdca-cli" => CratePlace::Level(7),
+        "pdca-state" | "pdca-process" | "pdca-dag" => CratePlace::Ring(0),
+        "pdca-lanes" | "pdca-gates" | "pdca-leaves" | "pdca-journal" => CratePlace::Ring(1),
+        "pdca-driver" | "pdca-integrate" | "pdca-remote" | "pdca-forge" | "pdca-act" => {
+            CratePlace::Ring(2)
+        }
+        "pdca-workspace" => CratePlace::Ring(3),
+        "pdca-cli" => CratePlace::Ring(4),
         "pdca-testkit" => CratePlace::Testkit,
         "pdca-e2e" | "xtask" => CratePlace::Apart,
         _ => return None,
     })
 }
+
+/// The edges between crates of one ring. Each is part of the design, so a new one is added here on purpose.
+const WITHIN: &[(&str, &[&str])] = &[
+    ("pdca-dag", &["pdca-state"]),
+    ("pdca-driver", &["pdca-integrate"]),
+    ("pdca-forge", &["pdca-integrate"]),
+    ("pdca-remote", &["pdca-driver"]),
+];
 
 /// Third-party crates that carry an invariant: their users are part of the design.
 const RESERVED: &[(&str, &[&str])] = &[
@@ -98,7 +105,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     for package in packages {
         let manifest = &package.manifest_path;
         if place(&package.name).is_none() {
-            let what = format!("{} has no level; give it one in tidy", package.name);
+            let what = format!("{} has no ring; give it one in tidy", package.name);
             findings.push(Finding::error(manifest, None, what));
             continue;
         }
@@ -129,18 +136,24 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
         (_, CratePlace::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
         // The end-to-end suites consist of tests, so both kinds of dependency are the same there. The benches of the tasks
         // measure against the hosts that the tests use.
-        (CratePlace::Apart, CratePlace::Level(_) | CratePlace::Testkit) => None,
+        (CratePlace::Apart, CratePlace::Ring(_) | CratePlace::Testkit) => None,
         (_, CratePlace::Testkit) if !plain => None,
         (_, CratePlace::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
-        (CratePlace::Level(from_level), CratePlace::Level(to_level)) => {
-            (to_level >= from_level).then(|| {
-                format!("{from} (level {from_level}) depends on {to} (level {to_level}): edges point down only")
-            })
-        }
-        (CratePlace::Testkit, CratePlace::Level(level)) => (level > 0).then(|| {
-            format!("{from} depends on {to} (level {level}): it stands on level 0 only")
+        (CratePlace::Ring(here), CratePlace::Ring(there)) if here == there => (!is_within(from, to))
+            .then(|| format!("{from} depends on {to} of its own ring, which `WITHIN` does not list")),
+        (CratePlace::Ring(here), CratePlace::Ring(there)) => (there > here).then(|| {
+            format!(
+                "{from} (ring {here}) depends on {to} (ring {there}): edges between rings point down"
+            )
+        }),
+        (CratePlace::Testkit, CratePlace::Ring(ring)) => (ring > 0).then(|| {
+            format!("{from} depends on {to} (ring {ring}): it stands on ring 0 only")
         }),
     }
+}
+
+fn is_within(from: &str, to: &str) -> bool {
+    WITHIN.iter().any(|(name, uses)| *name == from && uses.contains(&to))
 }
 
 #[cfg(test)]
@@ -165,6 +178,7 @@ mod tests {
         let down = [
             ("pdca-gates", "pdca-state", None),
             ("pdca-driver", "pdca-lanes", None),
+            ("pdca-remote", "pdca-driver", None),
             ("pdca-cli", "pdca-driver", None),
             ("pdca-gates", "pdca-testkit", Some(DependencyKind::Dev)),
             ("pdca-testkit", "pdca-process", None),
@@ -178,22 +192,40 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_up_or_sideways_is_found() {
+    fn an_edge_up_or_an_unlisted_one_within_a_ring_is_found() {
         let wrong = [
             ("pdca-state", "pdca-gates", None),
             ("pdca-gates", "pdca-leaves", None),
             ("pdca-state", "pdca-process", Some(DependencyKind::Build)),
             ("pdca-state", "pdca-driver", Some(DependencyKind::Dev)),
+            ("pdca-driver", "pdca-remote", None),
         ];
         assert_eq!(
             findings(&wrong),
             [
-                "pdca-state (level 0) depends on pdca-gates (level 2): edges point down only",
-                "pdca-gates (level 2) depends on pdca-leaves (level 2): edges point down only",
-                "pdca-state (level 0) depends on pdca-process (level 0): edges point down only",
-                "pdca-state (level 0) depends on pdca-driver (level 5): edges point down only",
+                "pdca-state (ring 0) depends on pdca-gates (ring 1): edges between rings point down",
+                "pdca-gates depends on pdca-leaves of its own ring, which `WITHIN` does not list",
+                "pdca-state depends on pdca-process of its own ring, which `WITHIN` does not list",
+                "pdca-state (ring 0) depends on pdca-driver (ring 2): edges between rings point down",
+                "pdca-driver depends on pdca-remote of its own ring, which `WITHIN` does not list",
             ]
         );
+    }
+
+    #[test]
+    fn the_edges_within_a_ring_are_of_one_ring_and_lead_in_no_circle() {
+        for (from, uses) in WITHIN {
+            assert!(uses.iter().all(|to| place(from) == place(to)), "{from}");
+            let mut reached: Vec<&str> = uses.to_vec();
+            let mut next = 0;
+            while let Some(at) = reached.get(next).copied() {
+                assert_ne!(at, *from, "a circle");
+                let further = WITHIN.iter().filter(|(name, _)| *name == at);
+                reached.extend(further.flat_map(|(_, uses)| uses.iter().copied()));
+                next += 1;
+                assert!(next < 100, "a circle");
+            }
+        }
     }
 
     #[test]
@@ -221,16 +253,16 @@ mod tests {
             findings(&wrong),
             [
                 "pdca-cli uses pdca-testkit outside its dev-dependencies",
-                "pdca-testkit depends on pdca-gates (level 2): it stands on level 0 only",
+                "pdca-testkit depends on pdca-gates (ring 1): it stands on ring 0 only",
             ]
         );
     }
 
     #[test]
-    fn a_crate_without_a_level_is_found() {
+    fn a_crate_without_a_ring_is_found() {
         assert_eq!(
             findings(&[("pdca-new", "serde", None)]),
-            ["pdca-new has no level; give it one in tidy"]
+            ["pdca-new has no ring; give it one in tidy"]
         );
     }
 

@@ -3,12 +3,11 @@
 use std::io::{Read as _, Write};
 
 use camino::Utf8PathBuf;
-use pdca_driver::far::{HostMachine, run_job};
-use pdca_exec::JobName;
+use pdca_driver::leg::LegName;
 use pdca_process::Cancel;
 use pdca_remote::{
-    HostAgent, HostRoot, OfferContext, RunJobError, RunningJob, VerbRefusal, VerbRequest,
-    VerbResponse as Answer, WireMessage, decode, encode,
+    HostAgent, HostMachine, HostRoot, OfferContext, RunJobError, RunningJob, VerbRefusal,
+    VerbRequest, VerbResponse as Answer, WireMessage, decode, encode, run_job,
 };
 
 use crate::context::Context;
@@ -32,7 +31,7 @@ pub(crate) struct Args {
 
     /// Run this job to its end
     #[arg(long, value_name = "JOB")]
-    run: Option<JobName>,
+    run: Option<LegName>,
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Response, Failure> {
@@ -65,7 +64,7 @@ fn answer(root: &HostRoot, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), 
     Ok(out.flush()?)
 }
 
-fn work(root: HostRoot, name: &JobName, cx: &Context<'_>) -> Result<(), Failure> {
+fn work(root: HostRoot, name: &LegName, cx: &Context<'_>) -> Result<(), Failure> {
     let job = match RunningJob::take(root, name) {
         Ok(job) => job,
         // Whoever has it does the work, and what is over needs none.

@@ -25,7 +25,7 @@ use crate::globals::{EventsArg, HostArgs};
 use crate::planning::Kept;
 use crate::report::{Report, Response};
 use crate::session;
-use crate::session::fleet::{RunPlaces, places, planned_slots};
+use crate::session::fleet::{RunPlaces, planned_slots, run_places};
 use crate::style::printable;
 use crate::words;
 
@@ -109,13 +109,13 @@ pub(super) fn drive_all(
         let slots = planned_slots(cx, site, args.lanes, choice, err)?;
         return Ok(Response::done(RunDryRun::of(&batch, &plan, slots, cx)));
     }
-    let RunPlaces { lanes, fleet } = places(cx, site, args.lanes, choice, err)?;
+    let RunPlaces { lanes, places } = run_places(cx, site, args.lanes, choice, err)?;
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
     // Loaded again under the lock: the driver before this one may have changed what there is to do.
     let (batch, plan, groups) = load()?;
-    let fleet = fleet.as_ref();
-    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
+    let places = places.as_ref();
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, places };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
     let report = RunReport::of(&batched, &batch, &plan, cx);
     // What stopped the run explains why bundles failed or were not started, so it is told instead of them.
@@ -155,9 +155,9 @@ pub(super) fn drive_unasked(
     };
     let (batch, plan, groups) = planned(batch, site, cx)?;
     tell_oddities(&batch, &plan, cx, err)?;
-    let RunPlaces { lanes, fleet } = places(cx, site, args.lanes, args.hosts.choice(), err)?;
-    let fleet = fleet.as_ref();
-    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, fleet };
+    let RunPlaces { lanes, places } = run_places(cx, site, args.lanes, args.hosts.choice(), err)?;
+    let places = places.as_ref();
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes, places };
     session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)
 }
 
@@ -564,7 +564,7 @@ impl Line {
         }
     }
 
-    fn of(bundle: &Bundle, result: &Result<pdca_driver::BandEnd, BeatError>) -> Self {
+    fn of(bundle: &Bundle, result: &Result<pdca_driver::BundleEnd, BeatError>) -> Self {
         match result {
             Ok(drive) => {
                 let outcome = match drive.halt {

@@ -1,6 +1,6 @@
 //! Adds position and remedy to the errors of a driver.
 
-use pdca_driver::far::FarClass;
+use pdca_driver::leg::FailureClass;
 use pdca_driver::{
     BaseError, BeatError, BeginError, BundleLockError, CheckoutError, TakeOverError,
     TargetChoiceError,
@@ -226,30 +226,30 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
         BeatError::Blocked { .. } => {
             told(Exit::RecoveryBlocked).hint(format!("mend the cause, then `pdca unblock {id}`"))
         }
-        BeatError::Far(failure) => {
+        BeatError::Elsewhere(failure) => {
             let failed = match failure.class {
-                FarClass::Cap => told(Exit::Capped)
+                FailureClass::Cap => told(Exit::Capped)
                     .hint("raise `time_minutes` or `memory_mb` of the host in [[hosts]], and run it again"),
-                FarClass::Calls => {
+                FailureClass::Calls => {
                     told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
                 }
-                FarClass::IssueCost => {
+                FailureClass::IssueCost => {
                     told(Exit::Capped).hint("raise `max_cost_per_issue` in [driver], and run it again")
                 }
-                FarClass::Host => told(Exit::Unexpected)
+                FailureClass::Machine => told(Exit::Unexpected)
                     .hint(format!("`pdca hosts check` looks at every host; {again}")),
-                FarClass::Full => told(Exit::Unexpected)
+                FailureClass::Full => told(Exit::Unexpected)
                     .hint(format!("`pdca hosts gc` removes what earlier runs left on hosts; {again}")),
-                FarClass::SignedOut => told(Exit::Unexpected)
+                FailureClass::SignedOut => told(Exit::Unexpected)
                     .hint(format!("sign the agent in on that host; {again}")),
-                FarClass::Bundle | FarClass::NoChange => told(Exit::Unexpected).hint(again),
+                FailureClass::Bundle | FailureClass::NoChange => told(Exit::Unexpected).hint(again),
             };
             failure.log.iter().fold(failed, |failed, log| failed.at(FilePosition::file(log)))
         }
         BeatError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
         BeatError::Gates(_)
         | BeatError::NoProgress { .. }
-        | BeatError::Executor(_)
+        | BeatError::Place(_)
         | BeatError::StaleResult(_)
         | BeatError::Panicked { .. }
         | BeatError::Own(_) => told(Exit::Unexpected).hint(again),

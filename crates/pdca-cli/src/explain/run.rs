@@ -36,7 +36,7 @@ pub(crate) fn stopped(stop: &Stop) -> Failure {
             "raise `{}` in [driver], and the same command goes on; `pdca abort` gives the run up",
             reached.cap.key()
         )),
-        Stop::NoHost => Failure::new(Exit::Unexpected, "every host was lost, so nothing more was started")
+        Stop::NoPlace => Failure::new(Exit::Unexpected, "every host was lost, so nothing more was started")
             .hint("`pdca hosts check` shows why; the same command goes on under new generations, and `--local` does without hosts"),
         Stop::BaseRed { bases } => base_red(bases),
         Stop::Record { error } => Failure::unexpected(format!(

@@ -19,12 +19,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_driver::far::Fleet;
 use pdca_driver::integrate::{
     ChangeState, Hand, HeldChange, HeldReason, IntegrateError, Integrated, IntegrationRequest,
     Land, NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch, TargetBranches,
     Unplaceable,
 };
+use pdca_driver::place::Places;
 use pdca_driver::{Driver, LaneCount, WorkspaceConfig, integrations};
 use pdca_integrate::{end_integration, finish_certificates};
 use pdca_journal::events::WarningCode;
@@ -40,7 +40,7 @@ use crate::landing::resolve::{self, Resolving};
 use crate::process_env;
 use crate::report::Response;
 use crate::session;
-use crate::session::fleet::{HostChoice, HostWork, is_far_only};
+use crate::session::fleet::{HostChoice, HostWork, is_hosts_only};
 
 use explain::{ending, unsealable};
 use order::{Unlanded, arranged};
@@ -213,11 +213,11 @@ impl Asked<'_> {
 
     /// Returns the number of combinations that are gated at once, and the hosts that do it beside the local lanes. A dry
     /// run asks no host.
-    fn places(&self, err: &mut dyn Write) -> Result<(NonZeroU32, Option<Fleet>), Failure> {
+    fn places(&self, err: &mut dyn Write) -> Result<(NonZeroU32, Option<Places>), Failure> {
         let Asked { args, cx, site, settings, .. } = self;
         let configured = ("integrate.lanes", settings.lanes);
         let asked = args.lanes.unwrap_or(settings.lanes);
-        let (lanes, local) = if is_far_only(cx, asked, args.hosts)? {
+        let (lanes, local) = if is_hosts_only(cx, asked, args.hosts)? {
             // Every combination goes to a host. One local lane stays the lower bound if the hosts offer no
             // slot.
             (NonZeroU32::MIN, 0)
@@ -230,9 +230,9 @@ impl Asked<'_> {
             return Ok((lanes, None));
         }
         let work = HostWork::Combinations;
-        let fleet = session::fleet::fleet(cx, site, args.hosts, local, work, err)?;
-        let slots = fleet.as_ref().and_then(|fleet| NonZeroU32::new(fleet.slots()));
-        Ok((slots.unwrap_or(lanes), fleet))
+        let places = session::fleet::with_hosts(cx, site, args.hosts, local, work, err)?;
+        let slots = places.as_ref().and_then(|places| NonZeroU32::new(places.slots()));
+        Ok((slots.unwrap_or(lanes), places))
     }
 
     /// Integrates branch by branch. A failure of one does not keep the others from landing.
@@ -247,7 +247,7 @@ impl Asked<'_> {
         if !fronts.iter().any(|front| has_work(front, only)) {
             return Ok(());
         }
-        let (lanes, fleet) = self.places(err)?;
+        let (lanes, places) = self.places(err)?;
         for front in fronts.iter().filter(|front| has_work(front, only)) {
             let elsewhere = unlanded.elsewhere(front);
             let order = IntegrationRequest {
@@ -278,7 +278,7 @@ impl Asked<'_> {
                 continue;
             }
             let done = session::work(cx, site, args.events, err, |driver| {
-                Driver { fleet: fleet.as_ref(), ..*driver }.integrate(front, &order)
+                Driver { places: places.as_ref(), ..*driver }.integrate(front, &order)
             })?;
             let done = match done {
                 Ok(done) => done,

@@ -246,7 +246,7 @@ impl ResolveContext<'_> {
         let lanes = session::driver_lanes(cx, site, None, err)?;
         let batched = {
             let todo =
-                session::Todo { batch: &batch, plan: &plan, groups: &[], lanes, fleet: None };
+                session::Todo { batch: &batch, plan: &plan, groups: &[], lanes, places: None };
             session::run_bundles(cx, site, &todo, events, err)?
         };
         for item in &mut resolving.items {

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use pdca_driver::far::{Fleet, FleetHost};
+use pdca_driver::place::{Place, Places};
 use pdca_driver::{LaneCount, WorkspaceConfig};
-use pdca_remote::{HostRefusal, ReapRequest};
+use pdca_remote::{FitHost, HostRefusal, ReapRequest};
 use pdca_workspace::OperationError;
 use pdca_workspace::config::{HostEntry, require_sendable};
 pub(crate) use pdca_workspace::hosts::HostWork;
@@ -19,11 +19,11 @@ use crate::failure::{Failure, Problem};
 #[derive(Debug)]
 pub(crate) struct RunPlaces {
     pub(crate) lanes: NonZeroU32,
-    pub(crate) fleet: Option<Fleet>,
+    pub(crate) places: Option<Places>,
 }
 
 /// Returns whether nothing is to run on this machine, because hosts do: `--lanes 0`.
-pub(crate) fn is_far_only(
+pub(crate) fn is_hosts_only(
     cx: &Context<'_>,
     asked: LaneCount,
     choice: HostChoice<'_>,
@@ -39,33 +39,33 @@ pub(crate) fn planned_slots(
     choice: HostChoice<'_>,
     err: &mut dyn Write,
 ) -> Result<NonZeroU32, Failure> {
-    let far: u32 = choice.entries(cx)?.iter().map(|host| host.slots).sum();
-    if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
-        return Ok(NonZeroU32::new(far).unwrap_or(NonZeroU32::MIN));
+    let of_hosts: u32 = choice.entries(cx)?.iter().map(|host| host.slots).sum();
+    if is_hosts_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
+        return Ok(NonZeroU32::new(of_hosts).unwrap_or(NonZeroU32::MIN));
     }
-    Ok(super::driver_lanes(cx, site, asked, err)?.saturating_add(far))
+    Ok(super::driver_lanes(cx, site, asked, err)?.saturating_add(of_hosts))
 }
 
 /// Returns the places of a batch.
-pub(crate) fn places(
+pub(crate) fn run_places(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     asked: Option<LaneCount>,
     choice: HostChoice<'_>,
     err: &mut dyn Write,
 ) -> Result<RunPlaces, Failure> {
-    if is_far_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
+    if is_hosts_only(cx, asked.unwrap_or(cx.workspace()?.config.driver.lanes), choice)? {
         // Results come to this disk all the same.
         super::fitting(cx, site, NonZeroU32::MIN, err)?;
-        let fleet = fleet(cx, site, choice, 0, HostWork::Bands, err)?;
-        return Ok(RunPlaces { lanes: NonZeroU32::MIN, fleet });
+        let places = with_hosts(cx, site, choice, 0, HostWork::Legs, err)?;
+        return Ok(RunPlaces { lanes: NonZeroU32::MIN, places });
     }
     let mut lanes = super::driver_lanes(cx, site, asked, err)?;
     if !choice.entries(cx)?.is_empty() {
         lanes = super::fitting(cx, site, lanes, err)?;
     }
-    let fleet = fleet(cx, site, choice, lanes.get(), HostWork::Bands, err)?;
-    Ok(RunPlaces { lanes, fleet })
+    let places = with_hosts(cx, site, choice, lanes.get(), HostWork::Legs, err)?;
+    Ok(RunPlaces { lanes, places })
 }
 
 /// The hosts that a person asks for.
@@ -103,24 +103,24 @@ fn refused_host(name: &str, refusals: &[HostRefusal]) -> Vec<Problem> {
     refusals.iter().map(one).collect()
 }
 
-/// Returns the hosts of a run with `local` lanes beside them; `None` where this machine is used alone.
+/// Returns the places of a run: `local` lanes and the hosts beside them; `None` where this machine is used alone.
 ///
 /// A host that was named and is refused is an error; another one is left out with a warning.
-pub(crate) fn fleet(
+pub(crate) fn with_hosts(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     choice: HostChoice<'_>,
     local: u32,
     work: HostWork,
     err: &mut dyn Write,
-) -> Result<Option<Fleet>, Failure> {
+) -> Result<Option<Places>, Failure> {
     let chosen = choice.entries(cx)?;
     if chosen.is_empty() {
         return Ok(None);
     }
     // Before any host is asked: a configuration that cannot travel, or that holds a credential, stays here.
     require_sendable(cx.workspace()?, site, &chosen)?;
-    let (mut fit, mut problems) = (Vec::new(), Vec::new());
+    let (mut fit, mut problems) = (Vec::<Box<dyn Place>>::new(), Vec::new());
     for AskedHost { entry, host, answer } in ask_hosts(&cx.open()?, site, chosen, work)? {
         match answer {
             Ok(offer) => {
@@ -129,7 +129,7 @@ pub(crate) fn fleet(
                     // They would take slots of this run. What stays is found again by `pdca hosts gc`.
                     drop(host.reap(ReapRequest { over, ..ReapRequest::default() }));
                 }
-                fit.push(FleetHost::new(host, offer));
+                fit.push(Box::new(FitHost::new(host, offer)));
             }
             Err(refusals) => problems.extend(refused_host(&entry.name, &refusals)),
         }
@@ -143,5 +143,5 @@ pub(crate) fn fleet(
         let hint = problem.hint.as_deref().unwrap_or_default();
         cx.note(err, &format!("{} {}; {hint}", cx.err.warn("warning:"), problem.what))?;
     }
-    Ok((!fit.is_empty()).then(|| Fleet::new(local, fit)))
+    Ok((!fit.is_empty()).then(|| Places::new(local, fit)))
 }

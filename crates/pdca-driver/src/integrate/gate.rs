@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
     Change, Checks, Flaky, GateContext, GateHost, GatesError, GatesOutcome, Purpose, RowCheckout,
     Tree, TreeFault, run_checks,
@@ -21,12 +20,13 @@ use crate::allowed_refs::breaches;
 use crate::check::{follow_gate, primary_view, row_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::far::{FarClass, FleetHost, HostGate, PoolSlot};
 use crate::further_checkouts::FurtherCheckouts;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::COMBINED;
-use crate::run_bundle::{BeatError, Driver, job_name, unexpected_outcome};
-use pdca_journal::events::{EventKind, Scope};
+use crate::leg::{FailureClass, GatesLeg, Leg, LegEnd, leg_name};
+use crate::place::{PlaceError, PlaceSlot};
+use crate::run_bundle::{BeatError, Driver};
+use pdca_journal::events::EventKind;
 
 use super::reproduce::reproduce;
 use super::{FIRST_SLOT, SCOPE, stand_in};
@@ -61,52 +61,34 @@ impl CombinationGate for QueueGate<'_> {
     ) -> Result<GateRuling, GateRunError> {
         let lane_env = LaneEnv::new(job.slot);
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
-        if let Some(place) = self.host_of(job.slot) {
-            match self.gate_far(&driver, place, branch, job) {
-                // A verdict follows from tree and gates alone, so a lost host costs a second run
-                // and no claim.
-                Err(error) if is_of_host(&error) => {
-                    let text =
-                        format!("{}; the combination is gated here", pdca_state::chain(&error));
-                    driver.tell(self.all, EventKind::warning(WarningCode::HostLost, text));
-                }
-                ruling => return Ok(ruling?),
+        let place = self.place_of(job.slot);
+        match gate_combination(&Driver { place, ..driver }, self.all, branch, job) {
+            // A verdict follows from tree and gates alone, so a lost place costs a second run
+            // and no claim.
+            Err(error) if is_of_place(&error) => {
+                let text = format!("{}; the combination is gated here", pdca_state::chain(&error));
+                driver.tell(self.all, EventKind::warning(WarningCode::HostLost, text));
+                let here = Driver { place: PlaceSlot::HERE, ..driver };
+                Ok(gate_combination(&here, self.all, branch, job)?)
             }
+            ruling => Ok(ruling?),
         }
-        Ok(gate_combination(&driver, self.all, branch, job)?)
     }
 }
 
 impl QueueGate<'_> {
-    /// Returns the host of a slot, unless it was lost. The slots are the local ones first, then those of each host.
-    fn host_of(&self, slot: u32) -> Option<(&FleetHost, u32)> {
-        match self.driver.fleet?.place(slot.checked_sub(FIRST_SLOT)?) {
-            PoolSlot::Far(host, at) => (!host.is_lost()).then_some((host, at)),
-            PoolSlot::Local => None,
-        }
-    }
-
-    fn gate_far(
-        &self,
-        driver: &Driver<'_>,
-        place: (&FleetHost, u32),
-        branch: &TargetBranch,
-        job: &GateJob,
-    ) -> Result<GateRuling, BeatError> {
-        let scope = Scope::Integration {
-            target: branch.target.name.clone(),
-            branch: branch.branch.clone(),
-        };
-        let executor = HostGate::new(*driver, place, scope);
-        let driver = Driver { executor: Some(&executor), ..*driver };
-        gate_combination(&driver, self.all, branch, job)
+    /// Returns the place of a slot, or this machine if the place was lost.
+    fn place_of(&self, slot: u32) -> PlaceSlot<'_> {
+        let Some(places) = self.driver.places else { return self.driver.place };
+        let place = slot.checked_sub(FIRST_SLOT).map(|slot| places.at(slot));
+        place.filter(|at| !at.place.is_lost()).unwrap_or(PlaceSlot::HERE)
     }
 }
 
-/// Returns whether a host failed, and not the gates: the same tree can be gated elsewhere.
-fn is_of_host(error: &BeatError) -> bool {
-    matches!(error, BeatError::Executor(_))
-        || matches!(error, BeatError::Far(failure) if failure.class == FarClass::Host)
+/// Returns whether another machine failed, and not the gates: the same tree can be gated here.
+fn is_of_place(error: &BeatError) -> bool {
+    matches!(error, BeatError::Place(_))
+        || matches!(error, BeatError::Elsewhere(failure) if failure.class == FailureClass::Machine)
 }
 
 /// The gates of a workspace with what can decide their verdicts.
@@ -206,7 +188,7 @@ fn flake_policies(rows: &Checks) -> BTreeMap<String, FlakePolicy> {
     rows.filter_map(|row| Some((row.id.clone(), policy(row.flaky)?))).collect()
 }
 
-/// Has the executor run the rows of scope `repo` over a combination. `told` stands for it in events.
+/// Has the place of the driver run the rows of scope `repo` over a combination. `told` stands for it in events.
 pub(super) fn gate_combination(
     cx: &Driver<'_>,
     told: &Bundle,
@@ -214,22 +196,23 @@ pub(super) fn gate_combination(
     asked: &GateJob,
 ) -> Result<GateRuling, BeatError> {
     let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
-    let job = Job {
-        // The number of the question is part of the name: a confirming run must not collect the
-        // result of the first.
-        name: job_name(&asked.run, &format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
-        work: Work::Combination {
-            target: branch.target.name.clone(),
-            branch: branch.branch.clone(),
-            commit: commit.clone(),
-            tree: tree.clone(),
-        },
-        terms: cx.config.terms(),
-    };
-    let dir = Some(asked.jobs.as_path());
-    let place = JobContext { cancel: cx.cancel, slot: Some(asked.slot), dir };
-    let JobOutcome::Gated { report } = cx.execute(&job, &place)? else {
-        return Err(unexpected_outcome(&job.name));
+    // The number of the question is part of the name: a confirming run must not collect the
+    // result of the first.
+    let name = leg_name(&asked.run, &format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?;
+    let leg = Leg::Gates(GatesLeg {
+        name: &name,
+        target: &branch.target,
+        branch: &branch.branch,
+        commit: &commit,
+        tree: &tree,
+        slot: asked.slot,
+        dir: &asked.jobs,
+    });
+    let report = match cx.place.place.run(cx, &leg)? {
+        LegEnd::Gated { report } => report,
+        LegEnd::Step | LegEnd::Published { .. } => {
+            return Err(PlaceError::OtherKind { leg: name.to_string() }.into());
+        }
     };
     let command = |row: &GateRow| {
         let row = cx.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;

@@ -15,24 +15,25 @@ use super::looks::Looks;
 use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::calls::{CostCap, CostReached, cost_of_run};
+use crate::config::WorkspaceConfig;
 use crate::drift::Drifted;
-use crate::far::{Fleet, HostExecutor, PoolSlot};
 use crate::integrate::{GateBase, GatedBase, gate_bases, leave_red_bases};
 use crate::landed::landed_of;
+use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
+use crate::leg::LegName;
+use crate::place::{PlaceError, Places};
 use crate::preflight::{Short, short};
 use crate::run::{Run, Salvage};
-use crate::run_bundle::{BeatError, Driver, is_red};
+use crate::run_bundle::{BeatError, BundleEnd, Driver, is_red};
 use crate::step::{Halt, Step, step};
-use pdca_exec::{BandEnd, JobError};
 use pdca_journal::events::{EventKind, Hold, Scope};
-use pdca_remote::ReapRequest;
 
 /// The result of a batch.
 #[derive(Debug)]
 pub struct Batched {
     /// The bundles that were run or needed no run, in name order.
-    pub driven: Vec<(Bundle, Result<BandEnd, BeatError>)>,
+    pub driven: Vec<(Bundle, Result<BundleEnd, BeatError>)>,
     /// The bundles that were not started, in name order, with the reason.
     pub left: Vec<(Bundle, Why)>,
     /// The reason that the pool ended early, other than a signal.
@@ -56,8 +57,8 @@ pub enum Stop {
     SignedOut { agent: String, said: String },
     /// The run spent what it may, so nothing more was started. Calls in flight were finished.
     Cost(CostReached),
-    /// Every host was lost, and there is no local lane.
-    NoHost,
+    /// Every place was lost, and there is no local lane.
+    NoPlace,
     /// A branch that bundles are built on is red by itself.
     BaseRed { bases: Vec<GatedBase> },
     /// The journal of the run cannot be written.
@@ -84,7 +85,7 @@ impl Driver<'_> {
     ) -> Batched {
         let (drifts, heard) = unbounded();
         let driver = Driver { drifts: Some(&drifts), ..*self };
-        let work = |id: &BundleId, lane: Option<u32>| run_band_at(&driver, id, lane);
+        let work = |id: &BundleId, lane: Option<u32>| run_at(&driver, id, lane);
         let mut host = BatchHost {
             driver,
             batch,
@@ -126,10 +127,10 @@ impl Driver<'_> {
         });
         host.leave_red_bases();
         host.end_the_run();
-        if let Some(fleet) = self.fleet {
-            // After the run has ended, because a finished run lets the hosts forget everything of
+        if let Some(places) = self.places {
+            // After the run has ended, because a finished run lets the places forget everything of
             // it.
-            reap_hosts(self, fleet);
+            reap(self, places);
         }
         let is_left = |bundle: &Bundle| {
             !host.results.contains_key(bundle.id())
@@ -147,7 +148,7 @@ impl Driver<'_> {
         {
             host.stopped.get_or_insert(Stop::SignedOut { agent, said });
         }
-        let stopped_by_cost = |result: &Result<BandEnd, BeatError>| {
+        let stopped_by_cost = |result: &Result<BundleEnd, BeatError>| {
             matches!(result, Err(BeatError::Cost(CostReached { cap: CostCap::Run, .. })))
         };
         if let Some(reached) = self.run_cost_reached()
@@ -174,53 +175,51 @@ impl Driver<'_> {
     }
 }
 
-/// Runs one bundle in a slot of the pool: in a lane here, or on a host.
-fn run_band_at(cx: &Driver<'_>, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
-    let at = cx.fleet.map(|fleet| fleet.place(slot.unwrap_or_default()));
-    match at {
-        Some(PoolSlot::Far(host, host_slot)) => {
-            let executor = HostExecutor::new(*cx, host, host_slot);
-            Driver { executor: Some(&executor), ..*cx }.run_band(id, slot)
-        }
-        Some(PoolSlot::Local) | None => cx.run_band(id, slot),
-    }
+/// Runs one bundle in a slot of the pool: in a lane here, or at another place.
+fn run_at(cx: &Driver<'_>, id: &BundleId, slot: Option<u32>) -> Result<BundleEnd, BeatError> {
+    let lane_env = slot.map(LaneEnv::new);
+    let cx = &Driver { lane_env: lane_env.as_ref(), ..*cx };
+    let bundle = cx.config.dirs.bundles.bundle(id);
+    let place = cx.places.map(|places| places.at(slot.unwrap_or_default()));
+    let Some(place) = place else { return cx.run_bundle(&bundle) };
+    let Some(name) = place.place.name() else { return cx.run_bundle(&bundle) };
+    // Whoever asks who holds a bundle is told where it runs.
+    let holder = format!("{} on {name}", cx.config.holder);
+    let config = &WorkspaceConfig { holder, ..cx.config.clone() };
+    Driver { config, place, ..*cx }.run_bundle(&bundle)
 }
 
-/// Returns the slots that hold unfinished work of bundles: lanes here, and slots of hosts.
+/// Returns the slots that hold unfinished work of bundles: lanes here, and slots of other places.
 fn homes(cx: &Driver<'_>) -> BTreeMap<BundleId, u32> {
     let mut homes = LaneOwners::in_lanes_of(cx.config).homes();
-    let Some(fleet) = cx.fleet else { return homes };
-    // A lane beyond those of this run has the number of a host's slot.
-    homes.retain(|_, slot| *slot < fleet.local);
-    for (id, (host, slot, _)) in cx.run.map(Run::on_hosts).unwrap_or_default() {
+    let Some(places) = cx.places else { return homes };
+    // A lane beyond those of this run has the number of another place's slot.
+    homes.retain(|_, slot| *slot < places.lanes());
+    for (id, (place, slot, _)) in cx.run.map(Run::elsewhere).unwrap_or_default() {
         // The claim is newer than work that an earlier attempt left in a lane here.
         homes.remove(&id);
-        homes.extend(fleet.slot_of(&host, slot).map(|slot| (id, slot)));
+        homes.extend(places.slot_of(&place, slot).map(|slot| (id, slot)));
     }
     homes
 }
 
-/// Ends what is left of this run and of earlier ones on the hosts, as far as they answer.
-fn reap_hosts(cx: &Driver<'_>, fleet: &Fleet) {
+/// Ends what is left of this run and of earlier ones at other places, as far as they answer.
+fn reap(cx: &Driver<'_>, places: &Places) {
     let Some(run) = cx.run else { return };
-    let is_over = !run.state().is_active();
-    let id = run.id().to_string();
-    let current = run.on_hosts().into_iter();
+    let over = (!run.state().is_active()).then(|| run.id().to_string());
+    let current = run.elsewhere().into_iter();
     let name = |(bundle, (_, _, generation)): (BundleId, (String, u32, Generation))| {
-        cx.job_name(bundle.as_str(), generation.get()).ok()
+        cx.leg_name(bundle.as_str(), generation).ok()
     };
-    let current: Vec<_> = current.filter_map(name).collect();
-    for one in fleet.hosts.iter().filter(|one| !one.is_lost()) {
-        let over = if is_over { vec![id.clone()] } else { Vec::new() };
-        let request = ReapRequest { current: current.clone(), over, ..ReapRequest::default() };
-        // What stays is found again by `pdca hosts gc`.
-        drop(one.host.reap(request));
+    let current: Vec<LegName> = current.filter_map(name).collect();
+    for place in places.others().filter(|place| !place.is_lost()) {
+        place.reap(&current, over.as_deref());
     }
 }
 
 /// Returns the end of a bundle that waits for a person or is finished, without taking its lock:
 /// the person may be about to sign it.
-fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> {
+fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BundleEnd>, BeatError> {
     let snapshot = bundle.load()?;
     let Step::Halt(halt) = step(cx.position(&snapshot)?) else { return Ok(None) };
     let red = is_red(&snapshot);
@@ -233,7 +232,7 @@ fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> 
         jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
     }
     cx.tell(bundle, EventKind::Halted { halt });
-    Ok(Some(BandEnd { halt, steps: 0, red }))
+    Ok(Some(BundleEnd { halt, steps: 0, red }))
 }
 
 /// A bundle that waits for a sign-off.
@@ -249,7 +248,7 @@ struct BatchHost<'d> {
     batch: &'d Batch,
     homes: BTreeMap<BundleId, u32>,
     chains: BTreeMap<BundleId, u64>,
-    results: BTreeMap<BundleId, Result<BandEnd, BeatError>>,
+    results: BTreeMap<BundleId, Result<BundleEnd, BeatError>>,
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<Drifted>,
     looks: Looks,
@@ -304,24 +303,24 @@ impl BatchHost<'_> {
     }
 
     /// Archives an attempt that a person sent back to Plan; `None` in any other state.
-    fn put_away(&self, bundle: &Bundle) -> Option<Result<BandEnd, BeatError>> {
+    fn put_away(&self, bundle: &Bundle) -> Option<Result<BundleEnd, BeatError>> {
         let state = bundle.glance().ok()?.state;
         (state == State::Iterate(Reentry::Plan)).then(|| self.driver.run_bundle(bundle))
     }
 
     /// Stores the result of a bundle, and watches the bundle if a person may change it.
-    fn keep(&mut self, id: &BundleId, result: Result<BandEnd, BeatError>) -> Completion {
+    fn keep(&mut self, id: &BundleId, result: Result<BundleEnd, BeatError>) -> Completion {
         let outcome = match &result {
-            Ok(BandEnd { halt: Halt::Complete, .. }) => Completion::Complete,
-            Ok(BandEnd { halt: Halt::AwaitingSignoff, red, .. }) => {
+            Ok(BundleEnd { halt: Halt::Complete, .. }) => Completion::Complete,
+            Ok(BundleEnd { halt: Halt::AwaitingSignoff, red, .. }) => {
                 // Numbered by arrival, so that about a twentieth is due at each look.
                 let turn = Looks::turn(self.watched.len());
                 self.watched.insert(id.clone(), Watched { seen: None, turn });
                 if *red { Completion::Red } else { Completion::Built }
             }
-            Ok(BandEnd { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
-                Completion::Halted
-            }
+            Ok(BundleEnd {
+                halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, ..
+            }) => Completion::Halted,
             Err(_) => Completion::Failed,
         };
         self.results.insert(id.clone(), result);
@@ -558,26 +557,26 @@ impl BatchHost<'_> {
     }
 }
 
-impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
+impl PoolHost<Result<BundleEnd, BeatError>> for BatchHost<'_> {
     fn assigned_lane(&self, id: &BundleId) -> Option<u32> {
         self.homes.get(id).copied()
     }
 
     fn rank(&self, slot: u32, is_free: &dyn Fn(u32) -> bool) -> (bool, u32, u32) {
-        self.driver.fleet.map_or((false, 0, slot), |fleet| fleet.rank(slot, is_free))
+        self.driver.places.map_or((false, 0, slot), |places| places.rank(slot, is_free))
     }
 
     fn moves_on(
         &mut self,
         id: &BundleId,
-        result: &Result<Result<BandEnd, BeatError>, Panicked>,
+        result: &Result<Result<BundleEnd, BeatError>, Panicked>,
     ) -> bool {
-        let Ok(Err(BeatError::Executor(error @ (JobError::Lost { .. } | JobError::Unfit { .. })))) =
+        let Ok(Err(BeatError::Place(error @ (PlaceError::Lost { .. } | PlaceError::Unfit { .. })))) =
             result
         else {
             return false;
         };
-        let Some(fleet) = self.driver.fleet else { return false };
+        let Some(places) = self.driver.places else { return false };
         let text = format!("{error}; it goes elsewhere under a new generation");
         self.tell(id, None, EventKind::warning(WarningCode::HostLost, text));
         // No attempt is charged: the claim is over, and nothing is counted.
@@ -588,9 +587,9 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
             return false;
         }
         // Local lanes count as slots, so this says that no machine is left.
-        let has_slot = fleet.lost_slots().len() < fleet.slots() as usize;
+        let has_slot = places.lost_slots().len() < places.slots() as usize;
         if !has_slot {
-            self.stopped.get_or_insert(Stop::NoHost);
+            self.stopped.get_or_insert(Stop::NoPlace);
         }
         // `ended` is not called for it, and its next start counts it again.
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -598,7 +597,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     }
 
     fn lost_slots(&self) -> BTreeSet<u32> {
-        self.driver.fleet.map(Fleet::lost_slots).unwrap_or_default()
+        self.driver.places.map(Places::lost_slots).unwrap_or_default()
     }
 
     fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {
@@ -635,7 +634,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     fn ended(
         &mut self,
         id: &BundleId,
-        result: Result<Result<BandEnd, BeatError>, Panicked>,
+        result: Result<Result<BundleEnd, BeatError>, Panicked>,
     ) -> Completion {
         self.in_flight = self.in_flight.saturating_sub(1);
         let result = result.unwrap_or_else(|Panicked(said)| {
@@ -709,11 +708,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_leaves_a_lost_host_is_not_in_flight_until_it_starts_again() {
+    fn a_bundle_that_leaves_a_lost_place_is_not_in_flight_until_it_starts_again() {
         let scene = Scene::planned();
-        let (fleet, batch) = (Fleet::new(1, Vec::new()), Batch::of_all(&scene.config).unwrap());
+        let (places, batch) = (Places::new(1, Vec::new()), Batch::of_all(&scene.config).unwrap());
         let mut host = BatchHost {
-            driver: Driver { fleet: Some(&fleet), ..scene.driver() },
+            driver: Driver { places: Some(&places), ..scene.driver() },
             batch: &batch,
             homes: BTreeMap::new(),
             chains: BTreeMap::new(),
@@ -732,7 +731,7 @@ mod tests {
         };
         let (id, place, said) = (scene.bundle().id().clone(), "a".to_owned(), "gone".to_owned());
         host.starting(&id, Some(1), false);
-        assert!(host.moves_on(&id, &Ok(Err(BeatError::Executor(JobError::Lost { place, said })))));
+        assert!(host.moves_on(&id, &Ok(Err(BeatError::Place(PlaceError::Lost { place, said })))));
         assert_eq!(host.in_flight, 0);
     }
 }

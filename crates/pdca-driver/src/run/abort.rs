@@ -76,11 +76,11 @@ impl Run {
             kept.extend(rescue.salvage(&work)?);
         }
         let mut journal = self.journal();
-        // `Ended` of attempts on hosts comes first: a running bundle cannot be abandoned.
-        let mut records = super::hosts::leave_hosts(journal.state());
+        // `Ended` of attempts at other places comes first: a running bundle cannot be abandoned.
+        let mut records = super::elsewhere::leave_elsewhere(journal.state());
         for (bundle, work) in &journal.state().bundles {
             match work.status {
-                // The state was read before `leave_hosts` ended these attempts in the same append.
+                // The state was read before `leave_elsewhere` ended these attempts in the same append.
                 WorkstreamStatus::Running if work.is_on_host() => {
                     let why = "the run was given up".to_owned();
                     records.push(Record::Abandoned { bundle: bundle.clone(), why });

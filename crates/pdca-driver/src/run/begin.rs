@@ -253,7 +253,7 @@ fn create(
         batch: request.bundles.to_vec(),
         config_digest: request.config.config_digest.clone(),
         // Every slot that bundles may have, and not only the lanes of this driver: the next one may resume the run with
-        // more of them, work may be left in a lane beyond them, and a bundle of a host has a slot beside them.
+        // more of them, work may be left in a lane beyond them, and a bundle of another place has a slot beside them.
         lanes: request.lanes.max(FIRST_SLOT),
     };
     let mut journal = Journal::create(runs, admission, &run, epoch(runs)?, at, admitted)?;

@@ -79,7 +79,7 @@ pub(super) fn reconcile(
 /// Returns the facts about a bundle of a run, with the action from the recovery table. Changes nothing.
 pub(crate) fn look(lanes: &LanesOnDisk, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
-    // What runs on a host goes on without its driver. The next one finds it there by name.
+    // What runs at another place goes on without its driver. The next one finds it there by name.
     if work.is_on_host() {
         return None;
     }
@@ -165,7 +165,7 @@ impl LanesOnDisk {
             return Observed { checkout, branch, runner: Liveness::Dead };
         };
         if claim.host.is_some() {
-            // An attempt on a host that is over leaves nothing here: the same as a lane that was prepared.
+            // An attempt at another place that is over leaves nothing here: the same as a lane that was prepared.
             let (checkout, branch) = (CheckoutFact::Clean, BranchFact::AsExpected);
             return Observed { checkout, branch, runner: Liveness::Dead };
         }

@@ -26,7 +26,7 @@ fn an_end_counts_against_the_bundle_only_if_the_bundle_caused_it() {
         assert_eq!((ending(&result), phase(&result)), (expected, in_phase), "{result:?}");
     }
     let halt = pdca_journal::events::Halt::AwaitingSignoff;
-    let done = Ok(BandEnd { halt, steps: 4, red: true });
+    let done = Ok(BundleEnd { halt, steps: 4, red: true });
     assert_eq!(ending(&done), BeatEnding::Finished);
 }
 
@@ -44,20 +44,20 @@ fn a_bundle_that_is_gone_or_waits_for_a_person_leaves_nothing_for_a_driver() {
 
 const BASE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-fn host_fault() -> Result<BandEnd, BeatError> {
+fn host_fault() -> Result<BundleEnd, BeatError> {
     Err(BeatError::Own(std::io::Error::other("disk full")))
 }
 
-fn checkout_fault() -> Result<BandEnd, BeatError> {
+fn checkout_fault() -> Result<BundleEnd, BeatError> {
     Err(BeatError::Checkout(CheckoutError::Record(std::io::Error::other("disk full"))))
 }
 
-fn finished() -> BandEnd {
-    BandEnd { halt: pdca_journal::events::Halt::AwaitingSignoff, steps: 4, red: false }
+fn finished() -> BundleEnd {
+    BundleEnd { halt: pdca_journal::events::Halt::AwaitingSignoff, steps: 4, red: false }
 }
 
 /// Claims the bundle once and records this end.
-fn attempt(run: &Run, id: &BundleId, result: &Result<BandEnd, BeatError>) {
+fn attempt(run: &Run, id: &BundleId, result: &Result<BundleEnd, BeatError>) {
     run.claim(id, 0, BASE).unwrap();
     run.ended(id, result).unwrap();
 }

@@ -1,17 +1,16 @@
-//! `[[hosts]]`: other machines that bands run on.
+//! `[[hosts]]`: other machines that legs run on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
-use pdca_driver::far::repository_name;
 use pdca_gates::{Check, Command, Cwd};
 use pdca_leaves::{LeafConfig, LeafMode};
 use pdca_process::SandboxMode;
 use pdca_remote::{
     Host, HostSpec, JobEngine, LocalProcess, Requirements, SlurmOptions, Ssh, Transport,
-    is_plain_host, is_plain_root,
+    is_plain_host, is_plain_root, repository_name,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,19 +20,19 @@ use crate::config::{Config, Sources, Workspace};
 /// The default root of a host.
 const ROOT: &str = "~/.pdca-host";
 
-/// `[[hosts]]`: another machine that bands run on.
+/// `[[hosts]]`: another machine that legs run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostEntry {
     /// The name of the host in `~/.ssh/config`, or an address that `ssh` takes.
     pub name: String,
-    /// The number of bands that run there at once.
+    /// The number of legs that run there at once.
     #[serde(default = "one")]
     pub slots: u32,
     /// The one directory that is used there.
     #[serde(default = "default_root")]
     pub root: String,
-    /// How bands are run there: `ssh`, `slurm` through its commands, or `process`, a directory of this machine.
+    /// How legs are run there: `ssh`, `slurm` through its commands, or `process`, a directory of this machine.
     #[serde(default)]
     pub engine: HostEngine,
     /// Files and directories of the workspace that gates and leaves need there.

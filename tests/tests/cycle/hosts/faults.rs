@@ -48,7 +48,7 @@ fn h14_killed_at_every_effect_of_a_band_on_a_host_the_next_driver_ends_as_an_und
         "take-in",
         "work-ref:2",
         "attempt:2",
-        "far-file",
+        "leg-file",
         "patch.diff",
         "check-gates.json",
         "check-review.md",

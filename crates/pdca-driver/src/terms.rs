@@ -1,4 +1,4 @@
-//! The configuration that a job runs under: everything that decides the result, nothing about the machine.
+//! The configuration that a leg runs under: everything that decides the result, nothing about the machine.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use pdca_process::SandboxMode;
 use pdca_state::Money;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// The configuration of a job. Directories, programs and credentials come from the executor.
+/// The configuration of a leg. Directories, programs and credentials come from the machine that runs it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
     pub rows: Checks,
@@ -18,7 +18,7 @@ pub struct Terms {
     pub gate_sandbox: SandboxMode,
     /// Further paths that sandboxed gates may write.
     pub gates_may_write: Vec<String>,
-    /// The names of environment variables that gates inherit from the executor; the values are not part of the job.
+    /// The names of environment variables that gates inherit there; the values do not travel.
     pub gates_env_pass: Vec<String>,
     /// Caches that gates may read and leaves may not write.
     #[serde(default)]
@@ -100,7 +100,7 @@ fn write_globs<S: Serializer>(globs: &[Pattern], to: S) -> Result<S::Ok, S::Erro
 
 fn read_globs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Pattern>, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
-    // A host must not trust a glob that a person's configuration would refuse.
+    // A glob that arrives must not be one that a person's configuration would refuse.
     let globs = texts.iter().map(|text| Pattern::parse(text, Case::Sensitive));
     globs.collect::<Result<_, _>>().map_err(D::Error::custom)
 }

@@ -1,4 +1,4 @@
-//! Job names.
+//! Names of legs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 /// Names one attempt at one unit of work of a run: `pdca-<run>-<unit>-g<generation>`.
 ///
-/// A driver that takes over another's run finds a job by its name alone, so the name is derived and never stored.
+/// A driver that takes over another's run finds a leg by its name alone, so the name is derived and never stored.
 /// A run's id has no hyphen; the unit is a bundle's id, or `tree+` and the first digits of a tree's id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct JobName {
+pub struct LegName {
     run: String,
     unit: String,
     generation: Generation,
@@ -20,21 +20,21 @@ pub struct JobName {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not of the form `pdca-<run>-<unit>-g<generation>`")]
-pub struct JobNameError {
+pub struct LegNameError {
     pub given: String,
 }
 
-impl JobName {
+impl LegName {
     /// Returns the name, or an error if its text could not be parsed back into the same parts.
-    pub fn new(run: &str, unit: &str, generation: Generation) -> Result<Self, JobNameError> {
+    pub fn new(run: &str, unit: &str, generation: Generation) -> Result<Self, LegNameError> {
         let name = Self { run: run.to_owned(), unit: unit.to_owned(), generation };
         let is_word = |text: &str| !text.is_empty() && !text.contains(is_unfit);
-        // The name is a directory on a host and is split at hyphens; only the unit may contain
+        // The name is a directory where the leg runs and is split at hyphens; only the unit may contain
         // some, because the run ends at the first and the generation begins at the last `-g`.
         if is_word(run) && is_word(unit) && !run.contains('-') {
             Ok(name)
         } else {
-            Err(JobNameError { given: name.to_string() })
+            Err(LegNameError { given: name.to_string() })
         }
     }
 
@@ -57,16 +57,16 @@ fn is_unfit(c: char) -> bool {
     c.is_whitespace() || c.is_control() || c == '/'
 }
 
-impl fmt::Display for JobName {
+impl fmt::Display for LegName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pdca-{}-{}-g{}", self.run, self.unit, self.generation)
     }
 }
 
-impl FromStr for JobName {
-    type Err = JobNameError;
+impl FromStr for LegName {
+    type Err = LegNameError;
 
-    fn from_str(text: &str) -> Result<Self, JobNameError> {
+    fn from_str(text: &str) -> Result<Self, LegNameError> {
         let parts = || {
             let (run, rest) = text.strip_prefix("pdca-")?.split_once('-')?;
             let (unit, number) = rest.rsplit_once("-g")?;
@@ -75,20 +75,20 @@ impl FromStr for JobName {
             let name = Self::new(run, unit, generation).ok()?;
             (name.to_string() == text).then_some(name)
         };
-        parts().ok_or_else(|| JobNameError { given: text.to_owned() })
+        parts().ok_or_else(|| LegNameError { given: text.to_owned() })
     }
 }
 
-impl TryFrom<String> for JobName {
-    type Error = JobNameError;
+impl TryFrom<String> for LegName {
+    type Error = LegNameError;
 
-    fn try_from(text: String) -> Result<Self, JobNameError> {
+    fn try_from(text: String) -> Result<Self, LegNameError> {
         text.parse()
     }
 }
 
-impl From<JobName> for String {
-    fn from(name: JobName) -> Self {
+impl From<LegName> for String {
+    fn from(name: LegName) -> Self {
         name.to_string()
     }
 }
@@ -104,7 +104,7 @@ mod tests {
         for (run, unit) in
             [("", "7"), ("r", ""), ("a-b", "7"), ("r", "a b"), ("r", "a/b"), ("r", "\n")]
         {
-            assert!(JobName::new(run, unit, Generation::FIRST).is_err(), "{run:?} {unit:?}");
+            assert!(LegName::new(run, unit, Generation::FIRST).is_err(), "{run:?} {unit:?}");
         }
         for text in [
             "",
@@ -116,20 +116,20 @@ mod tests {
             "pdca-r-7-g+1",
             "pdca-r--g1",
         ] {
-            assert!(text.parse::<JobName>().is_err(), "{text:?}");
+            assert!(text.parse::<LegName>().is_err(), "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn a_name_is_read_back_as_it_was(run in "[A-Z0-9a-z]{1,26}", unit in "[A-Za-z0-9+._-]{1,20}(-g[0-9]{1,3})?", number in 1_u32..) {
-            let name = JobName::new(&run, &unit, Generation::new(number).unwrap()).unwrap();
-            prop_assert_eq!(name.to_string().parse::<JobName>(), Ok(name));
+            let name = LegName::new(&run, &unit, Generation::new(number).unwrap()).unwrap();
+            prop_assert_eq!(name.to_string().parse::<LegName>(), Ok(name));
         }
 
         #[test]
         fn any_text_is_refused_or_is_its_own_name(text in "(pdca-)?[a-z0-9-]{0,12}(-g)?[0-9+]{0,4}") {
-            if let Ok(name) = text.parse::<JobName>() {
+            if let Ok(name) = text.parse::<LegName>() {
                 prop_assert_eq!(name.to_string(), text);
             }
         }

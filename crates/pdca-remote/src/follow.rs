@@ -11,15 +11,17 @@
 
 use std::time::{Duration, Instant};
 
-use pdca_exec::{JobError, JobName};
+use pdca_driver::leg::{FailureClass, LegFailure, LegName};
+use pdca_driver::place::PlaceError;
+use pdca_driver::{BeatError, Driver};
 use pdca_journal::events::{Event, EventKind, Scope};
 use pdca_process::Cancel;
-use pdca_remote::{FarState, Fetched, HostError, VerbRefusal};
 use pdca_state::chain;
 
-use super::stage::Leg;
-use super::{FarClass, FarFailure, FleetHost};
-use crate::run_bundle::{BeatError, Driver};
+use crate::fit_host::FitHost;
+use crate::host::{Fetched, HostError};
+use crate::stage::Staging;
+use crate::verb::{JobState, VerbRefusal};
 
 /// The longest wait of one `watch`.
 const WAIT: Duration = Duration::from_millis(1500);
@@ -29,19 +31,19 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const RESTARTS: u32 = 2;
 
 /// Runs a leg on its host to the end, and fetches the result.
-pub(super) fn follow(
+pub(crate) fn follow(
     cx: &Driver<'_>,
-    host: &FleetHost,
-    leg: &Leg,
+    host: &FitHost,
+    leg: &Staging,
     scope: &Scope,
 ) -> Result<Fetched, BeatError> {
-    let asked = Asked { cx, host, name: &leg.name };
+    let asked = Asked { cx, host, name: leg.name() };
     let followed =
         asked.stage(leg).and_then(|()| asked.run(scope)).and_then(|()| asked.collect(leg));
     match followed {
-        Err(BeatError::Executor(error @ JobError::Lost { .. })) => {
+        Err(BeatError::Place(error @ PlaceError::Lost { .. })) => {
             host.lose();
-            Err(BeatError::Executor(error))
+            Err(BeatError::Place(error))
         }
         // Nothing may go on for a driver that ends in order.
         Err(BeatError::Interrupted) => {
@@ -54,13 +56,13 @@ pub(super) fn follow(
 
 struct Asked<'a> {
     cx: &'a Driver<'a>,
-    host: &'a FleetHost,
-    name: &'a JobName,
+    host: &'a FitHost,
+    name: &'a LegName,
 }
 
 impl Asked<'_> {
     fn lost(&self, said: String) -> BeatError {
-        BeatError::Executor(JobError::Lost { place: self.host.host.name().to_owned(), said })
+        BeatError::Place(PlaceError::Lost { place: self.host.host.name().to_owned(), said })
     }
 
     /// Asks until there is an answer, the host is lost or the driver is cancelled.
@@ -92,11 +94,10 @@ impl Asked<'_> {
     /// An answer that will not be another one the next time.
     fn failed(&self, error: &HostError) -> BeatError {
         let said = format!("{}: {}", self.host.host.name(), chain(error));
-        let failure = FarFailure { said, class: FarClass::Host, beat: None, log: None };
-        BeatError::Far(Box::new(failure))
+        BeatError::Elsewhere(Box::new(LegFailure::new(FailureClass::Machine, said)))
     }
 
-    fn stage(&self, leg: &Leg) -> Result<(), BeatError> {
+    fn stage(&self, leg: &Staging) -> Result<(), BeatError> {
         let host = &self.host.host;
         self.until_answered(|| {
             host.stage(&leg.assignment, &leg.contents, &|have| leg.pack(have), self.cx.cancel)
@@ -140,11 +141,11 @@ impl Asked<'_> {
                 Err(error) => return Err(self.failed(&error)),
             };
             match watched.state {
-                FarState::Ended => return Ok(()),
+                JobState::Ended => return Ok(()),
                 // A queued job has no runner yet, so its beat stands still for as long as the queue
                 // is long.
-                FarState::Queued => alive = Instant::now(),
-                FarState::Running => {
+                JobState::Queued => alive = Instant::now(),
+                JobState::Running => {
                     if watched.beat != beat {
                         (alive, beat) = (Instant::now(), watched.beat);
                     } else if alive.elapsed() >= lost_after {
@@ -153,39 +154,42 @@ impl Asked<'_> {
                     }
                 }
                 // It goes on from its files: what ended there does not run again.
-                FarState::Staged | FarState::Died { .. } if restarts < RESTARTS => {
+                JobState::Staged | JobState::Died { .. } if restarts < RESTARTS => {
                     restarts += 1;
                     self.start()?;
                     alive = Instant::now();
                 }
-                FarState::Died { said } => {
-                    return Err(self.far(FarClass::Host, &format!("the runner died: {said}")));
+                JobState::Died { said } => {
+                    return Err(self
+                        .ended_badly(FailureClass::Machine, &format!("the runner died: {said}")));
                 }
-                FarState::Staged => {
-                    return Err(self.far(FarClass::Host, "the runner does not start"));
+                JobState::Staged => {
+                    return Err(
+                        self.ended_badly(FailureClass::Machine, "the runner does not start")
+                    );
                 }
-                FarState::Cancelled => {
+                JobState::Cancelled => {
                     let said = "the job was cancelled by another driver";
-                    return Err(self.far(FarClass::Host, said));
+                    return Err(self.ended_badly(FailureClass::Machine, said));
                 }
-                FarState::Capped { limit } => {
+                JobState::Capped { limit } => {
                     let said = format!("the job reached its limit on {limit}");
-                    return Err(self.far(FarClass::Cap, &said));
+                    return Err(self.ended_badly(FailureClass::Cap, &said));
                 }
-                FarState::Fenced { fence } => {
+                JobState::Fenced { fence } => {
                     let said = format!("the host was told of generation {fence}");
-                    return Err(self.far(FarClass::Host, &said));
+                    return Err(self.ended_badly(FailureClass::Machine, &said));
                 }
             }
         }
     }
 
-    fn far(&self, class: FarClass, said: &str) -> BeatError {
+    fn ended_badly(&self, class: FailureClass, said: &str) -> BeatError {
         let said = format!("{}: {said}", self.host.host.name());
-        BeatError::Far(Box::new(FarFailure { said, class, beat: None, log: None }))
+        BeatError::Elsewhere(Box::new(LegFailure::new(class, said)))
     }
 
-    fn collect(&self, leg: &Leg) -> Result<Fetched, BeatError> {
+    fn collect(&self, leg: &Staging) -> Result<Fetched, BeatError> {
         self.until_answered(|| self.host.host.collect(self.name, leg.known(), self.cx.cancel))
     }
 

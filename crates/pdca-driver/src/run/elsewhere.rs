@@ -1,4 +1,4 @@
-//! Attempts of a run on other machines.
+//! Attempts of a run at other places.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use pdca_state::BundleId;
 use super::{RecordError, Run, interrupted};
 
 impl Run {
-    /// Claims a bundle for a slot of a host, and returns the generation.
+    /// Claims a bundle for a slot of a place, and returns the generation.
     ///
-    /// An attempt that is under way on this host is kept, unless `anew`: whoever asks under the same generation finds
-    /// the same job there. `None` for a bundle outside this run.
+    /// An attempt that is under way there is kept, unless `anew`: asking under the same generation finds the same leg
+    /// there. `None` for a bundle outside this run.
     pub(crate) fn claim_on(
         &self,
         id: &BundleId,
-        (host, slot): (&str, u32),
+        (place, slot): (&str, u32),
         base: &str,
         anew: bool,
     ) -> Result<Option<Generation>, RecordError> {
@@ -23,11 +23,11 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(None) };
         let mut records = Vec::new();
         match (&work.status, &work.claim) {
-            // Kept, so that a driver that takes over collects the job instead of sending it again.
-            // `anew` is set once the job was collected: under its old name it would only bring the
+            // Kept, so that a driver that takes over collects the leg instead of sending it again.
+            // `anew` is set once the result was published: under its old name it would only bring the
             // same result.
             (WorkstreamStatus::Running, Some(claim)) => {
-                if claim.host.as_deref() == Some(host) && !anew {
+                if claim.host.as_deref() == Some(place) && !anew {
                     return Ok(Some(claim.generation));
                 }
                 records.push(interrupted(id, claim.generation));
@@ -38,7 +38,7 @@ impl Run {
             _ => {}
         }
         let Some(generation) = journal.state().next_generation(id) else { return Ok(None) };
-        let (bundle, host, base) = (id.clone(), Some(host.to_owned()), object_id::parse(base)?);
+        let (bundle, host, base) = (id.clone(), Some(place.to_owned()), object_id::parse(base)?);
         records.push(Record::Claimed { bundle, generation, slot, host, base });
         let (bundle, process) = (id.clone(), self.me.clone());
         records.push(Record::Started { bundle, generation, process });
@@ -46,19 +46,19 @@ impl Run {
         Ok(Some(generation))
     }
 
-    /// Returns the host, the slot and the generation of each attempt that is under way on a host.
-    pub(crate) fn on_hosts(&self) -> BTreeMap<BundleId, (String, u32, Generation)> {
+    /// Returns the place, the slot and the generation of each attempt that is under way at another place.
+    pub(crate) fn elsewhere(&self) -> BTreeMap<BundleId, (String, u32, Generation)> {
         let journal = self.journal();
-        let on_host = |(id, work): (&BundleId, &Workstream)| {
+        let claimed = |(id, work): (&BundleId, &Workstream)| {
             let claim = work.claim.as_ref().filter(|_| work.is_on_host())?;
             Some((id.clone(), (claim.host.clone()?, claim.slot, claim.generation)))
         };
-        journal.state().bundles.iter().filter_map(on_host).collect()
+        journal.state().bundles.iter().filter_map(claimed).collect()
     }
 }
 
-/// Returns the records that give up attempts on hosts: their results no longer count.
-pub(super) fn leave_hosts(state: &RunState) -> Vec<Record> {
+/// Returns the records that give up attempts at other places: their results no longer count.
+pub(super) fn leave_elsewhere(state: &RunState) -> Vec<Record> {
     let left = |(id, work): (&BundleId, &Workstream)| {
         work.claim
             .as_ref()
