@@ -72,11 +72,9 @@ pub trait Place: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Ends and removes, as far as it can now, the legs that are older than the `current` ones of their bundles, and
-    /// all legs of the run `over`.
-    fn reap(&self, current: &[LegName], over: Option<&str>) {
-        let _ = (current, over);
-    }
+    /// Ends and removes, as far as it can now, the legs that are older than the current ones of their bundles, and all
+    /// legs of a run that is over.
+    fn reap(&self, _current: &[LegName], _over: Option<&str>) {}
 }
 
 /// One slot of a place.

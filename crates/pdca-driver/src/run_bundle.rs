@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 use pdca_journal::events::WarningCode;
-use pdca_journal::{Effects, Unwatched};
+use pdca_journal::{Effects, Generation, Unwatched};
 use pdca_leaves::{LongWait, WaitDecision};
 use pdca_process::Cancel;
 use pdca_state::{
@@ -405,12 +405,12 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleEnd, BeatError> {
             return Err(BeatError::Interrupted);
         }
         let begun = Instant::now();
-        let end = if is_of_leg(next) {
+        let of_leg = if is_of_leg(next) {
             let leg = AttemptLeg { bundle, snapshot: &snapshot, next, published };
-            cx.place.place.run(cx, &Leg::Attempt(leg))?
+            run_attempt(cx, leg)?
         } else {
             begin_step(cx, next, bundle, &snapshot)?;
-            LegEnd::Step
+            None
         };
         snapshot = bundle.load()?;
         let now = cx.position(&snapshot)?;
@@ -419,20 +419,27 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleEnd, BeatError> {
             return Err(BeatError::NoProgress { step: next });
         }
         position = now;
-        match end {
-            LegEnd::Published { generation, steps: taken } => {
-                published = Some(generation);
-                steps += taken;
-            }
-            LegEnd::Step => {
-                steps += 1;
-                tell_finished(cx, bundle, next, &snapshot, begun);
-            }
-            LegEnd::Gated { .. } => {
-                let leg = format!("{} in {}", bundle.id(), cx.config.run);
-                return Err(PlaceError::OtherKind { leg }.into());
-            }
+        if let Some((generation, taken)) = of_leg {
+            published = Some(generation);
+            steps += taken;
+        } else {
+            steps += 1;
+            tell_finished(cx, bundle, next, &snapshot, begun);
         }
+    }
+}
+
+/// Has the place run a leg. Returns the generation and the number of steps of a result that was published; `None` for
+/// one step in the bundle itself.
+fn run_attempt(
+    cx: &Driver<'_>,
+    leg: AttemptLeg<'_>,
+) -> Result<Option<(Generation, u32)>, BeatError> {
+    let name = || format!("{} of {}", leg.bundle.id(), cx.config.run);
+    match cx.place.place.run(cx, &Leg::Attempt(leg))? {
+        LegEnd::Step => Ok(None),
+        LegEnd::Published { generation, steps } => Ok(Some((generation, steps))),
+        LegEnd::Gated { .. } => Err(PlaceError::OtherKind { leg: name() }.into()),
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Requirements {
     pub sandbox: bool,
     /// The means to run jobs there, whose programs the host must have.
     pub engine: JobEngine,
-    /// The gates whose environment has to be known; none for bands.
+    /// The gates whose environment has to be known; none for legs of bundles.
     pub gates: Option<Checks>,
 }
 
