@@ -1,5 +1,6 @@
 //! Gives errors of the libraries their position, remedy and exit code, where a conversion needs more than the error.
 
+mod change;
 pub(crate) mod decision;
 pub(crate) mod driver;
 mod hosts;
@@ -12,3 +13,5 @@ mod recovery;
 pub(crate) mod rejection;
 pub(crate) mod run;
 mod select;
+
+pub(crate) use change::change;

@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 pub(crate) mod card;
+pub(crate) mod change;
 pub(crate) mod cleanup;
 pub(crate) mod hosts;
 pub(crate) mod issue;

@@ -28,6 +28,7 @@
 //! - Nothing is printed; neither environment nor clock is read.
 
 mod card;
+mod change;
 mod checklist;
 mod decide;
 mod decision;
@@ -41,6 +42,7 @@ pub use card::{
     AttemptDelta, Card, CardSource, ChangeSize, ChangedFile, GateLine, NoteAnswer, OfferedDecision,
     Proof, ProofStep, ProposedDecision, ReviewLine,
 };
+pub use change::{BundleChange, ChangeError, ChangeRequest};
 pub use checklist::{Checklist, ChecklistError, tick};
 pub use decide::{
     Cleared, DecideError, Decided, DecidedBatch, DecisionOutcome, DecisionRemark, Signing,

@@ -1,9 +1,11 @@
 //! `pdca diff`: the change of a bundle.
 
-use crate::sitting::DiffRequest;
+use pdca_workspace::review::{BundleChange, ChangeRequest};
 
 use crate::context::{Context, IdArg};
+use crate::explain;
 use crate::failure::Failure;
+use crate::render::change::ChangeReport;
 use crate::report::Response;
 
 /// Show the change of a bundle
@@ -38,6 +40,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let Args { id, attempt, stat, since } = args;
-    let request = DiffRequest { id, attempt: *attempt, stat: *stat, since: *since };
-    crate::sitting::diff(request, cx)
+    let bundle = cx.require_bundle(id)?;
+    let request = ChangeRequest { attempt: *attempt, stat: *stat, since: *since };
+    let change =
+        BundleChange::load(&bundle, request).map_err(|error| explain::change(error, cx))?;
+    Ok(Response::done(ChangeReport::of(change, cx)))
 }

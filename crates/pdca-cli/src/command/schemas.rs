@@ -54,7 +54,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<run::RunReport>(),
         one::<pdca_workspace::drafts::Selection>(),
         one::<pdca_workspace::review::Card>(),
-        one::<crate::sitting::diff::DiffReport>(),
+        one::<crate::render::change::ChangeReport>(),
         one::<crate::sitting::review::SittingReport>(),
         one::<crate::render::signoff::AcceptReport>(),
         one::<crate::render::signoff::ProposalReport>(),

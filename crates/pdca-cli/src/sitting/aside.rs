@@ -17,14 +17,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render;
 use crate::sitting::checkout::Throwaway;
-use crate::sitting::diff;
 
 /// The largest part of a log that is shown, in bytes.
 const LARGEST_LOG: u64 = 16 << 20;
 
 /// Returns the change of the present attempt, with colours.
 pub(crate) fn change_text(cx: &Context<'_>, bundle: &Bundle) -> Result<String, Failure> {
-    Ok(diff::present(cx, bundle)?.coloured(cx.out))
+    Ok(render::change::coloured(&render::change::present(cx, bundle)?, cx.out))
 }
 
 /// Returns the whole card, wrapped to the width of the terminal.

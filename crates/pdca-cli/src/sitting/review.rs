@@ -15,13 +15,14 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::explain::decision::explain;
 use crate::failure::Failure;
+use crate::render;
 use crate::render::card::short_lines;
 use crate::render::publish::PublishReport;
 use crate::report::{Format, Nothing, Report, Response};
 use crate::sitting::keyboard::{self, Keyboard, Pressed};
 use crate::sitting::publication::publish_accepted;
 use crate::sitting::signing::{SignoffSignature, with_signing};
-use crate::sitting::{aside, diff, pager};
+use crate::sitting::{aside, pager};
 use crate::style::printable;
 use crate::{faults, session};
 
@@ -302,13 +303,13 @@ impl Sitting<'_> {
 
     fn diff(&mut self) -> Result<(), Failure> {
         let Some(bundle) = self.shown() else { return Ok(()) };
-        let report = match diff::present(self.cx, &bundle) {
-            Ok(report) => report,
+        let change = match render::change::present(self.cx, &bundle) {
+            Ok(change) => change,
             Err(failure) => return self.complain(&failure),
         };
         let cx = self.cx;
-        if !self.keyboard.lend(|| Ok(report.page(cx)))? {
-            self.out.write_all(report.coloured(cx.out).as_bytes())?;
+        if !self.keyboard.lend(|| Ok(render::change::page(&change, cx)))? {
+            self.out.write_all(render::change::coloured(&change, cx.out).as_bytes())?;
         }
         Ok(self.out.flush()?)
     }
