@@ -2,14 +2,12 @@
 
 use std::io::Write;
 
-use pdca_workspace::config::{FileTrust, Layer, Origin};
-use serde::Serialize;
+use pdca_workspace::config::{effective_config, trust_user_file};
 
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::report::{Report, Response};
-use crate::style::printable;
+use crate::render;
+use crate::report::Response;
 
 /// Show the effective config and the origin of each value
 #[derive(Debug, clap::Args)]
@@ -51,131 +49,15 @@ impl Args {
     }
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct ConfigReport {
-    workspace: String,
-    values: Vec<Entry>,
-    /// Includes values of unused leaves.
-    #[serde(skip)]
-    whole: bool,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Entry {
-    key: String,
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
-    value: toml::Value,
-    source: Layer,
-    #[serde(rename = "where")]
-    place: Option<String>,
-}
-
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    if let Some(Action::Migrate) = args.action {
-        return super::config_migrate::run(cx, err);
-    }
-    let workspace = cx.workspace()?;
     let prefix = match &args.action {
+        Some(Action::Migrate) => return super::config_migrate::run(cx, err),
+        Some(Action::Trust) => return render::config::trusted(trust_user_file(&cx.open()?)?),
         Some(Action::Show { key }) => key.as_deref().unwrap_or(""),
-        Some(Action::Trust) => return trust(cx),
-        Some(Action::Migrate) | None => "",
+        None => "",
     };
-    let flat =
-        workspace.config.flat().map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
-    let values: Vec<Entry> = flat
-        .into_iter()
-        .filter(|(key, _)| is_below(key, prefix))
-        .map(|(key, value)| {
-            let Origin { layer, place } = workspace.sources.of(&key);
-            let place = place.map(|place| {
-                crate::failure::FilePosition { column: None, ..place }.show(&cx.env.cwd)
-            });
-            Entry { key, value, source: layer, place }
-        })
-        .collect();
-    if values.is_empty() {
-        return Err(Failure::usage(format!("no key begins with `{prefix}`"))
-            .hint("`pdca config show` lists all"));
-    }
-    let whole = !prefix.is_empty() || cx.globals.verbose > 0;
-    Ok(Response::done(ConfigReport { workspace: workspace.root.to_string(), values, whole }))
-}
-
-impl Report for ConfigReport {
-    const KIND: &'static str = "config";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let shown = |entry: &&Entry| self.whole || is_worth_a_line(entry, &self.values);
-        for Entry { key, value, source, place } in self.values.iter().filter(shown) {
-            let source = match (source, place) {
-                (Layer::Default, _) | (_, None) => "default",
-                (
-                    Layer::Preset | Layer::User | Layer::Workspace | Layer::Env | Layer::Flag,
-                    Some(place),
-                ) => place,
-            };
-            let value = value.to_string();
-            let source = cx.out.faint(format!("# {source}"));
-            writeln!(out, "{key} = {}  {source}", printable(&value))?;
-        }
-        Ok(())
-    }
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Trusted {
-    file: String,
-    sha256: String,
-    recorded: bool,
-}
-
-/// Records that a person trusts the present text of the user's file.
-fn trust(cx: &Context<'_>) -> Result<Response, Failure> {
-    let workspace = cx.workspace()?;
-    let Some(file) = &workspace.user_file else {
-        return Err(Failure::new(Exit::NothingToDo, "there is no user's config file")
-            .hint("`pdca help config` says where it is looked for"));
-    };
-    let text = fs_err::read_to_string(file)?;
-    if !cx.globals.dry_run {
-        FileTrust::record(&workspace.root, &text)?;
-    }
-    Ok(Response::done(Trusted {
-        file: file.to_string(),
-        sha256: pdca_state::sha256_hex(text.as_bytes()),
-        recorded: !cx.globals.dry_run,
-    }))
-}
-
-impl Report for Trusted {
-    const KIND: &'static str = "trust";
-
-    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let verb = if self.recorded { "trusted" } else { "would trust" };
-        let file = printable(&self.file);
-        writeln!(out, "{verb} {file} ({:.12}) in this workspace", self.sha256)?;
-        Ok(())
-    }
-}
-
-/// Returns whether a value is shown without `-v`. For a leaf that is not configured, its mode is enough.
-fn is_worth_a_line(entry: &Entry, all: &[Entry]) -> bool {
-    let Some(role) = entry.key.strip_prefix("leaves.").and_then(|rest| rest.split('.').next())
-    else {
-        return true;
-    };
-    let table = format!("leaves.{role}");
-    let configured = |other: &Entry| is_below(&other.key, &table) && other.source != Layer::Default;
-    entry.key == format!("{table}.mode") || all.iter().any(configured)
-}
-
-fn is_below(key: &str, prefix: &str) -> bool {
-    key.strip_prefix(prefix).is_some_and(|rest| {
-        prefix.is_empty() || rest.is_empty() || rest.starts_with('.') || rest.starts_with('[')
-    })
+    let is_whole = !prefix.is_empty() || cx.globals.verbose > 0;
+    Ok(render::config::effective(effective_config(&cx.open()?, prefix)?, is_whole))
 }
 
 #[cfg(test)]

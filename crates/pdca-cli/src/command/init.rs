@@ -1,21 +1,17 @@
 //! `pdca init`: creates a workspace.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 
 use camino::Utf8PathBuf;
 use pdca_state::text::shell;
 use pdca_workspace::config::scaffold::{
-    self, AgentPair, AgentsFiles, Chosen, DetectedTools, NewFile, PdcaSource, parse_builder,
-    parse_reviewer, settings,
+    AgentsFiles, Chosen, InitRequest, PdcaSource, parse_builder, parse_reviewer, plan_workspace,
 };
-use pdca_workspace::config::workspace::FILE;
-use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::Exit;
-use crate::failure::{Failure, FilePosition};
-use crate::report::{Report, Response};
+use crate::failure::Failure;
+use crate::render;
+use crate::report::Response;
 
 /// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
@@ -110,168 +106,38 @@ fn parse_agent(name: &str) -> Result<pdca_leaves::tool_guard::Agent, String> {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let dir = cx.globals.start_dir(cx.env)?;
-    let found = match &args.target {
-        Some(target) => {
-            let path = scaffold::target_path(&dir, target, &cx.env.cwd)?;
-            let of_target = scaffold::detect(&dir.join(&path), cx.env.environment());
-            DetectedTools { repository: Some(path), ..of_target }
-        }
-        None => scaffold::detect(&dir, cx.env.environment()),
+    let request = InitRequest {
+        dir: &cx.globals.start_dir(cx.env)?,
+        target: args.target.as_deref(),
+        builder: args.builder,
+        reviewer: args.reviewer,
+        guard: &args.guard,
+        pdca_source: args.pdca_source.as_ref(),
+        agents_files: args.agents_files.into(),
+        dry_run: cx.globals.dry_run,
     };
-    let pair = AgentPair::choose(&found.agents, args.builder, args.reviewer);
-    let mut notes = pair.notes(cx.env.environment());
-    let guarded: Vec<&str> = found.agents.iter().copied().chain(pair.names()).collect();
-    let guarded: BTreeSet<&str> =
-        guarded.into_iter().chain(args.guard.iter().map(|agent| agent.as_str())).collect();
-    let source = args.pdca_source.clone().or_else(PdcaSource::built_in);
-    let mut items = scaffold::plan(&dir, &found, pair, &guarded, source.as_ref(), &mut notes)?;
-    let chosen = pair.names().collect();
-    items.extend(scaffold::instructions(&dir, args.agents_files.into(), &chosen)?);
-    for note in &notes {
+    let mut new = plan_workspace(request, cx.env.environment())?;
+    for note in &new.notes {
         writeln!(err, "note: {note}")?;
     }
-    let file = |item: &NewFile| File {
-        path: item.path.strip_prefix(&dir).unwrap_or(&item.path).to_owned(),
-        appends: item.appends,
-    };
-    let mut report = InitReport {
-        dry_run: cx.globals.dry_run,
-        files: items.iter().map(file).collect(),
-        workspace: dir,
-        tools: found.tools,
-        gates: found.gates.iter().map(|row| row.id).collect(),
-        agents: found.agents,
-        builder: pair.builder,
-        reviewer: pair.reviewer,
-        config: items
-            .iter()
-            .find(|item| item.path.ends_with(FILE))
-            .map(|item| settings(&item.text)),
-        target: found.repository,
-        written: false,
-        is_proposed: false,
-    };
-    if items.is_empty() {
-        return Ok(Response::new(report, Exit::NothingToDo));
+    if new.files.is_empty() || cx.globals.dry_run {
+        return Ok(render::init::planned(new));
     }
-    if cx.globals.dry_run {
-        return Ok(Response::done(report));
-    }
+    let mut is_proposed = false;
     if !cx.globals.yes {
         if !cx.may_ask() {
             let failure = Failure::usage("nothing was written: there is no terminal to ask on");
             let again = cx.typed(&format!("pdca init --yes{}", args.typed()));
-            return Ok(Response::done(report).failed(failure.hint(format!("`{again}`"))));
+            return Ok(render::init::planned(new).failed(failure.hint(format!("`{again}`"))));
         }
-        report.proposal(cx, err)?;
-        report.is_proposed = true;
+        render::init::proposal(&new, cx, err)?;
+        is_proposed = true;
         if !cx.ask("Write these files?", err)? {
-            return Ok(Response::done(report));
+            return Ok(render::init::asked(new));
         }
     }
-    for item in &items {
-        item.write().map_err(|error| {
-            Failure::from_error(Exit::Unexpected, &error)
-                .at(FilePosition::file(&*item.path))
-                .hint("make the directory writable")
-        })?;
-    }
-    report.written = true;
-    Ok(Response::done(report))
-}
-
-/// A workspace that was created, or would be.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct InitReport {
-    dry_run: bool,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    workspace: Utf8PathBuf,
-    /// The build tools found.
-    tools: Vec<&'static str>,
-    /// The proposed gate rows.
-    gates: Vec<&'static str>,
-    /// The agents found.
-    agents: Vec<&'static str>,
-    builder: Option<&'static str>,
-    reviewer: Option<&'static str>,
-    /// The configuration without its comments; `None` if the file exists.
-    config: Option<String>,
-    /// The repository proposed as target.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-    target: Option<Utf8PathBuf>,
-    files: Vec<File>,
-    written: bool,
-    /// The proposal was already shown with the question.
-    #[serde(skip)]
-    is_proposed: bool,
-}
-
-/// A file that was written, or would be.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct File {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    path: Utf8PathBuf,
-    /// It exists and gets another line.
-    appends: bool,
-}
-
-impl InitReport {
-    fn proposal(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let list =
-            |words: &[&str]| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-        writeln!(out, "workspace: {}", cx.show(&self.workspace))?;
-        writeln!(out, "build tools found: {}", list(&self.tools))?;
-        writeln!(out, "gate rows proposed: {}", list(&self.gates))?;
-        writeln!(out, "agents on PATH: {}", list(&self.agents))?;
-        let target = match &self.target {
-            Some(path) => format!("the repository at `{path}`"),
-            None => format!("none (no git repository here); add a [[targets]] to {FILE}"),
-        };
-        writeln!(out, "target: {target}")?;
-        writeln!(out, "builder: {}", self.builder.unwrap_or("none, a stub stands in"))?;
-        writeln!(out, "reviewer: {}", self.reviewer.unwrap_or("none, a stub stands in"))?;
-        for file in &self.files {
-            let verb = if file.appends { "append to" } else { "write" };
-            writeln!(out, "  {} {}", cx.out.accent(verb), file.path)?;
-        }
-        if let Some(config) = &self.config {
-            writeln!(out, "\n{FILE}, without its comments:\n")?;
-            for line in config.lines() {
-                writeln!(out, "  {line}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Report for InitReport {
-    const KIND: &'static str = "init";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let dir = cx.show(&self.workspace);
-        if self.files.is_empty() {
-            writeln!(out, "{dir} is a workspace already; nothing to write")?;
-            return Ok(());
-        }
-        if !self.is_proposed {
-            self.proposal(cx, out)?;
-        }
-        if self.written {
-            writeln!(out)?;
-            writeln!(out, "{} a workspace in {dir}", cx.out.good("done:"))?;
-            let next = match (self.builder, self.reviewer) {
-                (None, None) => "pdca new <id> --title \"…\"",
-                (Some(_), _) | (_, Some(_)) => "pdca doctor",
-            };
-            writeln!(out, "next: {}", cx.out.accent(next))?;
-        } else if self.is_proposed {
-            writeln!(out, "nothing was written")?;
-        }
-        Ok(())
-    }
+    new.write()?;
+    Ok(if is_proposed { render::init::asked(new) } else { render::init::planned(new) })
 }
 
 #[cfg(test)]

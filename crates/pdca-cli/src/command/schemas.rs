@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema};
 
-use super::{config_migrate, config_show, demo, flow, gates, guard, init, run, split, why};
+use super::{demo, flow, gates, guard, run, split, why};
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Report, TextPage};
 
@@ -19,9 +19,9 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_workspace::act::WatchedSignals>(),
         one::<pdca_workspace::act::ReviewedEntry>(),
         one::<crate::render::cleanup::CleanupReport>(),
-        one::<config_show::ConfigReport>(),
-        one::<config_show::Trusted>(),
-        one::<config_migrate::MigrateReport>(),
+        one::<crate::render::config::ConfigReport>(),
+        one::<pdca_workspace::config::TrustedFile>(),
+        one::<crate::render::config::MigrateReport>(),
         one::<demo::DemoReport>(),
         one::<crate::doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
@@ -30,7 +30,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<gates::GatesReport>(),
         one::<guard::Judgement>(),
         one::<crate::render::hosts::HostsReport>(),
-        one::<init::InitReport>(),
+        one::<crate::render::init::InitReport>(),
         either::<
             crate::landing::integrate::output::IntegrateReport,
             crate::landing::integrate::stats::StatsReport,

@@ -21,6 +21,9 @@ impl From<ScaffoldError> for Failure {
         match error {
             ScaffoldError::Config(error) => error.into(),
             ScaffoldError::Read(error) => error.into(),
+            ScaffoldError::Write { path, source } => Failure::from_error(Exit::Unexpected, &source)
+                .at(FilePosition::file(path))
+                .hint("make the directory writable"),
         }
     }
 }

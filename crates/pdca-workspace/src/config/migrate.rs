@@ -2,7 +2,11 @@
 //!
 //! The changes are those that `--compat` makes in memory, so the result means the same.
 
+use std::io;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{BundleRoot, files};
+use serde::Serialize;
 use toml::de::DeTable;
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
@@ -10,30 +14,50 @@ use crate::config::ConfigDocument;
 use crate::config::check::check;
 use crate::config::compat::{Edit, KeyFate, KeyPath, PathStep, edits, path_of, span_at, text_of};
 use crate::config::problem::{ConfigError, FilePosition, Problem};
+use crate::config::workspace::{FILE, FoundFile, find, sibling_targets};
 
-/// A migrated file.
-#[derive(Debug, Clone)]
-pub struct Migration {
+/// A migrated file, or one that would be.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConfigMigration {
+    pub dry_run: bool,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub file: Utf8PathBuf,
+    /// Where the old file is kept; `None` unless it was written.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub backup: Option<Utf8PathBuf>,
+    /// What became of each key, in the order of the old file.
+    pub keys: Vec<MigratedKey>,
     /// The new text.
     pub text: String,
+    pub written: bool,
+    #[serde(skip)]
+    old_text: String,
+}
+
+/// A migrated text.
+#[derive(Debug, Clone)]
+pub(super) struct Migration {
+    pub(super) text: String,
     /// What was changed, in the order of the old file.
-    pub changes: Vec<Migrated>,
+    pub(super) keys: Vec<MigratedKey>,
 }
 
 /// What became of one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Migrated {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MigratedKey {
     /// The key, such as `driver.max_passes`.
     pub key: String,
     /// Its line in the old file.
     pub line: Option<usize>,
-    pub kind: MigratedKind,
+    pub fate: MigratedKind,
     /// The counterpart, or the reason.
     pub what: String,
 }
 
 /// The fate of a key in a migration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MigratedKind {
@@ -45,11 +69,61 @@ pub enum MigratedKind {
     Look,
 }
 
+/// Reads the file of the workspace around `start`, and plans its migration.
+pub fn plan_migration(start: &Utf8Path, dry_run: bool) -> Result<ConfigMigration, ConfigError> {
+    let Some(FoundFile { root, file }) = find(start) else {
+        return Err(Problem::new(format!("no {FILE} in {start} or in a directory above it"))
+            .hint("`-C DIR` names the workspace")
+            .into());
+    };
+    let document = ConfigDocument::load(&file).map_err(|problem| ConfigError::from(*problem))?;
+    let document = document.unwrap_or_else(|| ConfigDocument::new(file.clone(), ""));
+    let siblings = sibling_targets(&root, &named_bundles(&root, &document));
+    let Migration { text, keys } = migrate(&document, &siblings)?;
+    let old_text = document.text;
+    Ok(ConfigMigration { dry_run, file, backup: None, keys, text, written: false, old_text })
+}
+
+/// Returns the bundles that the old file names.
+fn named_bundles(root: &Utf8Path, document: &ConfigDocument) -> BundleRoot {
+    let table: Option<toml::Table> = document.text.parse().ok();
+    let named = table.as_ref().and_then(|table| table.get("paths")?.get("bundle_root")?.as_str());
+    BundleRoot::new(root.join(named.unwrap_or("results")))
+}
+
+impl ConfigMigration {
+    /// Returns whether the file needs no change.
+    pub fn is_current(&self) -> bool {
+        self.text == self.old_text
+    }
+
+    /// Writes the new file, and keeps the old one beside it.
+    pub fn write(&mut self) -> io::Result<()> {
+        let backup = free_name(&self.file);
+        // First the copy: a crash in between leaves the old file in force, and one file too many.
+        files::replace(&backup, self.old_text.as_bytes())?;
+        files::replace(&self.file, self.text.as_bytes())?;
+        self.backup = Some(backup);
+        self.written = true;
+        Ok(())
+    }
+}
+
+/// Returns a name beside the file that is not taken.
+fn free_name(file: &Utf8Path) -> Utf8PathBuf {
+    let name = |number: usize| match number {
+        1 => Utf8PathBuf::from(format!("{file}.old")),
+        _ => Utf8PathBuf::from(format!("{file}.old-{number}")),
+    };
+    let is_free = |path: &Utf8PathBuf| path.symlink_metadata().is_err();
+    (1..=usize::MAX).map(name).find(is_free).unwrap_or_else(|| name(1))
+}
+
 /// Migrates the text of a file. `siblings` are checkouts beside the workspace, as `pdca.toml` names them; they become targets
 /// where the file names none.
 ///
 /// Fails with every problem if the file, or what would become of it, cannot be used.
-pub fn migrate(
+pub(super) fn migrate(
     document: &ConfigDocument,
     siblings: &[Utf8PathBuf],
 ) -> Result<Migration, ConfigError> {
@@ -83,30 +157,30 @@ pub fn migrate(
         &ConfigDocument::new(document.name.clone(), text.clone()),
         false,
     )?;
-    Ok(Migration { text, changes })
+    Ok(Migration { text, keys: changes })
 }
 
 fn changes(
     document: &ConfigDocument,
     edits: &[Edit],
     unknown: &[(KeyPath, FilePosition)],
-) -> Vec<Migrated> {
+) -> Vec<MigratedKey> {
     let (root, _) = DeTable::parse_recoverable(&document.text);
     let line = |at: &KeyPath| document.place(&span_at(root.get_ref(), at)).line;
     let told = |edit: &Edit| {
-        let (kind, what) = match &edit.fate {
+        let (fate, what) = match &edit.fate {
             KeyFate::Becomes(what) => (MigratedKind::Mapped, what),
             KeyFate::Dropped(why) => (MigratedKind::Dropped, why),
             KeyFate::Noted(what) => (MigratedKind::Look, what),
             KeyFate::Silent | KeyFate::Refused { .. } => return None,
         };
-        Some(Migrated { key: edit.key(), line: line(&edit.at), kind, what: what.clone() })
+        Some(MigratedKey { key: edit.key(), line: line(&edit.at), fate, what: what.clone() })
     };
-    let mut changes: Vec<Migrated> = edits.iter().filter_map(told).collect();
-    changes.extend(unknown.iter().map(|(path, place)| Migrated {
+    let mut changes: Vec<MigratedKey> = edits.iter().filter_map(told).collect();
+    changes.extend(unknown.iter().map(|(path, place)| MigratedKey {
         key: text_of(path),
         line: place.line,
-        kind: MigratedKind::Dropped,
+        fate: MigratedKind::Dropped,
         what: "it is not known here".to_owned(),
     }));
     changes.sort_by_key(|change| change.line);

@@ -3,6 +3,7 @@
 mod agents;
 mod detect;
 mod guard;
+mod init;
 mod instructions;
 
 use std::collections::BTreeSet;
@@ -10,9 +11,11 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::ROLES;
 use pdca_state::files;
+use serde::Serialize;
 
 pub use agents::{AgentPair, Chosen, parse_builder, parse_reviewer};
 pub use detect::{DetectedTools, ProposedCheck, detect};
+pub use init::{InitRequest, NewWorkspace, plan_workspace};
 pub use instructions::{AgentsFiles, instruction_texts, instructions};
 
 use crate::config::workspace::FILE;
@@ -27,9 +30,12 @@ const WORKFLOW: &str = include_str!("scaffold/workflow.yml");
 pub const WORKFLOW_FILE: &str = ".github/workflows/pdca.yml";
 
 /// One file to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewFile {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: Utf8PathBuf,
+    #[serde(skip)]
     pub text: String,
     /// The file exists and gets another line.
     pub appends: bool,
@@ -42,20 +48,24 @@ pub enum ScaffoldError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Read(#[from] std::io::Error),
+    #[error("{path} cannot be written")]
+    Write { path: Utf8PathBuf, source: std::io::Error },
 }
 
 impl NewFile {
     /// Writes the file, with the directories above it.
-    pub fn write(&self) -> std::io::Result<()> {
-        if let Some(parent) = self.path.parent() {
-            fs_err::create_dir_all(parent)?;
-        }
-        files::replace(&self.path, self.text.as_bytes())
+    fn write(&self, workspace: &Utf8Path) -> Result<(), ScaffoldError> {
+        let path = workspace.join(&self.path);
+        let written = path
+            .parent()
+            .map_or(Ok(()), fs_err::create_dir_all)
+            .and_then(|()| files::replace(&path, self.text.as_bytes()));
+        written.map_err(|source| ScaffoldError::Write { path, source })
     }
 }
 
 /// Returns the files that do not exist yet.
-pub fn plan(
+fn plan(
     dir: &Utf8Path,
     found: &DetectedTools,
     pair: AgentPair,
@@ -238,7 +248,7 @@ fn roles_text() -> String {
 }
 
 /// Returns the path of a target as `pdca.toml` names it, and refuses one that is no repository.
-pub fn target_path(
+fn target_path(
     dir: &Utf8Path,
     given: &Utf8Path,
     cwd: &Utf8Path,
@@ -255,7 +265,7 @@ pub fn target_path(
 }
 
 /// Returns the lines of a configuration that say something.
-pub fn settings(text: &str) -> String {
+fn settings(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let mut shown: Vec<&str> = Vec::new();
     for line in lines {

@@ -3,7 +3,8 @@
 use toml::{Table, Value};
 
 use crate::config::layer::load_document;
-use crate::config::{Config, ConfigDocument, MigratedKind, migrate};
+use crate::config::migrate::migrate;
+use crate::config::{Config, ConfigDocument, MigratedKind};
 
 /// A file with every key of an older instance.
 const OLDER: &str = include_str!("older.toml");
@@ -36,7 +37,7 @@ fn a_migrated_file_is_migrated_to_itself() {
     let twice = migrate(&document(&once.text), &["../other".into()]).unwrap();
     assert_eq!(twice.text, once.text);
     let told: Vec<_> =
-        twice.changes.iter().filter(|change| change.kind != MigratedKind::Look).collect();
+        twice.keys.iter().filter(|change| change.fate != MigratedKind::Look).collect();
     assert!(told.is_empty(), "{told:#?}");
 }
 
@@ -164,7 +165,7 @@ fn limits_and_names_have_the_values_of_the_old_file() {
 #[test]
 fn every_key_that_is_not_used_is_told_with_its_line_and_a_reason() {
     let migration = migrate(&document(OLDER), &[]).unwrap();
-    for change in &migration.changes {
+    for change in &migration.keys {
         assert!(change.line.is_some_and(|line| line > 0), "{change:?}");
         assert!(change.what.len() > 5, "{change:?}");
         let line = OLDER.lines().nth(change.line.unwrap() - 1).unwrap();
@@ -172,8 +173,8 @@ fn every_key_that_is_not_used_is_told_with_its_line_and_a_reason() {
         let is_there = last.parse::<usize>().is_ok() || line.contains(last) || line.contains("[[");
         assert!(is_there, "{change:?} is not in {line:?}");
     }
-    let unknown = migration.changes.iter().find(|change| change.key == "driver.colour").unwrap();
-    assert_eq!(unknown.kind, MigratedKind::Dropped);
+    let unknown = migration.keys.iter().find(|change| change.key == "driver.colour").unwrap();
+    assert_eq!(unknown.fate, MigratedKind::Dropped);
 }
 
 #[test]
