@@ -1,23 +1,18 @@
-//! The record of a batch that one can open, show and keep.
+//! The record of a batch as files: a page, a trace, `JUnit`, a summary.
 //!
-//! [`write_report`] is the operation behind `pdca report`. [`WorkspaceReport::load`](model::WorkspaceReport::load) reads a workspace once; [`html`], [`trace`], [`junit`], [`summary`] and [`annotations`] render the
-//! same value.
+//! `pdca_workspace::batch_report` reads the value; [`html`], [`trace`], [`junit`], [`summary`] and [`annotations`] render it,
+//! and [`write_report`] writes the files of `pdca report`.
 //!
 //! # Invariants
-//! - Rendering is a pure function of the report; nothing is decided from it.
-//! - Text from outside is a [`Text`](text::Text): no control character reaches a page, and each writer escapes what is markup to it.
+//! - Rendering is a pure function of the report.
+//! - Each writer escapes what is markup to it.
 //! - The page asks no network for anything, and its policy allows no script but its own.
-//! - Texts have a budget, so that a page stays small; what is cut is said where it is cut.
 
-mod bundle;
-mod history;
 mod html;
 mod junit;
-mod load;
 mod markdown;
-mod model;
-mod text;
 mod trace;
+mod words;
 pub(crate) mod write;
 
 pub(crate) use html::html;

@@ -11,6 +11,7 @@ use pdca_state::files::FileReadError;
 use pdca_state::{Bundle, BundleId, CreateError, LoadError, RootError, WriteError};
 
 use crate::act::ActError;
+use crate::batch_report::ReportError;
 use crate::config::ConfigError;
 use crate::drafts::{NewBundleError, SelectError, TemplateNotUtf8};
 use crate::hosts::HostsError;
@@ -87,6 +88,8 @@ pub enum OperationError {
     /// The refs of integrations cannot be judged or removed.
     #[error(transparent)]
     Refs(#[from] GcRefError),
+    #[error(transparent)]
+    Report(#[from] ReportError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

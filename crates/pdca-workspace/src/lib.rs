@@ -7,6 +7,7 @@
 //! - [`drafts`] creates bundles to be planned: one by its id, or a batch from an export of the tracker.
 //! - [`act`] looks back at finished cycles and records reviews of the process.
 //! - [`publish`] brings accepted changes to a forge and a tracker.
+//! - [`batch_report`] is the record of a batch as a value, which pages and files are made of.
 //! - [`lanes`] makes, lists, checks, resets, removes and sweeps the private checkouts.
 //! - [`hosts`] lists, checks, adds and cleans up other machines.
 //! - [`logs`] reads what leaves and gates printed, and the recorded events of runs.
@@ -23,6 +24,7 @@
 //!   caller passes in.
 
 pub mod act;
+pub mod batch_report;
 pub mod cleanup;
 pub mod config;
 pub mod drafts;

@@ -14,9 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::batch_report::model::{
-    BundlePage, CertificateView, ReportGroup, WorkspaceReport, short,
-};
+use crate::batch_report::words::{class, counts, short, symbol, words};
+use pdca_workspace::batch_report::{BundlePage, CertificateView, ReportGroup, WorkspaceReport};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
@@ -76,7 +75,7 @@ fn head(report: &WorkspaceReport) -> Markup {
             h1 { (report.project) }
             p.sub {
                 (report.bundles.len()) @if report.bundles.len() == 1 { " bundle" } @else { " bundles" }
-                @if !report.bundles.is_empty() { ": " (report.counts()) }
+                @if !report.bundles.is_empty() { ": " (counts(report)) }
                 @if let Some(run) = &report.run { " · run " code { (run) } }
                 @if let Some(cost) = cost { " · " (cost) }
                 " · " (report.made.strftime("%Y-%m-%d %H:%M UTC").to_string())
@@ -123,7 +122,7 @@ fn needs(report: &WorkspaceReport) -> Markup {
 
 /// The symbol and the words of a group: nothing is said by colour alone.
 fn badge(group: ReportGroup) -> Markup {
-    html! { span.badge.(group.class()) { (group.symbol()) " " (group.words()) } }
+    html! { span.badge.(class(group)) { (symbol(group)) " " (words(group)) } }
 }
 
 fn certificates(all: &[CertificateView]) -> Markup {
@@ -160,6 +159,28 @@ fn unread(report: &WorkspaceReport) -> Markup {
                 h2 #h-unread { "Could not be read" }
                 ul { @for why in &report.unread { li { (why) } } }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_workspace::batch_report::{Budget, Text};
+    use proptest::prelude::*;
+
+    #[test]
+    fn text_of_a_model_is_harmless_before_it_reaches_a_page() {
+        let text = Text::new("\u{1b}[31m<script>alert(1)</script>\u{1b}[0m");
+        assert_eq!(text.as_str(), "<script>alert(1)</script>");
+        assert_eq!(maud::html! { (text) }.into_string(), "&lt;script&gt;alert(1)&lt;/script&gt;");
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_takes_no_more_than_its_budget_when_it_is_escaped(raw in "[<&>\"a\n]{0,200}", bytes in 0usize..100) {
+            let text = Text::within(&raw, &mut Budget::new(bytes));
+            let page = maud::html! { (text) }.into_string();
+            prop_assert!(page.len() <= bytes);
         }
     }
 }

@@ -4,8 +4,8 @@ use pdca_gates::junit_suite;
 use pdca_journal::events::IntegrationStep;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use crate::batch_report::model::WorkspaceReport;
-use crate::batch_report::text::Text;
+use pdca_workspace::batch_report::Text;
+use pdca_workspace::batch_report::WorkspaceReport;
 
 /// Renders the gates of every bundle in the report, and the landings of its integrations.
 pub(crate) fn junit(report: &WorkspaceReport) -> String {

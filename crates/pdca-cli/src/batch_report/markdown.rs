@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use pdca_journal::events::set;
 use pdca_state::Overall;
 
-use crate::batch_report::model::{BundlePage, ReportGroup, WorkspaceReport, short};
+use crate::batch_report::words::{counts, short, symbol, words};
+use pdca_workspace::batch_report::{BundlePage, ReportGroup, WorkspaceReport};
 
 /// The rows of the table. A job summary ends at 1 MiB.
 const ROWS: usize = 200;
 
 /// Renders the summary.
 pub(crate) fn summary(report: &WorkspaceReport) -> String {
-    let mut out = format!("## {}: {}\n", plain(report.project.as_str()), counts(report));
+    let mut out = format!("## {}: {}\n", plain(report.project.as_str()), counts_or_none(report));
     if report.needs_a_person() {
         out.push_str("\n### Needs you\n\n");
         for bundle in
@@ -38,12 +39,12 @@ fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("because a string takes any text");
 }
 
-fn counts(report: &WorkspaceReport) -> String {
-    if report.bundles.is_empty() { "no bundles".to_owned() } else { report.counts() }
+fn counts_or_none(report: &WorkspaceReport) -> String {
+    if report.bundles.is_empty() { "no bundles".to_owned() } else { counts(report) }
 }
 
 fn line(out: &mut String, bundle: &BundlePage) {
-    let (symbol, words) = (bundle.group.symbol(), bundle.group.words());
+    let (symbol, words) = (symbol(bundle.group), words(bundle.group));
     let why = plain(bundle.why.as_str());
     add(
         out,
@@ -71,7 +72,7 @@ fn row(out: &mut String, bundle: &BundlePage) {
     let change =
         change.map_or_else(String::new, |diff| format!("+{} −{}", diff.added, diff.removed));
     let cost = bundle.cost.words().unwrap_or_default();
-    let (symbol, words) = (bundle.group.symbol(), bundle.group.words());
+    let (symbol, words) = (symbol(bundle.group), words(bundle.group));
     let title = plain(bundle.title.as_str());
     add(
         out,

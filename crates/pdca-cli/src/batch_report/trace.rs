@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::batch_report::history::{RunHistory, Span, TimelineRow};
-use crate::batch_report::model::WorkspaceReport;
+use pdca_workspace::batch_report::WorkspaceReport;
+use pdca_workspace::batch_report::{RunHistory, Span, TimelineRow};
 
 /// The file.
 #[derive(Debug, Serialize)]

@@ -3,16 +3,15 @@
 use std::io::Write;
 
 use crate::context::Context;
+use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 use crate::report::{Report, Response};
-use crate::{Exit, process_env, session};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
-use crate::batch_report::load::{ReportError, ReportSource};
-use crate::batch_report::model::{BundlePage, WorkspaceReport};
 use crate::batch_report::{annotations, html, junit, summary, trace};
+use pdca_workspace::batch_report::{BundlePage, ReportGroup, WorkspaceReport, workspace_report};
 
 /// What to write, and about what.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,19 +47,37 @@ pub(crate) struct Written {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WrittenFile {
-    /// `html`, `trace` or `junit`.
-    format: &'static str,
+    format: WrittenFormat,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     path: Utf8PathBuf,
     bytes: usize,
+}
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+enum WrittenFormat {
+    Html,
+    Trace,
+    Junit,
+}
+
+impl WrittenFormat {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Trace => "trace",
+            Self::Junit => "junit",
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ReportRow {
     id: BundleId,
-    /// `failed`, `needs you`, `at work`, `waits`, `accepted` or `closed`.
-    group: &'static str,
+    group: ReportGroup,
     why: String,
     next: Option<String>,
 }
@@ -70,7 +87,7 @@ pub(crate) fn write_report(
     request: &ReportRequest<'_>,
     cx: &Context<'_>,
 ) -> Result<Response, Failure> {
-    let report = load(request.run, cx)?;
+    let report = workspace_report(&cx.open()?, request.run)?;
     let mut files = Vec::new();
     for (format, path, render) in outputs(request, cx)? {
         let text = render(&report);
@@ -81,7 +98,7 @@ pub(crate) fn write_report(
     }
     let row = |bundle: &BundlePage| ReportRow {
         id: bundle.id.clone(),
-        group: bundle.group.words(),
+        group: bundle.group,
         why: bundle.why.to_string(),
         next: bundle.next.as_deref().map(|next| cx.typed(next)),
     };
@@ -96,48 +113,18 @@ pub(crate) fn write_report(
     }))
 }
 
-fn load(run: Option<&str>, cx: &Context<'_>) -> Result<WorkspaceReport, Failure> {
-    let workspace = cx.workspace()?;
-    let config = session::driver_config(cx)?;
-    let snapshot = session::snapshot_at_work(cx)?;
-    let name = workspace.config.project.name.as_deref();
-    let now = match cx.env.clock {
-        process_env::Clock::System => process_env::moment().wall,
-        process_env::Clock::Fixed(seconds) => {
-            jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
-        }
-    };
-    let source = ReportSource {
-        project: name.or(workspace.root.file_name()).unwrap_or("pdca"),
-        config: &config,
-        snapshot: &snapshot,
-        certificates: &workspace.process_dir.join("certificates"),
-        run,
-        cwd: &cx.env.cwd,
-        now,
-    };
-    WorkspaceReport::load(source).map_err(|error| match &error {
-        ReportError::NoSuchRun { wanted } if wanted == "latest" => {
-            Failure::usage("no run is recorded yet").hint("`pdca run` or `pdca batch` makes one")
-        }
-        ReportError::NoSuchRun { .. } => Failure::from_error(Exit::Usage, &error)
-            .hint("`--run latest` takes the last one; Tab completes the others"),
-        ReportError::Runs(_) => Failure::from_error(Exit::Usage, &error),
-    })
-}
-
-type Output = (&'static str, Utf8PathBuf, fn(&WorkspaceReport) -> String);
+type Output = (WrittenFormat, Utf8PathBuf, fn(&WorkspaceReport) -> String);
 
 /// Returns what to write; the page, if nothing is asked for.
 fn outputs(request: &ReportRequest<'_>, cx: &Context<'_>) -> Result<Vec<Output>, Failure> {
     let at = |path: &Utf8Path| cx.env.cwd.join(path);
     let mut outputs: Vec<Output> = Vec::new();
-    outputs.extend(request.html.map(|path| ("html", at(path), html as _)));
-    outputs.extend(request.trace.map(|path| ("trace", at(path), trace as _)));
-    outputs.extend(request.junit.map(|path| ("junit", at(path), junit as _)));
+    outputs.extend(request.html.map(|path| (WrittenFormat::Html, at(path), html as _)));
+    outputs.extend(request.trace.map(|path| (WrittenFormat::Trace, at(path), trace as _)));
+    outputs.extend(request.junit.map(|path| (WrittenFormat::Junit, at(path), junit as _)));
     if outputs.is_empty() && !request.summary && !request.annotations {
         let path = cx.workspace()?.root.join(".pdca").join("report.html");
-        outputs.push(("html", path, html));
+        outputs.push((WrittenFormat::Html, path, html));
     }
     Ok(outputs)
 }
@@ -171,7 +158,7 @@ impl Report for Written {
             // With a text on standard output, that alone is the data.
             if self.summary.is_none() && self.annotations.is_none() {
                 let path = cx.out.accent(cx.show(&file.path));
-                writeln!(out, "{would} {path} ({size} KiB, {})", file.format)?;
+                writeln!(out, "{would} {path} ({size} KiB, {})", file.format.as_str())?;
             }
         }
         for text in [&self.summary, &self.annotations].into_iter().flatten() {

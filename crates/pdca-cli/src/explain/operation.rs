@@ -2,6 +2,7 @@
 
 use pdca_workspace::OperationError;
 use pdca_workspace::act::{ActError, DraftError};
+use pdca_workspace::batch_report::ReportError;
 use pdca_workspace::drafts::{NewBundleError, TemplateNotUtf8};
 
 use super::{driver, hosts, lanes, logs, recovery, select};
@@ -64,6 +65,17 @@ impl From<OperationError> for Failure {
             }
             OperationError::Select(error) => select::explain(&error),
             OperationError::Records(error) => error.into(),
+            OperationError::Report(ReportError::NoSuchRun { wanted }) if wanted == "latest" => {
+                Failure::usage("no run is recorded yet").hint("`pdca run` or `pdca batch` makes one")
+            }
+            OperationError::Report(error) => {
+                let failure = Failure::from_error(Exit::Usage, &error);
+                match error {
+                    ReportError::NoSuchRun { .. } => failure
+                        .hint("`--run latest` takes the last one; Tab completes the others"),
+                    ReportError::Runs(_) => failure,
+                }
+            }
             OperationError::Io(error) => error.into(),
             OperationError::Refs(error) => Failure::from_error(Exit::Unexpected, &error)
                 .hint("`pdca doctor` looks at the targets; nothing of an integration was removed"),

@@ -5,10 +5,11 @@ use pdca_state::Overall;
 use pdca_workspace::review::Tone;
 
 use super::badge;
-use crate::batch_report::model::{
-    BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup, WorkspaceReport, span,
+use crate::batch_report::words::{class, span, symbol, words};
+use pdca_workspace::batch_report::Text;
+use pdca_workspace::batch_report::{
+    BundlePage, CardPart, DiffView, EvidenceView, GateView, ReportGroup, WorkspaceReport,
 };
-use crate::batch_report::text::Text;
 
 pub(super) fn section(report: &WorkspaceReport) -> Markup {
     html! {
@@ -20,7 +21,7 @@ pub(super) fn section(report: &WorkspaceReport) -> Markup {
                 span.groups role="group" aria-label="Show only" {
                     @for group in ReportGroup::ALL {
                         @if report.count(group) > 0 {
-                            button type="button" aria-pressed="false" data-group=(group.class()) { (group.symbol()) " " (group.words()) " " (report.count(group)) }
+                            button type="button" aria-pressed="false" data-group=(class(group)) { (symbol(group)) " " (words(group)) " " (report.count(group)) }
                         }
                     }
                 }
@@ -35,7 +36,7 @@ pub(super) fn section(report: &WorkspaceReport) -> Markup {
 
 fn one(bundle: &BundlePage) -> Markup {
     html! {
-        details.bundle id={ "b-" (bundle.id) } data-group=(bundle.group.class()) {
+        details.bundle id={ "b-" (bundle.id) } data-group=(class(bundle.group)) {
             summary {
                 (badge(bundle.group)) " "
                 strong.id { (bundle.id) } " "

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::batch_report::history::{RunHistory, Span, SpanEnd, SpanKind, TimelineRow};
-use crate::batch_report::model::{WorkspaceReport, span as duration};
-use crate::batch_report::text::Text;
+use crate::batch_report::words::span as duration;
+use pdca_workspace::batch_report::Text;
+use pdca_workspace::batch_report::WorkspaceReport;
+use pdca_workspace::batch_report::{RunHistory, Span, SpanEnd, SpanKind, TimelineRow};
 
 const WIDTH: u64 = 1000;
 /// The room for the names of the rows.

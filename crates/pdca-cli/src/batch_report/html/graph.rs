@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use pdca_state::BundleId;
 
-use crate::batch_report::model::{PlanView, ReportGroup, WorkspaceReport};
+use crate::batch_report::words::{class, symbol, words};
+use pdca_workspace::batch_report::{PlanView, ReportGroup, WorkspaceReport};
 
 const WIDTH: usize = 168;
 const HEIGHT: usize = 40;
@@ -88,11 +89,11 @@ fn node(id: &BundleId, (x, y): (usize, usize), report: &WorkspaceReport) -> Mark
     let bundle = report.bundle(id);
     let group = bundle.map_or(ReportGroup::Waiting, |bundle| bundle.group);
     let title = bundle.map(|bundle| bundle.title.as_str()).unwrap_or_default();
-    let head = pdca_state::text::one_line(&format!("{} {id}", group.symbol()), 22);
+    let head = pdca_state::text::one_line(&format!("{} {id}", symbol(group)), 22);
     html! {
         a href={ "#b-" (id) } {
-            title { (id) " " (title) ": " (group.words()) }
-            rect.box.(group.class()) x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="5" {}
+            title { (id) " " (title) ": " (words(group)) }
+            rect.box.(class(group)) x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="5" {}
             text.name x=(x + 8) y=(y + 17) { (head) }
             text.small x=(x + 8) y=(y + 32) { (pdca_state::text::one_line(title, 25)) }
         }

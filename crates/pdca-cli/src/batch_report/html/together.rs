@@ -6,9 +6,10 @@ use pdca_journal::events::{
 };
 use pdca_state::BundleId;
 
-use crate::batch_report::history::{RunHistory, RunKind};
-use crate::batch_report::model::{WorkspaceReport, short};
-use crate::batch_report::text::Text;
+use crate::batch_report::words::short;
+use pdca_workspace::batch_report::Text;
+use pdca_workspace::batch_report::WorkspaceReport;
+use pdca_workspace::batch_report::{RunHistory, RunKind};
 
 /// The integrations that are shown in full.
 const SHOWN: usize = 10;

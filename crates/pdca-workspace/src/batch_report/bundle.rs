@@ -1,12 +1,12 @@
 //! Reads one bundle for a report.
 
+use crate::review::{Card, CardSource, Tone};
+use crate::snapshot::{SnapshotEntry, next_of_bundle};
 use camino::Utf8Path;
 use pdca_state::{
     Artifact, Bundle, CostTotal, GateReport, GateResult, GateRow, Snapshot, State, Summary, chain,
     files, named_paths, patch_files,
 };
-use pdca_workspace::review::{Card, CardSource, Tone};
-use pdca_workspace::snapshot::{SnapshotEntry, next_of_bundle};
 
 use crate::batch_report::load::ReportSource;
 use crate::batch_report::model::{
@@ -24,7 +24,7 @@ const FAILING: usize = 20;
 const FILES: usize = 20;
 
 /// Reads a bundle. A bundle that cannot be read is a page that says so.
-pub(crate) fn page(
+pub(super) fn page(
     source: ReportSource<'_>,
     entry: &SnapshotEntry,
     mut budget: Budget,
@@ -95,7 +95,7 @@ fn group(source: ReportSource<'_>, entry: &SnapshotEntry) -> (ReportGroup, Strin
         let doing = snapshot.work.doing(id);
         return (
             ReportGroup::AtWork,
-            doing.map_or_else(|| "in a lane".to_owned(), pdca_workspace::snapshot::Doing::text),
+            doing.map_or_else(|| "in a lane".to_owned(), crate::snapshot::Doing::text),
         );
     }
     match state {

@@ -16,28 +16,28 @@ const LONGEST: usize = 120;
 
 /// One run or integration.
 #[derive(Debug, Clone)]
-pub(crate) struct RunHistory {
-    pub(crate) id: String,
-    pub(crate) kind: RunKind,
+pub struct RunHistory {
+    pub id: String,
+    pub kind: RunKind,
     /// The machine of its last driver, where the journal tells.
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
     /// Sorted by row, then by beginning, longer ones first.
-    pub(crate) spans: Vec<Span>,
+    pub spans: Vec<Span>,
     /// The steps of an integration in their order, with the sentence of each.
-    pub(crate) steps: Vec<(Text, IntegrationStep)>,
+    pub steps: Vec<(Text, IntegrationStep)>,
     /// The number of lines of the log that could not be read.
-    pub(crate) unreadable: usize,
+    pub unreadable: usize,
 }
 
 /// A batch of bundles, or an integration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunKind {
+pub enum RunKind {
     Batch,
     Integration,
 }
 
 impl RunKind {
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Batch => "batch",
             Self::Integration => "integration",
@@ -47,19 +47,19 @@ impl RunKind {
 
 /// A stretch of time in one row of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) row: TimelineRow,
-    pub(crate) kind: SpanKind,
-    pub(crate) bundle: Option<BundleId>,
-    pub(crate) name: Text,
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
-    pub(crate) end: SpanEnd,
+pub struct Span {
+    pub row: TimelineRow,
+    pub kind: SpanKind,
+    pub bundle: Option<BundleId>,
+    pub name: Text,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub end: SpanEnd,
 }
 
 /// A row of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum TimelineRow {
+pub enum TimelineRow {
     /// A branch gated by itself.
     Base,
     /// The only lane of a run without numbers.
@@ -83,7 +83,7 @@ impl std::fmt::Display for TimelineRow {
 
 /// The kinds of spans, from the outermost to the innermost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SpanKind {
+pub enum SpanKind {
     /// A bundle in a lane.
     Bundle,
     /// Gates over a combination.
@@ -94,7 +94,7 @@ pub(crate) enum SpanKind {
 }
 
 impl SpanKind {
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
             Self::Combination => "combination",
@@ -107,7 +107,7 @@ impl SpanKind {
 
 /// The end of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SpanEnd {
+pub enum SpanEnd {
     /// In order, where there is nothing to pass or fail.
     Done,
     Passed,
@@ -119,7 +119,7 @@ pub(crate) enum SpanEnd {
 }
 
 impl SpanEnd {
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Passed => "passed",
@@ -152,18 +152,18 @@ impl Owner {
 
 /// Makes spans and steps of events.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder {
+pub(super) struct Recorder {
     open: BTreeMap<Owner, Vec<Span>>,
     /// The combinations that are gated now, by their slot.
     combinations: Vec<Option<(Vec<BundleId>, Span)>>,
     /// The last sign of each owner, for spans that never end.
     last: BTreeMap<Owner, Timestamp>,
-    pub(crate) spans: Vec<Span>,
-    pub(crate) steps: Vec<(Text, IntegrationStep)>,
+    pub(super) spans: Vec<Span>,
+    pub(super) steps: Vec<(Text, IntegrationStep)>,
 }
 
 impl Recorder {
-    pub(crate) fn take(&mut self, event: &Event) {
+    pub(super) fn take(&mut self, event: &Event) {
         let owner = Owner::of(&event.scope);
         match &event.kind {
             EventKind::Dispatched { .. } => {
@@ -217,7 +217,7 @@ impl Recorder {
     }
 
     /// Ends what is open, and sorts the spans.
-    pub(crate) fn finish(mut self) -> (Vec<Span>, Vec<(Text, IntegrationStep)>) {
+    pub(super) fn finish(mut self) -> (Vec<Span>, Vec<(Text, IntegrationStep)>) {
         for owner in self.open.keys().cloned().collect::<Vec<_>>() {
             self.abandon(&owner);
         }

@@ -11,13 +11,14 @@ use pdca_integrate::Certificate;
 use pdca_journal::events::{Event, IntegrationStep, LogLine, LogReader, Scope};
 use pdca_journal::{RunId, Runs};
 use pdca_state::{BundleId, CostTotal, chain, files};
-use pdca_workspace::snapshot::{SnapshotEntry, WorkspaceSnapshot};
 
 use crate::batch_report::history::{Recorder, RunHistory, RunKind};
 use crate::batch_report::model::{
     BundlePage, CertificateView, PlanView, ReportGroup, WorkspaceReport,
 };
 use crate::batch_report::text::{Budget, Text};
+use crate::snapshot::{SnapshotEntry, SnapshotSource, WorkspaceSnapshot};
+use crate::{OpenWorkspace, OperationError};
 
 /// The bytes of texts in a page, for all bundles together. Markup comes on top.
 const TEXTS: usize = 200 << 10;
@@ -30,31 +31,56 @@ const LARGEST_CERTIFICATE: u64 = 64 << 20;
 
 /// The parts of a workspace that a report is made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReportSource<'a> {
-    pub(crate) project: &'a str,
-    pub(crate) config: &'a WorkspaceConfig,
-    pub(crate) snapshot: &'a WorkspaceSnapshot,
+pub(super) struct ReportSource<'a> {
+    pub(super) project: &'a str,
+    pub(super) config: &'a WorkspaceConfig,
+    pub(super) snapshot: &'a WorkspaceSnapshot,
     /// The directory with the certificates.
-    pub(crate) certificates: &'a Utf8Path,
+    pub(super) certificates: &'a Utf8Path,
     /// The run to report on, `latest`, or all of them.
-    pub(crate) run: Option<&'a str>,
+    pub(super) run: Option<&'a str>,
     /// The directory that commands are typed in.
-    pub(crate) cwd: &'a Utf8Path,
-    pub(crate) now: Timestamp,
+    pub(super) cwd: &'a Utf8Path,
+    pub(super) now: Timestamp,
 }
 
 /// The reasons why there is no report.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReportError {
+pub enum ReportError {
     #[error("no run or integration is called `{wanted}`")]
     NoSuchRun { wanted: String },
     #[error("the recorded runs cannot be listed")]
     Runs(#[source] io::Error),
 }
 
+/// Reads the report of a workspace, or of one `run` or integration of it; `latest` is the newest.
+pub fn workspace_report(
+    open: &OpenWorkspace<'_>,
+    run: Option<&str>,
+) -> Result<WorkspaceReport, OperationError> {
+    let workspace = open.workspace;
+    let config = open.driver_config()?;
+    let snapshot = WorkspaceSnapshot::load_at_work(SnapshotSource {
+        bundles: &workspace.bundle_root,
+        awaits: workspace.config.schedule.dependants.into(),
+        config: Some(&config),
+    })?;
+    let name = workspace.config.project.name.as_deref();
+    let source = ReportSource {
+        project: name.or(workspace.root.file_name()).unwrap_or("pdca"),
+        config: &config,
+        snapshot: &snapshot,
+        certificates: &workspace.process_dir.join("certificates"),
+        run,
+        cwd: open.environment.cwd,
+        now: Timestamp::from_second(open.machine.now).unwrap_or_default(),
+    };
+    Ok(WorkspaceReport::load(source)?)
+}
+
 impl WorkspaceReport {
-    /// Reads everything. What cannot be read is named in the report and never hides the rest.
-    pub(crate) fn load(source: ReportSource<'_>) -> Result<Self, ReportError> {
+    /// Reads everything. A part that cannot be read is named in the report and never hides the rest.
+    fn load(source: ReportSource<'_>) -> Result<Self, ReportError> {
         let mut unread: Vec<Text> =
             source.snapshot.unread.iter().map(|why| Text::line(why, 400)).collect();
         let recorded = recorded(source.config).map_err(ReportError::Runs)?;
@@ -107,7 +133,7 @@ impl WorkspaceReport {
     }
 
     /// Returns whether something failed or waits for a person.
-    pub(crate) fn needs_a_person(&self) -> bool {
+    pub fn needs_a_person(&self) -> bool {
         self.count(ReportGroup::Failed) + self.count(ReportGroup::NeedsYou) > 0
     }
 }

@@ -10,26 +10,26 @@ use serde::Serialize;
 
 /// Text without control characters, perhaps cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Text {
+pub struct Text {
     text: String,
     /// The number of lines that were left out; of a cut line the rest counts as one.
-    pub(crate) left_out: usize,
+    pub left_out: usize,
 }
 
 impl Text {
     /// Removes escape sequences, and makes other control characters visible.
-    pub(crate) fn new(raw: &str) -> Self {
+    pub fn new(raw: &str) -> Self {
         Self { text: clean(raw), left_out: 0 }
     }
 
     /// Like [`Self::new`], on one line of at most `max` characters.
-    pub(crate) fn line(raw: &str, max: usize) -> Self {
+    pub fn line(raw: &str, max: usize) -> Self {
         let folded = clean(raw).split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text: pdca_state::text::one_line(&folded, max), left_out: 0 }
     }
 
     /// Like [`Self::new`], with as many whole lines as the budget pays for.
-    pub(crate) fn within(raw: &str, budget: &mut Budget) -> Self {
+    pub fn within(raw: &str, budget: &mut Budget) -> Self {
         let mut kept = String::new();
         let mut lines = raw.lines();
         let mut left_out = 0;
@@ -46,7 +46,7 @@ impl Text {
     }
 
     /// Like [`Self::within`], with the last lines: a log says at its end what failed.
-    pub(crate) fn tail_within(raw: &str, budget: &mut Budget) -> Self {
+    pub fn tail_within(raw: &str, budget: &mut Budget) -> Self {
         let mut kept: Vec<String> = Vec::new();
         let mut lines = raw.lines().rev();
         let mut left_out = 0;
@@ -63,17 +63,17 @@ impl Text {
     }
 
     /// Returns the text.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Returns the sentence about what was left out, if something was.
-    pub(crate) fn cut_note(&self) -> Option<String> {
+    pub fn cut_note(&self) -> Option<String> {
         match self.left_out {
             0 => None,
             1 => Some("cut here: 1 line is left out".to_owned()),
@@ -88,25 +88,19 @@ impl fmt::Display for Text {
     }
 }
 
-impl maud::Render for Text {
-    fn render_to(&self, buffer: &mut String) {
-        self.text.as_str().render_to(buffer);
-    }
-}
-
 /// The bytes that the texts of one bundle may take in a page.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Budget(usize);
+pub struct Budget(usize);
 
 impl Budget {
     /// Makes a budget of so many bytes.
-    pub(crate) fn new(bytes: usize) -> Self {
+    pub fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
     /// Takes at most so many bytes out of this budget, as one of its own.
     #[must_use]
-    pub(crate) fn part(&mut self, bytes: usize) -> Self {
+    pub fn part(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.0);
         self.0 -= bytes;
         Self(bytes)
@@ -114,18 +108,18 @@ impl Budget {
 
     /// Takes a quarter of what is left.
     #[must_use]
-    pub(crate) fn quarter(&mut self) -> Self {
+    pub fn quarter(&mut self) -> Self {
         self.part(self.0 / 4)
     }
 
     /// Takes half of what is left.
     #[must_use]
-    pub(crate) fn half(&mut self) -> Self {
+    pub fn half(&mut self) -> Self {
         self.part(self.0 / 2)
     }
 
     /// Gives back what a part did not need.
-    pub(crate) fn give_back(&mut self, part: Self) {
+    pub fn give_back(&mut self, part: Self) {
         self.0 += part.0;
     }
 
@@ -192,13 +186,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_a_model_is_harmless_before_it_reaches_a_page() {
-        let text = Text::new("\u{1b}[31m<script>alert(1)</script>\u{1b}[0m");
-        assert_eq!(text.as_str(), "<script>alert(1)</script>");
-        assert_eq!(maud::html! { (text) }.into_string(), "&lt;script&gt;alert(1)&lt;/script&gt;");
-    }
-
-    #[test]
     fn escape_sequences_go_and_other_control_characters_are_seen() {
         let clean = |raw| Text::new(raw).to_string();
         assert_eq!(clean("\u{1b}[1;31mred\u{1b}[0m\tand\nplain\r\n"), "red\tand\nplain\n");
@@ -234,13 +221,6 @@ mod tests {
         fn no_text_has_a_control_character_but_line_feed_and_tab(raw in any::<String>()) {
             let text = Text::new(&raw);
             prop_assert!(text.as_str().chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
-        }
-
-        #[test]
-        fn a_text_takes_no_more_than_its_budget_when_it_is_escaped(raw in "[<&>\"a\n]{0,200}", bytes in 0usize..100) {
-            let text = Text::within(&raw, &mut Budget::new(bytes));
-            let page = maud::html! { (text) }.into_string();
-            prop_assert!(page.len() <= bytes);
         }
     }
 }
