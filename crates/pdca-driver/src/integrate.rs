@@ -14,14 +14,13 @@ mod base;
 mod conflict;
 mod forecast;
 pub(crate) mod gate;
-mod gc_refs;
-mod patch_scope;
-mod reopen;
-mod reproduce;
 mod sealing;
 mod shared;
 
+use std::time::Duration;
+
 use pdca_integrate::{IntegrationNotice, QueueContext, integrate};
+use pdca_journal::{Moment, RunId};
 use pdca_state::{Bundle, BundleRoot};
 
 use crate::config::WorkspaceConfig;
@@ -39,20 +38,17 @@ pub(crate) use base::{gate_bases, leave_red_bases};
 pub use conflict::apply_resolution::{adopt, resolving};
 pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
 pub use conflict::resolve::{ConflictResolveError, has_resolver, resolve};
-pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, known_forecast};
+pub use forecast::{forecast, forecast_of, known_forecast};
 pub use gate::GateIdentity;
-pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
-    AcceptedChange, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome,
-    ConflictRecord, ConflictReport, DryRun, Due, Evidence, FIRST_SLOT, FailedAttempt, GateSteps,
-    HeldBack, HeldChange, HeldReason, IntegrateError, Integrated, IntegrationRequest,
-    IntegrationTally, JournalError, Land, MOST_ATTEMPTS, MaxAge, MaxAgeError, NextAction,
-    Quarantined, QueueSettings, QueueWorkspace, RedRow, ResolveRequest, ReturnCulprits, Staging,
-    Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
-};
-pub use reopen::{
-    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
-    withdrawal,
+    AcceptedChange, Blocked, BlockedPair, BranchForecast, ChangeState, ConflictEnd,
+    ConflictOutcome, ConflictRecord, ConflictReport, DryRun, Due, Evidence, FIRST_SLOT,
+    FailedAttempt, GateSteps, GcRef, GcRefError, HeldBack, HeldChange, HeldReason, IntegrateError,
+    Integrated, IntegrationRequest, IntegrationTally, JournalError, KeepReason, Land,
+    MOST_ATTEMPTS, MOST_AUTOMATIC_RETURNS, MaxAge, MaxAgeError, NextAction, PairForecast,
+    Quarantined, QueueSettings, QueueWorkspace, RedRow, ResolveRequest, Return, ReturnCulprits,
+    ReturnError, Staging, Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
+    Withdrawal, may_return_by_itself, send_back,
 };
 pub use sealing::{Hand, Sealing, SealingError, accepted, finish_acceptances, seal};
 pub(crate) use shared::{Shared, share, shared};
@@ -75,6 +71,34 @@ impl WorkspaceConfig {
             default_branch: self.default_branch.clone(),
         }
     }
+}
+
+/// Checks that an accepted change may go back, and collects the facts about it.
+pub fn withdrawal(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    merged_pull: Option<String>,
+) -> Result<Withdrawal, ReturnError> {
+    pdca_integrate::withdrawal(&config.queue(), bundle, merged_pull)
+}
+
+/// Returns every ref of ours in the targets, each with its fate.
+pub fn gc_refs(
+    config: &WorkspaceConfig,
+    now: Moment,
+    keep: Duration,
+    ending: &[RunId],
+) -> Result<Vec<GcRef>, GcRefError> {
+    pdca_integrate::gc_refs(&config.queue(), now, keep, ending)
+}
+
+/// Removes a ref, if it is still at the same commit.
+pub fn drop_gc_ref(
+    config: &WorkspaceConfig,
+    anchor: &GcRef,
+    seconds: i64,
+) -> Result<(), GcRefError> {
+    pdca_integrate::drop_gc_ref(&config.queue(), anchor, seconds)
 }
 
 /// Predicts an integration of this branch. Changes nothing.

@@ -39,7 +39,6 @@ use pdca_state::{BundleId, BundleRoot, LoadError, State};
 pub use abort::{AbortError, Salvage, unfinished_work};
 pub use begin::{BeginError, Begun};
 pub use observe::{Observed, Recovered};
-pub(crate) use prune::is_past;
 pub use prune::{Prune, RecordOf, prune, to_prune};
 pub use status::{RunStatus, integrations, run_statuses, run_statuses_in_lanes};
 pub use takeover::TakeOverError;

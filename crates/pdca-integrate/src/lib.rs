@@ -93,6 +93,10 @@ pub use queue::verdict::{
     VerdictTrust,
 };
 pub use queue::{
+    branch_forecast::{
+        BranchForecast, BuiltAttempt, Forecasting, PairForecast, forecast, forecast_of,
+        known_forecast,
+    },
     context::{
         CombinationGate, CombinationGates, FIRST_SLOT, GateJob, GateRuling, GateRunError,
         IntegrationNotice, QueueContext,
@@ -101,6 +105,7 @@ pub use queue::{
     error::IntegrateError,
     evidence::{Evidence, RedRow, failing},
     flakes::{Quarantined, counts, excuse, pardon},
+    gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs},
     held::{HeldBack, HeldChange, HeldReason, place},
     integrate,
     integration::{Integrated, IntegrationRequest},
@@ -109,6 +114,11 @@ pub use queue::{
     landing_base::{LandingBase, RemoteDrift, RemoteStanding, StagedBase},
     landing_mode::Land,
     max_age::{MaxAge, MaxAgeError},
+    reproduce::reproduction,
+    returns::{
+        MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
+        withdrawal,
+    },
     settings::{GateSteps, QueueSettings, ReturnCulprits},
     staging::{StagedElsewhere, Staging},
     stats::{Blocked, BlockedPair, IntegrationTally, Stats},

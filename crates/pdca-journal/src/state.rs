@@ -228,6 +228,14 @@ impl RunState {
         self.phase.is_active()
     }
 
+    /// Returns true if the run ended at least `keep` ago.
+    pub fn is_over_for(&self, keep: Duration, now: Moment) -> bool {
+        // The wall clock may be used here, because a wrong one only prunes a finished record earlier or
+        // later. A negative age counts as zero.
+        let age = now.wall.duration_since(self.since.at.wall);
+        !self.is_active() && Duration::try_from(age).unwrap_or_default() >= keep
+    }
+
     /// The generation of the next claim of a bundle.
     pub fn next_generation(&self, bundle: &BundleId) -> Option<Generation> {
         match &self.bundles.get(bundle)?.claim {

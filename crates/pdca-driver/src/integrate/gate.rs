@@ -9,7 +9,7 @@ use pdca_gates::{
 };
 use pdca_integrate::{
     CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRuling,
-    GateRunError, GateSetId, TargetBranch, excuse,
+    GateRunError, GateSetId, TargetBranch, excuse, reproduction,
 };
 use pdca_journal::events::WarningCode;
 use pdca_lanes::OwnerNote;
@@ -28,7 +28,6 @@ use crate::place::{PlaceError, PlaceSlot};
 use crate::run_bundle::{BeatError, Driver};
 use pdca_journal::events::EventKind;
 
-use super::reproduce::reproduce;
 use super::{FIRST_SLOT, SCOPE, stand_in};
 
 /// A commit to gate, and the checkout and directory for it.
@@ -214,13 +213,14 @@ pub(super) fn gate_combination(
             return Err(PlaceError::OtherKind { leg: name.to_string() }.into());
         }
     };
+    let queue = cx.config.queue();
     let command = |row: &GateRow| {
         let row = cx.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
-        Some(reproduce(cx.config, branch, &commit, row))
+        Some(reproduction(&queue, branch, &commit, row))
     };
     let ruling = GateRuling::of(&report, &command);
     // Evidence decides nothing, so failing to keep it must not fail the gate.
-    if let Err(error) = Evidence::of(&cx.config.queue()).keep(&tree, &ruling.red) {
+    if let Err(error) = Evidence::of(&queue).keep(&tree, &ruling.red) {
         cx.warn(
             told,
             WarningCode::NotStored,

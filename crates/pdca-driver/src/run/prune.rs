@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::has_pending_certificate;
-use pdca_journal::{Moment, RunId, RunPhase, RunState, Runs};
+use pdca_journal::{Moment, RunId, RunPhase, Runs};
 
 use crate::config::WorkspaceConfig;
 
@@ -63,7 +63,7 @@ fn below(
     for id in ids {
         // An unreadable run may still be active.
         let Ok(found) = runs.find(&id).found else { continue };
-        if is_past(&found.state, now, keep) {
+        if found.state.is_over_for(keep, now) {
             prunes.push(Prune { of, dir: runs.dir(&id), run: Some((id, found.state.phase)) });
         }
     }
@@ -81,14 +81,6 @@ fn below(
     }
     prunes.sort_by(|a, b| a.dir.cmp(&b.dir));
     Ok(prunes)
-}
-
-/// Returns whether a run ended at least `keep` ago.
-pub(crate) fn is_past(state: &RunState, now: Moment, keep: Duration) -> bool {
-    // The wall clock may be used here, because a wrong one only prunes a finished record earlier or
-    // later. A negative age counts as zero.
-    let age = now.wall.duration_since(state.since.at.wall);
-    !state.is_active() && Duration::try_from(age).unwrap_or_default() >= keep
 }
 
 /// Removes one record. No driver may be running.

@@ -8,17 +8,15 @@
 
 use std::time::Duration;
 
-use pdca_integrate::{
-    Destination, Fence, LOCK, ObjectId, RefError, RefNamespace, ReflogEntry, Sealed, Store,
-    StoreError, contains, drop_own_ref, refs_below, staged_by, staged_for, stager, work_prefix,
-    work_ref, workspace_of,
-};
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
-
 use pdca_state::State;
 
-use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::run::is_past;
+use crate::queue::journal::LOCK;
+use crate::{
+    Destination, Fence, ObjectId, QueueWorkspace, RefError, RefNamespace, ReflogEntry, Sealed,
+    Store, StoreError, TargetSpec, contains, drop_own_ref, refs_below, staged_by, staged_for,
+    stager, work_prefix, work_ref, workspace_of,
+};
 
 /// A ref that protects a commit from gc.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,20 +76,20 @@ pub enum GcRefError {
 /// Returns every ref of ours in the targets, each with its fate; the integrations in `ending` count as
 /// over. Changes nothing.
 pub fn gc_refs(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     now: Moment,
     keep: Duration,
     ending: &[RunId],
 ) -> Result<Vec<GcRef>, GcRefError> {
     let mut anchors = Vec::new();
-    for target in &config.targets {
-        let store = config.store(target)?;
+    for target in &workspace.targets {
+        let store = workspace.store(target)?;
         let all = refs_below(&store, "refs/pdca/")?;
-        anchors.extend(staging_anchors(config, target, &store, &all)?);
-        let mark = config.dirs.mark();
+        anchors.extend(staging_anchors(workspace, target, &store, &all)?);
+        let mark = workspace.dirs.mark();
         let is_shared =
             all.iter().any(|(name, _)| workspace_of(name).is_some_and(|other| other != mark));
-        anchors.extend(work_anchors(config, target, &all));
+        anchors.extend(work_anchors(workspace, target, &all));
         if !all.iter().any(|(name, _)| RefNamespace::of_fold_ref(name).is_some()) {
             continue;
         }
@@ -103,7 +101,7 @@ pub fn gc_refs(
             let Some(run) = RefNamespace::of_fold_ref(&name) else { continue };
             let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
             let age = Age { now, keep, is_ending };
-            let fate = fate(config, &store, &branches, (&run, is_shared), commit, age)?;
+            let fate = fate(workspace, &store, &branches, (&run, is_shared), commit, age)?;
             anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
         }
     }
@@ -113,13 +111,13 @@ pub fn gc_refs(
 /// Returns the staging branches of this workspace, and the refs that say so. Each may go once its target branch contains
 /// its commit. Those of other workspaces stay, merged or not: their owners clean them up.
 fn staging_anchors(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     target: &TargetSpec,
     store: &Store,
     all: &[(String, ObjectId)],
 ) -> Result<Vec<GcRef>, StoreError> {
     let mut anchors = Vec::new();
-    let mark = config.dirs.mark();
+    let mark = workspace.dirs.mark();
     for (name, commit) in refs_below(store, "refs/heads/")? {
         let Some(branch) = staged_for(&name) else { continue };
         let is_merged = match store.branch_tip(branch)? {
@@ -149,17 +147,17 @@ fn staging_anchors(
 
 /// Returns the refs that protect work of this workspace. Each may go once a seal protects the work, or it was discontinued.
 fn work_anchors(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     target: &TargetSpec,
     all: &[(String, ObjectId)],
 ) -> Vec<GcRef> {
-    let bundles = config.dirs.bundles.list().unwrap_or_default();
+    let bundles = workspace.dirs.bundles.list().unwrap_or_default();
     let of_bundle = |name: &str| {
-        let mark = config.dirs.mark();
+        let mark = workspace.dirs.mark();
         let found = bundles.iter().find(|bundle| work_ref(&mark, bundle.id()) == name)?;
         found.glance().ok().map(|glance| glance.state)
     };
-    let own = work_prefix(&config.dirs.mark());
+    let own = work_prefix(&workspace.dirs.mark());
     let own = all.iter().filter(|(name, _)| name.starts_with(&own));
     let anchors = own.map(|(name, commit)| {
         let fate = match of_bundle(name) {
@@ -181,7 +179,7 @@ fn work_anchors(
 }
 
 fn fate(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     store: &Store,
     branches: &[(String, ObjectId)],
     (run, is_shared): (&RefNamespace, bool),
@@ -189,7 +187,7 @@ fn fate(
     age: Age,
 ) -> Result<Result<String, KeepReason>, StoreError> {
     let id: Option<RunId> = run.as_str().parse().ok();
-    let runs = config.dirs.integrations();
+    let runs = workspace.dirs.integrations();
     let id = id.filter(|id| runs.dir(id).exists());
     // Without a record it is of another workspace, or the record was removed here.
     if id.is_none() && is_shared {
@@ -222,15 +220,15 @@ fn fate(
 
 /// Removes a ref, if it is still at the same commit. No driver may be working on the target.
 pub fn drop_gc_ref(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     anchor: &GcRef,
     seconds: i64,
 ) -> Result<(), GcRefError> {
     let is_it = |target: &&TargetSpec| target.name == anchor.target;
-    let Some(target) = config.targets.iter().find(is_it) else {
+    let Some(target) = workspace.targets.iter().find(is_it) else {
         return Err(GcRefError::NoTarget { target: anchor.target.clone() });
     };
-    let store = config.store(target)?;
+    let store = workspace.store(target)?;
     // Both kinds of driver use these refs: one that builds and one that integrates.
     let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
     let _admission = Admission::take(locks)?;
@@ -252,7 +250,7 @@ struct Age {
 
 impl Age {
     fn is_past(self, state: &RunState) -> bool {
-        if self.is_ending { self.keep.is_zero() } else { is_past(state, self.now, self.keep) }
+        if self.is_ending { self.keep.is_zero() } else { state.is_over_for(self.keep, self.now) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sends an accepted change that has not landed back into the cycle.
 //!
 //! # Protocol
-//! 1. The caller holds the bundle and [`WorkspaceLocks::hold_landings`](crate::WorkspaceLocks::hold_landings), which an integration holds from
+//! 1. The caller holds the bundle and the lock of the landings, which an integration holds from
 //!    before it reads the bundles until its end: a change cannot land between the steps below.
 //! 2. The state of the change is read from git. A landed change stays.
 //! 3. The archive begins, by one rename, with the record of the return in it. Before it the bundle is
@@ -11,18 +11,17 @@
 //! ref stays as a record. The next integration does not continue from a staging branch that contains the
 //! change.
 
-use pdca_integrate::{
-    AcceptedChange, ChangeState, HeldBack, HeldChange, HeldReason, ObjectId, StoreError,
-    TargetBranchError, TargetBranches, conflict_record, failing, place, present_in,
-};
 use pdca_journal::Effects;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Label, LoadError, Reentry, Returned, RootError,
     State, archive_returned,
 };
 
-use crate::config::WorkspaceConfig;
-use crate::integrate::reproduce::{portable, relative};
+use crate::queue::reproduce::{portable, relative};
+use crate::{
+    AcceptedChange, ChangeState, HeldBack, HeldChange, HeldReason, ObjectId, QueueWorkspace,
+    StoreError, TargetBranchError, TargetBranches, conflict_record, failing, place, present_in,
+};
 
 /// The number of times that a bundle is sent back without a person.
 pub const MOST_AUTOMATIC_RETURNS: usize = 2;
@@ -87,7 +86,7 @@ pub enum ReturnError {
 /// `merged_pull` is the address of its pull request, if that was merged: the change has landed even if the branch here does
 /// not have it.
 pub fn withdrawal(
-    config: &WorkspaceConfig,
+    workspace: &QueueWorkspace,
     bundle: &Bundle,
     merged_pull: Option<String>,
 ) -> Result<Withdrawal, ReturnError> {
@@ -101,39 +100,39 @@ pub fn withdrawal(
     if let Some(url) = merged_pull {
         return Err(ReturnError::Merged { id: id.clone(), url });
     }
-    let TargetBranches { branches: fronts, unplaceable, .. } =
-        TargetBranches::load_some(&config.queue(), |other| other == id)?;
+    let TargetBranches { branches, unplaceable, .. } =
+        TargetBranches::load_some(workspace, |other| other == id)?;
     if let Some(unplaceable) = unplaceable.into_iter().next() {
         return Err(unplaceable.error.into());
     }
-    let found = fronts.iter().find_map(|front| {
-        let change = front.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
-        Some((front, change))
+    let found = branches.iter().find_map(|branch| {
+        let change = branch.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
+        Some((branch, change))
     });
     let mut withdrawal =
         Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
     // A close has no change, and without a target nothing lands: both may go back.
-    let Some((front, change)) = found else { return Ok(withdrawal) };
+    let Some((branch, change)) = found else { return Ok(withdrawal) };
     if let ChangeState::Landed { commit, .. } = &change.standing {
-        let (branch, commit) = (front.branch.clone(), commit.to_string());
+        let (branch, commit) = (branch.branch.clone(), commit.to_string());
         return Err(ReturnError::Landed { id: id.clone(), branch, commit });
     }
-    withdrawal.held = held_of(config, change);
-    if let (Some(sealed), Some(at)) = (change.sealed(), front.staging.at) {
-        let there = present_in(&front.store, at, &[sealed.record()])?;
+    withdrawal.held = held_of(workspace, change);
+    if let (Some(sealed), Some(at)) = (change.sealed(), branch.staging.at) {
+        let there = present_in(&branch.store, at, &[sealed.record()])?;
         if let Some(presence) = there.get(&sealed.digest()) {
-            withdrawal.staged.push((front.staging.branch.clone(), presence.commit));
+            withdrawal.staged.push((branch.staging.branch.clone(), presence.commit));
         }
     }
-    say(config, change, &mut withdrawal);
+    say(workspace, change, &mut withdrawal);
     Ok(withdrawal)
 }
 
 /// Returns the recorded reason why a change was held, or derives it from its state.
-fn held_of(config: &WorkspaceConfig, change: &AcceptedChange) -> Option<HeldChange> {
+fn held_of(workspace: &QueueWorkspace, change: &AcceptedChange) -> Option<HeldChange> {
     let id = change.bundle.id();
     let head = change.sealed().map(|sealed| sealed.record().head.to_string());
-    let known = || HeldBack::load(&config.queue()).of(id, head.as_deref()).cloned();
+    let known = || HeldBack::load(workspace).of(id, head.as_deref()).cloned();
     match &change.standing {
         ChangeState::Sealed(_) => known(),
         ChangeState::Drifted { why } => {
@@ -150,14 +149,14 @@ fn held_of(config: &WorkspaceConfig, change: &AcceptedChange) -> Option<HeldChan
 }
 
 /// Adds the facts for the next attempt, and the changes of the partners.
-fn say(config: &WorkspaceConfig, change: &AcceptedChange, to: &mut Withdrawal) {
+fn say(workspace: &QueueWorkspace, change: &AcceptedChange, to: &mut Withdrawal) {
     for (branch, _) in &to.staged {
         to.facts.push(format!("it was gated green with others and waited in {branch}"));
     }
     let Some(held) = &to.held else { return };
     to.facts.push(held.sentence());
     for partner in &held.partners {
-        let bundle = bundle_of(config, partner);
+        let bundle = bundle_of(workspace, partner);
         let patch = bundle.read(Artifact::Patch).ok().flatten();
         let named = if patch.is_some() {
             format!("; its change is in `partner-{partner}.diff`")
@@ -170,27 +169,27 @@ fn say(config: &WorkspaceConfig, change: &AcceptedChange, to: &mut Withdrawal) {
     to.facts.extend(held.evidence.iter().map(|said| format!("red: {said}")));
     let failing = failing(&held.red, usize::MAX);
     to.facts.extend(failing.map(|tests| format!("failing: {tests}")));
-    let logs = held.logs.iter().map(|log| format!("log: {}", relative(config, log)));
+    let logs = held.logs.iter().map(|log| format!("log: {}", relative(workspace, log)));
     to.facts.extend(logs);
     let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
-    let portable = |command: &String| portable(config, command);
+    let portable = |command: &String| portable(workspace, command);
     to.facts.extend(commands.map(portable).map(|command| format!("reproduce: {command}")));
     to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
     if let Some(sealed) = change.sealed() {
         let commit = sealed.record().head.to_string();
-        let case = conflict_record(&config.queue(), change.bundle.id(), &commit);
+        let case = conflict_record(workspace, change.bundle.id(), &commit);
         for failure in case.iter().flat_map(|case| &case.failures) {
             let (attempt, what) = (failure.attempt, &failure.what);
-            let log = relative(config, &failure.log);
+            let log = relative(workspace, &failure.log);
             to.facts.push(format!("resolver, attempt {attempt}: {what}; log: {log}"));
         }
     }
 }
 
 /// Returns a bundle, also a completed one.
-fn bundle_of(config: &WorkspaceConfig, id: &BundleId) -> Bundle {
-    let bundle = config.dirs.bundles.bundle(id);
-    if bundle.exists() { bundle } else { config.dirs.bundles.completed().bundle(id) }
+fn bundle_of(workspace: &QueueWorkspace, id: &BundleId) -> Bundle {
+    let bundle = workspace.dirs.bundles.bundle(id);
+    if bundle.exists() { bundle } else { workspace.dirs.bundles.completed().bundle(id) }
 }
 
 /// Sends an accepted change back, and returns the number of its archive.
@@ -241,9 +240,9 @@ fn titled(bundle: &Bundle) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Scene;
     use pdca_journal::Unwatched;
-    use pdca_state::{SignoffAction, SignoffDecision};
+    use pdca_state::{Brief, GateReport, SignoffAction, SignoffDecision, SummaryInputs, assemble};
+    use pdca_testkit::TestWorkspace;
 
     fn nothing_known() -> Withdrawal {
         Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() }
@@ -253,17 +252,45 @@ mod tests {
         Return { reentry: Reentry::Do, by: "ada", date: "2026-01-02", note, automatic }
     }
 
+    /// A workspace with one bundle.
+    struct Scene {
+        _dir: TestWorkspace,
+        workspace: QueueWorkspace,
+    }
+
+    impl Scene {
+        fn bundle(&self) -> Bundle {
+            self.workspace.dirs.bundles.bundle(&"7".parse().unwrap())
+        }
+
+        /// Publishes what a bundle has at its sign-off.
+        fn check(&self) {
+            let bundle = self.bundle();
+            let gates = r#"{"overall": "pass", "rows": [{"check": "tests", "result": "pass"}]}"#;
+            let gates = GateReport::parse(gates.as_bytes()).unwrap();
+            let brief = bundle.read(Artifact::Brief).unwrap().unwrap();
+            let brief = Brief::parse(&String::from_utf8(brief).unwrap());
+            let summary = assemble(&SummaryInputs::new(bundle.id(), &brief, &gates));
+            bundle.publish(Artifact::Patch, b"diff --git a/x b/x\n").unwrap();
+            bundle.publish(Artifact::GatesJson, gates.to_json().as_bytes()).unwrap();
+            bundle.publish(Artifact::Summary, summary.as_bytes()).unwrap();
+            assert_eq!(bundle.load().unwrap().state, State::AwaitingSignoff);
+        }
+    }
+
     /// A bundle at its sign-off.
     fn checked() -> Scene {
-        let scene = Scene::planned();
-        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        let dir = TestWorkspace::new();
+        dir.brief("7", &[]);
+        let scene = Scene { workspace: QueueWorkspace::at(dir.path()), _dir: dir };
+        scene.check();
         scene
     }
 
     #[test]
     fn a_bundle_that_is_not_accepted_cannot_be_taken_back() {
         let scene = checked();
-        let refused = withdrawal(&scene.config, &scene.bundle(), None);
+        let refused = withdrawal(&scene.workspace, &scene.bundle(), None);
         assert!(
             matches!(refused, Err(ReturnError::NotAccepted { state: State::AwaitingSignoff, .. })),
             "{refused:?}"
@@ -291,7 +318,7 @@ mod tests {
         for automatic in [true, false, false, true] {
             assert!(may_return_by_itself(&bundle).unwrap());
             send_back(&bundle, &nothing_known(), sent(automatic, Some("why")), &Unwatched).unwrap();
-            scene.driver().run_bundle(&bundle).unwrap();
+            scene.check();
         }
         assert!(!may_return_by_itself(&bundle).unwrap());
     }
@@ -313,9 +340,9 @@ mod tests {
         };
         let text = pdca_state::record(&summary, snapshot.gates.as_ref(), &decision).unwrap();
         bundle.publish(Artifact::Summary, text.as_bytes()).unwrap();
-        let found = withdrawal(&scene.config, &bundle, None).unwrap();
+        let found = withdrawal(&scene.workspace, &bundle, None).unwrap();
         assert!(found.held.is_none() && found.staged.is_empty(), "{found:?}");
-        let merged = withdrawal(&scene.config, &bundle, Some("https://forge/1".to_owned()));
+        let merged = withdrawal(&scene.workspace, &bundle, Some("https://forge/1".to_owned()));
         assert!(matches!(merged, Err(ReturnError::Merged { .. })), "{merged:?}");
     }
 }

@@ -2,29 +2,28 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Check, Cwd, quoted};
-use pdca_integrate::TargetBranch;
 
-use crate::config::WorkspaceConfig;
+use crate::{QueueWorkspace, TargetBranch};
 
 /// Returns a shell command that reproduces a red row: a checkout of that very commit, and the row's command in
 /// it, with the row's variables.
-pub(super) fn reproduce(
-    config: &WorkspaceConfig,
-    front: &TargetBranch,
+pub fn reproduction(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
     commit: &str,
     row: &Check,
 ) -> String {
-    let git = format!("git -C {}", quoted(front.target.path.as_str()));
+    let git = format!("git -C {}", quoted(branch.target.path.as_str()));
     let there = match row.cwd {
-        Cwd::Workspace => quoted(config.dirs.root.as_str()),
+        Cwd::Workspace => quoted(workspace.dirs.root.as_str()),
         Cwd::Auto | Cwd::Worktree => "\"$d\"".to_owned(),
     };
     let variables = [
-        ("PDCA_WORKSPACE", quoted(config.dirs.root.as_str())),
+        ("PDCA_WORKSPACE", quoted(workspace.dirs.root.as_str())),
         ("PDCA_WORKTREE", "\"$d\"".to_owned()),
         ("PDCA_BASE", commit.to_owned()),
-        ("PDCA_BRIEF_BASE", quoted(&front.branch)),
-        ("PDCA_TARGET", quoted(&front.target.name)),
+        ("PDCA_BRIEF_BASE", quoted(&branch.branch)),
+        ("PDCA_TARGET", quoted(&branch.target.name)),
     ];
     let variables = variables.map(|(name, value)| format!("{name}={value}")).join(" ");
     let run = row.command.typed();
@@ -35,23 +34,23 @@ pub(super) fn reproduce(
 }
 
 /// Returns a path relative to the workspace, for files that are kept.
-pub(super) fn relative<'a>(config: &WorkspaceConfig, path: &'a Utf8Path) -> &'a Utf8Path {
-    path.strip_prefix(&config.dirs.root).unwrap_or(path)
+pub(super) fn relative<'a>(workspace: &QueueWorkspace, path: &'a Utf8Path) -> &'a Utf8Path {
+    path.strip_prefix(&workspace.dirs.root).unwrap_or(path)
 }
 
-/// Rewrites a command of [`reproduce`] to run in the workspace, wherever that is, so
+/// Rewrites a command of [`reproduction`] to run in the workspace, wherever that is, so
 /// that the same bundle has the same bytes on every machine.
-pub(super) fn portable(config: &WorkspaceConfig, command: &str) -> String {
+pub(super) fn portable(workspace: &QueueWorkspace, command: &str) -> String {
     let mut text = command.to_owned();
-    for target in &config.targets {
+    for target in &workspace.targets {
         let there =
-            format!("\"$w\"/{}", quoted(up_and_down(&config.dirs.root, &target.path).as_str()));
+            format!("\"$w\"/{}", quoted(up_and_down(&workspace.dirs.root, &target.path).as_str()));
         text = text.replace(
             &format!("git -C {} ", quoted(target.path.as_str())),
             &format!("git -C {there} "),
         );
     }
-    let own = quoted(config.dirs.root.as_str());
+    let own = quoted(workspace.dirs.root.as_str());
     for place in ["PDCA_WORKSPACE=", "&& cd "] {
         text = text.replace(&format!("{place}{own} "), &format!("{place}\"$w\" "));
     }
