@@ -8,7 +8,7 @@ use pdca_state::{
 
 use crate::base::stands_on;
 use crate::citations::citation_items;
-use crate::integrate::{forecast_of, resolved};
+use crate::integrate::forecast_of;
 use crate::protected::protected_paths;
 use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
@@ -49,7 +49,8 @@ pub(crate) fn assemble_summary(
         MissingReview::NotRun
     };
     let forecast = forecast(cx, bundle, snapshot);
-    let resolution = resolved(cx.config, bundle.id(), snapshot.iterations);
+    let resolution =
+        pdca_integrate::resolution_sentence(&cx.config.queue(), bundle.id(), snapshot.iterations);
     let resolution = resolution.map_err(BeatError::Own)?;
     let stands_on = stands_on(cx.config, bundle, snapshot.iterations);
     let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();

@@ -17,11 +17,12 @@ pub(crate) mod gate;
 mod sealing;
 mod shared;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pdca_integrate::{IntegrationNotice, QueueContext, integrate};
 use pdca_journal::{Moment, RunId};
-use pdca_state::{Bundle, BundleRoot};
+use pdca_state::{Bundle, BundleId, BundleRoot};
 
 use crate::config::WorkspaceConfig;
 use crate::run::{RunStatus, integrations};
@@ -35,8 +36,8 @@ pub(crate) use gate::{
 
 pub use base::{BaseVerdict, GateBase, GatedBase};
 pub(crate) use base::{gate_bases, leave_red_bases};
-pub use conflict::apply_resolution::{adopt, resolving};
-pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
+pub use conflict::apply_resolution::adopt;
+pub(crate) use conflict::apply_resolution::take_resolution;
 pub use conflict::resolve::{ConflictResolveError, has_resolver, resolve};
 pub use forecast::{forecast, forecast_of, known_forecast};
 pub use gate::GateIdentity;
@@ -71,6 +72,14 @@ impl WorkspaceConfig {
             default_branch: self.default_branch.clone(),
         }
     }
+}
+
+/// Returns the bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet.
+pub fn resolving(
+    config: &WorkspaceConfig,
+    named: &BTreeSet<BundleId>,
+) -> Result<Vec<ConflictReport>, ConflictResolveError> {
+    Ok(pdca_integrate::pending_resolutions(&config.queue(), named)?)
 }
 
 /// Checks that an accepted change may go back, and collects the facts about it.

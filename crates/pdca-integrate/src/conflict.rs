@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod branch_side;
+pub(crate) mod resolution;
 pub(crate) mod sides;
 pub(crate) mod state;
 

@@ -39,6 +39,10 @@ pub use conflict::{
         BootMoment, ConflictDir, ConflictEnd, ConflictRecord, Due, FailedAttempt, MOST_ATTEMPTS,
         blocked_conflicts, conflict_record, unblock_conflicts,
     },
+    resolution::{
+        ResolverOutcome, conclude_attempt, keep_conflict, pending_resolutions, report_of,
+        resolution_for, resolution_sentence,
+    },
     sides::Sides,
     state::{
         ConflictError, ConflictOutcome, ConflictReport, ConflictState, ResolveRequest,

@@ -6,7 +6,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use pdca_journal::Clock;
 use pdca_process::Cancel;
-use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
+use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, State};
 
 use crate::queue::IntegrateError;
 use crate::queue::landing_base::LandingBase;
@@ -97,6 +97,10 @@ pub enum ConflictError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Root(#[from] RootError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error("the record of the conflict in {dir} cannot be used")]
     Record { dir: Utf8PathBuf, source: io::Error },
 }

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_integrate::{
-    BootMoment, ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord,
-    ConflictReport, ConflictState, Due, EngineError, IntegrateError, ResolveRequest, StoreError,
-    TargetBranch, find_base, find_sealed, is_as_it_was, report,
+    BootMoment, ConflictDir, ConflictError, ConflictOutcome, ConflictReport, ConflictState, Due,
+    EngineError, IntegrateError, ResolveRequest, ResolverOutcome, StoreError, TargetBranch,
+    conclude_attempt, find_base, find_sealed, is_as_it_was, keep_conflict, report, report_of,
 };
 use pdca_journal::events::WarningCode;
 use pdca_leaves::LeafMode;
 use pdca_process::wait_until_free;
-use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError};
+use pdca_state::{Bundle, BundleId, LoadError, RootError};
 
 use crate::admission::BundleLockError;
 use crate::config::WorkspaceConfig;
@@ -35,7 +35,7 @@ use crate::integrate::conflict::resolver::attempt_resolution;
 use crate::run_bundle::{BeatError, Driver};
 use pdca_journal::events::EventKind;
 
-use super::resolver::{Ask, Attempted};
+use super::resolver::Ask;
 
 /// The time that children of an earlier resolver get to die. Their supervisor kills them sooner.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -85,6 +85,8 @@ impl From<ConflictError> for ConflictResolveError {
             ConflictError::LandingBase(error) => (*error).into(),
             ConflictError::Engine(error) => Self::Engine(error),
             ConflictError::Store(error) => Self::Store(error),
+            ConflictError::Root(error) => Self::Root(error),
+            ConflictError::Load(error) => Self::Load(error),
             ConflictError::Record { dir, source } => Self::ConflictRecord { dir, source },
         }
     }
@@ -149,27 +151,28 @@ pub fn resolve(
     let pause = task.settings.resolve_pause();
     if record.due(pause, &stamp()?) == Due::Never {
         record.exhaust();
-        keep_conflict(cx, &file, &record, "conflict-block")?;
-        return Ok(settled(id, &record, true));
+        keep_conflict(cx.effects, &file, &record, "conflict-block")?;
+        return Ok(report_of(id, &record));
     }
     // Counted before it starts, and a driver that finds it open goes on under the same number, so a
     // crash neither loses nor adds an attempt (decision 016).
     record.begin(&tip.to_string());
-    keep_conflict(cx, &file, &record, "conflict-attempt")?;
+    keep_conflict(cx.effects, &file, &record, "conflict-attempt")?;
     let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
     cx.tell(&change.bundle, EventKind::integration(text));
     let ask =
         Ask { front, bundle: &change.bundle, sides: &sides, file: &file, attempt: record.attempts };
     // The resolver of a driver that died wrote into the bundle, which fails the attempt as if that
     // driver had found it.
-    let attempted = if planted.is_empty() {
+    let outcome = if planted.is_empty() {
         attempt_resolution(cx, &ask)?
     } else {
         let what = "the resolver wrote into the bundle".to_owned();
-        Attempted::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
+        ResolverOutcome::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
     };
-    conclude(cx, &file, &mut record, attempted, &stamp()?)?;
-    let mut report = settled(id, &record, true);
+    let by = resolver_name(cx);
+    conclude_attempt(cx.effects, &file, &mut record, outcome, &by, &stamp()?)?;
+    let mut report = report_of(id, &record);
     if let ConflictOutcome::Failed { due, .. } = &mut report.came {
         *due = record.due(pause, &stamp()?);
     }
@@ -187,65 +190,6 @@ fn planted_by_the_dead(
     Ok(relieve_guard(cx, bundle)?)
 }
 
-/// Records the outcome of an attempt: its files first, then the record that relies on them.
-fn conclude(
-    cx: &Driver<'_>,
-    file: &ConflictDir,
-    record: &mut ConflictRecord,
-    attempted: Attempted,
-    now: &BootMoment,
-) -> Result<(), ConflictResolveError> {
-    let write = |name: &str, bytes: &[u8]| {
-        let written = cx.effects.perform("resolution", || file.write(name, bytes));
-        written.map_err(|source| unusable(file, source))
-    };
-    match attempted {
-        Attempted::Failed { what, log } => {
-            let name = format!("attempt-{}.log", record.failures.len() + 1);
-            write(&name, format!("{what}\n\n{log}").as_bytes())?;
-            record.fail(what, file.dir().join(name), now);
-        }
-        Attempted::Empty => {
-            record.close(now);
-            let why = format!(
-                "{}; the resolver left nothing of it: {} has its effect",
-                record.said, record.branch
-            );
-            record.end = Some(ConflictEnd::Skipped { why, tip: record.tip.clone() });
-        }
-        Attempted::Resolved { patch, notes } => {
-            record.close(now);
-            write(Artifact::Patch.file_name(), &patch)?;
-            let name = Artifact::BuildNotes.file_name();
-            match notes {
-                Some(notes) => write(name, &notes)?,
-                // An attempt that died at this point may have left notes.
-                None => file.remove(name).map_err(|source| unusable(file, source))?,
-            }
-            record.end = Some(ConflictEnd::Resolved {
-                attempt: record.attempts,
-                base: record.tip.clone(),
-                by: resolver_name(cx),
-                iteration: None,
-            });
-        }
-    }
-    keep_conflict(cx, file, record, "conflict-outcome")?;
-    // Last: the record needs the job no more, and before it the job is the only copy of the answer.
-    let cleared = cx.effects.perform("job-done", || file.clear_jobs());
-    cleared.map_err(|source| unusable(file, source))
-}
-
-pub(super) fn keep_conflict(
-    cx: &Driver<'_>,
-    file: &ConflictDir,
-    record: &ConflictRecord,
-    name: &'static str,
-) -> Result<(), ConflictResolveError> {
-    let kept = cx.effects.perform(name, || file.store(record));
-    kept.map_err(|source| unusable(file, source))
-}
-
 /// Returns the name of the resolver, for people.
 fn resolver_name(cx: &Driver<'_>) -> String {
     let config = &cx.config.leaves.resolver;
@@ -261,35 +205,13 @@ pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ConflictResolve
     ConflictResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
 }
 
-/// Returns the report of a record.
-fn settled(id: &BundleId, record: &ConflictRecord, new: bool) -> ConflictReport {
-    let end = match (&record.end, record.failures.last()) {
-        (Some(ConflictEnd::Resolved { by, .. }), _) => ConflictOutcome::Resolved { by: by.clone() },
-        (Some(ConflictEnd::Skipped { why, .. }), _) => {
-            ConflictOutcome::Skipped { why: why.clone() }
-        }
-        (Some(ConflictEnd::Blocked { evidence }), _) => {
-            ConflictOutcome::Blocked { evidence: evidence.clone(), new }
-        }
-        (None, Some(last)) => {
-            let (what, log) = (last.what.clone(), last.log.clone());
-            ConflictOutcome::Failed { what, log, due: Due::Now }
-        }
-        (None, None) => ConflictOutcome::Due,
-    };
-    ConflictReport {
-        id: id.clone(),
-        said: Some(record.said.clone()),
-        attempts: record.attempts,
-        came: end,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
 
     use super::*;
+    use pdca_state::Artifact;
+
     use crate::guard::stand_guard;
     use crate::testing::Scene;
 

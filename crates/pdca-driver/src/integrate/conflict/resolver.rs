@@ -4,7 +4,9 @@
 //! integrations and runs of other bundles are not blocked.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
+use pdca_integrate::{
+    ConflictDir, FIRST_SLOT, Ingredients, ResolverOutcome, Sides, StoreError, TargetBranch,
+};
 use pdca_journal::events::WarningCode;
 use pdca_lanes::{ClaimError, CommitSignature, OwnerNote, WorkbenchError};
 use pdca_leaves::{
@@ -42,25 +44,6 @@ pub(super) struct Ask<'a> {
     pub(super) attempt: u32,
 }
 
-/// The outcome of an attempt.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attempted {
-    Resolved {
-        /// The change on the new base.
-        patch: Vec<u8>,
-        /// The resolver's notes.
-        notes: Option<Vec<u8>>,
-    },
-    /// Nothing is left of the change: the branch has its effect.
-    Empty,
-    /// It failed, and counts as an attempt.
-    Failed {
-        /// One sentence.
-        what: String,
-        log: String,
-    },
-}
-
 /// A checkout with the conflict in it, and the resolver's job.
 struct Bench<'b> {
     checkout: &'b Checkout,
@@ -73,7 +56,10 @@ struct Bench<'b> {
 /// Runs the resolver on a conflict, and inspects the result.
 ///
 /// An error is not the resolver's fault: the attempt stays open, and is continued the next time.
-pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attempted, BeatError> {
+pub(super) fn attempt_resolution(
+    cx: &Driver<'_>,
+    ask: &Ask<'_>,
+) -> Result<ResolverOutcome, BeatError> {
     let document = ask.sides.document(&ask.front.branch).into_bytes();
     let inputs = match Inputs::for_resolver(ask.bundle, document) {
         Ok(inputs) => inputs,
@@ -161,7 +147,7 @@ fn work_on(
     ask: &Ask<'_>,
     request: &Call<'_>,
     bench: &Bench<'_>,
-) -> Result<Attempted, BeatError> {
+) -> Result<ResolverOutcome, BeatError> {
     let prepare = |_try: u32| -> Result<(), BoxError> {
         cx.clear(ask.bundle, bench.checkout, &bench.owner)?;
         Ok(lay_out(cx, bench)?)
@@ -187,7 +173,7 @@ fn work_on(
         if !written.is_empty() {
             let what = "the resolver wrote outside its checkout".to_owned();
             let log = format!("Written outside the checkout:\n- {}\n", written.join("\n- "));
-            return Ok(Attempted::Failed { what, log });
+            return Ok(ResolverOutcome::Failed { what, log });
         }
     }
     take_resolution_of(cx, ask, bench, &outcome)
@@ -228,9 +214,9 @@ fn take_resolution_of(
     ask: &Ask<'_>,
     bench: &Bench<'_>,
     outcome: &LeafOutcome,
-) -> Result<Attempted, BeatError> {
+) -> Result<ResolverOutcome, BeatError> {
     let failed = |what: &str, log: String| {
-        Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
+        Ok(ResolverOutcome::Failed { what: format!("the resolver {what}"), log })
     };
     let lane = &bench.checkout.lane;
     let name = format!("products-{}-resolver", ask.bundle.id());
@@ -262,7 +248,7 @@ fn take_resolution_of(
     }
     if tree == tree_of(&bench.checkout.attempt.base)? {
         settle(cx, bench, head)?;
-        return Ok(Attempted::Empty);
+        return Ok(ResolverOutcome::Empty);
     }
     let left = markers_left(ask, bench, &patch);
     if !left.is_empty() {
@@ -271,7 +257,7 @@ fn take_resolution_of(
     }
     settle(cx, bench, head)?;
     let notes = outcome.get(Output::Artifact(Artifact::BuildNotes)).map(<[u8]>::to_vec);
-    Ok(Attempted::Resolved { patch, notes })
+    Ok(ResolverOutcome::Resolved { patch, notes })
 }
 
 /// Records that a commit holds all work in the checkout, so that it needs no rescue.
@@ -281,7 +267,11 @@ fn settle(cx: &Driver<'_>, bench: &Bench<'_>, head: String) -> Result<(), Checko
 }
 
 /// Classifies a call without an answer: a failed attempt, or an error that is not the resolver's.
-fn unanswered(cx: &Driver<'_>, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, BeatError> {
+fn unanswered(
+    cx: &Driver<'_>,
+    ask: &Ask<'_>,
+    error: LeafError,
+) -> Result<ResolverOutcome, BeatError> {
     // A failure during cancellation is a consequence of it.
     if matches!(error, LeafError::Cancelled) || cx.cancel.is_cancelled() {
         return Err(BeatError::Interrupted);
@@ -297,7 +287,7 @@ fn unanswered(cx: &Driver<'_>, ask: &Ask<'_>, error: LeafError) -> Result<Attemp
         } else {
             chain(&error)
         };
-        return Ok(Attempted::Failed { what, log });
+        return Ok(ResolverOutcome::Failed { what, log });
     }
     let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
     Err(BeatError::Leaf { role, log, source: Box::new(error) })
