@@ -7,6 +7,7 @@ use pdca_dag::{
     Awaits, Case, Declared, Item, ItemState, Options, Outside, Pattern, Plan, Rejection,
     SourceLocation, Touch, slips,
 };
+use pdca_integrate::landed_of;
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Coverage, Glance, Label, LoadError, Overall, Reentry,
     RootError, State, chain, may_have_parts, parts, survey_bundles,
@@ -15,7 +16,6 @@ use pdca_state::{
 use crate::config::WorkspaceConfig;
 use crate::estimate::declared_duration;
 use crate::failures::{BeatFailure, BeatFailures};
-use crate::landed::landed_of;
 use crate::refold::stale_results;
 use crate::run::Pause;
 use crate::schedule::{Durations, SplitPolicy, SurfacesPolicy};
@@ -205,7 +205,7 @@ impl Batch {
             inside.or_else(|| outside.get(id).copied()) == Some(ItemState::Complete)
         });
         // Asking git walks the history of every target, which most batches do not need.
-        let landed = if asked.is_empty() { asked } else { landed_of(config, &asked) };
+        let landed = if asked.is_empty() { asked } else { landed_of(&config.queue(), &asked) };
         for item in self.items.iter_mut().chain(&mut self.guests) {
             if landed.contains(&item.id) {
                 item.standing = ItemState::Landed;

@@ -18,10 +18,8 @@ mod sealing;
 mod shared;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use pdca_integrate::{IntegrationNotice, QueueContext, integrate};
-use pdca_journal::{Moment, RunId};
 use pdca_state::{Bundle, BundleId, BundleRoot};
 
 use crate::config::WorkspaceConfig;
@@ -44,12 +42,10 @@ pub use gate::GateIdentity;
 pub use pdca_integrate::{
     AcceptedChange, Blocked, BlockedPair, BranchForecast, ChangeState, ConflictEnd,
     ConflictOutcome, ConflictRecord, ConflictReport, DryRun, Due, Evidence, FIRST_SLOT,
-    FailedAttempt, GateSteps, GcRef, GcRefError, HeldBack, HeldChange, HeldReason, IntegrateError,
-    Integrated, IntegrationRequest, IntegrationTally, JournalError, KeepReason, Land,
-    MOST_ATTEMPTS, MOST_AUTOMATIC_RETURNS, MaxAge, MaxAgeError, NextAction, PairForecast,
-    Quarantined, QueueSettings, QueueWorkspace, RedRow, ResolveRequest, Return, ReturnCulprits,
-    ReturnError, Staging, Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
-    Withdrawal, may_return_by_itself, send_back,
+    FailedAttempt, GateSteps, HeldBack, HeldChange, HeldReason, IntegrateError, Integrated,
+    IntegrationRequest, IntegrationTally, JournalError, Land, MOST_ATTEMPTS, MaxAge, MaxAgeError,
+    NextAction, PairForecast, Quarantined, QueueSettings, QueueWorkspace, RedRow, ResolveRequest,
+    ReturnCulprits, Staging, Stats, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
 };
 pub use sealing::{Hand, Sealing, SealingError, accepted, finish_acceptances, seal};
 pub(crate) use shared::{Shared, share, shared};
@@ -80,34 +76,6 @@ pub fn resolving(
     named: &BTreeSet<BundleId>,
 ) -> Result<Vec<ConflictReport>, ConflictResolveError> {
     Ok(pdca_integrate::pending_resolutions(&config.queue(), named)?)
-}
-
-/// Checks that an accepted change may go back, and collects the facts about it.
-pub fn withdrawal(
-    config: &WorkspaceConfig,
-    bundle: &Bundle,
-    merged_pull: Option<String>,
-) -> Result<Withdrawal, ReturnError> {
-    pdca_integrate::withdrawal(&config.queue(), bundle, merged_pull)
-}
-
-/// Returns every ref of ours in the targets, each with its fate.
-pub fn gc_refs(
-    config: &WorkspaceConfig,
-    now: Moment,
-    keep: Duration,
-    ending: &[RunId],
-) -> Result<Vec<GcRef>, GcRefError> {
-    pdca_integrate::gc_refs(&config.queue(), now, keep, ending)
-}
-
-/// Removes a ref, if it is still at the same commit.
-pub fn drop_gc_ref(
-    config: &WorkspaceConfig,
-    anchor: &GcRef,
-    seconds: i64,
-) -> Result<(), GcRefError> {
-    pdca_integrate::drop_gc_ref(&config.queue(), anchor, seconds)
 }
 
 /// Predicts an integration of this branch. Changes nothing.

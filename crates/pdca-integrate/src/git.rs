@@ -16,4 +16,5 @@ pub(crate) mod path;
 pub(crate) mod presence;
 pub(crate) mod rebuild;
 pub(crate) mod seal;
+pub(crate) mod seal_name;
 pub(crate) mod store;

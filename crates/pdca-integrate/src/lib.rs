@@ -77,6 +77,7 @@ pub use git::presence::{
 };
 pub use git::rebuild::{Ingredients, RebuildError};
 pub use git::seal::{Acceptance, SealDrift, SealError, SealRecord, Sealed, Signer, Support, seal};
+pub use git::seal_name::{free_seal_name, seal_under_present_fence};
 pub use git::store::Store;
 pub use gix::ObjectId;
 pub use queue::below::{LandedChange, landed_below};
@@ -114,6 +115,7 @@ pub use queue::{
     integrate,
     integration::{Integrated, IntegrationRequest},
     journal::{JournalError, LOCK},
+    landed::{landed_among, landed_of},
     landing::{finish_certificates, has_pending_certificate},
     landing_base::{LandingBase, RemoteDrift, RemoteStanding, StagedBase},
     landing_mode::Land,

@@ -33,6 +33,7 @@ pub(crate) mod integration;
 mod integration_dir;
 pub(crate) mod journal;
 mod known_verdicts;
+pub(crate) mod landed;
 pub(crate) mod landing;
 pub(crate) mod landing_base;
 pub(crate) mod landing_mode;

@@ -9,11 +9,11 @@ mod integrations;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_driver::integrate::KeepReason;
 use pdca_driver::{
     Effects, LaneOwner, LaneOwners, Prune, RecordOf, RunStatus, WorkspaceConfig, has_work, prune,
     run_statuses, to_prune,
 };
+use pdca_integrate::KeepReason;
 use pdca_journal::{Liveness, RunId, RunPhase};
 use pdca_lanes::LaneReport;
 use pdca_state::{BundleId, State};

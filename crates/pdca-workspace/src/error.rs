@@ -4,8 +4,8 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use pdca_act::RecordsError;
-use pdca_driver::integrate::GcRefError;
 use pdca_driver::{BeatError, BundleLockError};
+use pdca_integrate::GcRefError;
 use pdca_lanes::{ClaimError, InspectError, LaneError, ResolveBaseError, TargetError};
 use pdca_state::files::FileReadError;
 use pdca_state::{Bundle, BundleId, CreateError, LoadError, RootError, WriteError};

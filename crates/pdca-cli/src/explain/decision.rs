@@ -1,6 +1,6 @@
 //! Adds position and remedy to the errors of a decision.
 
-use pdca_driver::integrate::ReturnError;
+use pdca_integrate::ReturnError;
 use pdca_state::{Artifact, Bundle, SignoffError, State};
 use pdca_workspace::review::{ChecklistError, DecideError};
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
-    Acceptance, Fence, Ingredients, ObjectId, RebuildError, RefError, RefNamespace, ReflogEntry,
-    SealError, Sealed, Signer, StepEffect, Store, StoreError, Support,
+    Acceptance, Ingredients, ObjectId, RebuildError, ReflogEntry, SealError, Sealed, Signer,
+    StepEffect, Store, StoreError, Support, free_seal_name, seal_under_present_fence,
 };
 use pdca_journal::Effects;
 use pdca_state::{
@@ -33,8 +33,6 @@ use crate::protected::protected_paths;
 
 /// The longest wait for another acceptance.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The number of tries while other processes take the fence.
-const TRIES: u32 = 5;
 
 /// The outcome of sealing.
 #[derive(Debug)]
@@ -219,7 +217,7 @@ pub fn seal(
     };
     let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
     let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
-    let name = free_name(&known, bundle.id(), (base, head), (checked, &brief), &signer);
+    let name = free_seal_name(&known, bundle.id(), (base, head), (checked, &brief), &signer);
     let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
     let accepted = Acceptance {
         run: earlier.map_or(&name, |record| &record.run),
@@ -242,7 +240,7 @@ pub fn seal(
     let log = ReflogEntry { message: "pdca: accept", seconds: config.dates.now() };
     let (sealed, effect) =
         // The ref first: it decides. Without it, `seal.json` would be a claim that nothing proves.
-        effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
+        effects.perform("seal-ref", || seal_under_present_fence(&store, &accepted, log))?;
     effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
     Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
 }
@@ -406,61 +404,8 @@ fn require_checked(
     if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
 }
 
-/// Returns the name of a new seal. Two acceptances of the same change within one second differ in nothing but a number.
-fn free_name(
-    known: &[Sealed],
-    id: &BundleId,
-    commits: (ObjectId, ObjectId),
-    digests: (&str, &str),
-    by: &Signer,
-) -> RefNamespace {
-    let is_taken = |name: &RefNamespace| {
-        known.iter().any(|sealed| sealed.id() == id && sealed.record().run == *name)
-    };
-    (0..=known.len())
-        .map(|nth| name_of(id, commits, digests, by, nth))
-        .find(|name| !is_taken(name))
-        .expect("because there is one name more than there are seals")
-}
-
-/// Derives the name of a seal's ref from its contents, so that the same acceptance gives the
-/// same seal everywhere, and landed commits have the same ids.
-fn name_of(
-    id: &BundleId,
-    (base, head): (ObjectId, ObjectId),
-    (patch, brief): (&str, &str),
-    by: &Signer,
-    nth: usize,
-) -> RefNamespace {
-    let Signer { name, email, seconds } = by;
-    let nth = if nth > 0 { format!("\0{nth}") } else { String::new() };
-    let text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}{nth}");
-    let name = format!("s{:.25}", sha256_hex(text.as_bytes()));
-    name.parse().expect("because it is letters and digits")
-}
-
 fn names(ids: &[BundleId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Seals under the present fence. Taking a new one would fence out a running driver, and a new ref takes nothing from it.
-fn seal_under_fence(
-    store: &Store,
-    accepted: &Acceptance<'_>,
-    log: ReflogEntry<'_>,
-) -> Result<(Sealed, StepEffect), SealError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let fence = match Fence::current(store)? {
-            Some(fence) => fence,
-            None => Fence::take(store, accepted.run, 0)?,
-        };
-        match pdca_integrate::seal(store, &fence, accepted, log) {
-            Err(SealError::Ref(RefError::Fenced { .. })) if tries < TRIES => {}
-            answer => return answer,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -496,26 +441,5 @@ mod tests {
         assert!(!seen("- [ ] it writes `pdca.toml`"), "open");
         assert!(!seen("- [x] it writes pdca.toml.bak"), "another path");
         assert!(!seen(""));
-    }
-
-    #[test]
-    fn the_name_of_a_seal_changes_with_everything_that_is_sealed() {
-        let id: BundleId = "7".parse().unwrap();
-        let commit = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
-        let by = |seconds| Signer { name: "a".into(), email: "b".into(), seconds };
-        let name = |head, patch, brief, seconds, nth| {
-            name_of(&id, (commit("a"), head), (patch, brief), &by(seconds), nth).to_string()
-        };
-        let all = [
-            name(commit("b"), "p", "q", 1, 0),
-            name(commit("c"), "p", "q", 1, 0),
-            name(commit("b"), "r", "q", 1, 0),
-            name(commit("b"), "p", "r", 1, 0),
-            name(commit("b"), "p", "q", 2, 0),
-            name(commit("b"), "p", "q", 1, 1),
-        ];
-        let different: std::collections::BTreeSet<&String> = all.iter().collect();
-        assert_eq!(different.len(), all.len(), "{all:?}");
-        assert_eq!(name(commit("b"), "p", "q", 1, 0), all[0]);
     }
 }

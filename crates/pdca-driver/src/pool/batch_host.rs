@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
+use pdca_integrate::landed_of;
 use pdca_journal::events::WarningCode;
 use pdca_journal::{Generation, InboxRequest};
 use pdca_process::Cancel;
@@ -18,7 +19,6 @@ use crate::calls::{CostCap, CostReached, cost_of_run};
 use crate::config::WorkspaceConfig;
 use crate::drift::Drifted;
 use crate::integrate::{GateBase, GatedBase, gate_bases, leave_red_bases};
-use crate::landed::landed_of;
 use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
 use crate::leg::LegName;
@@ -386,7 +386,7 @@ impl BatchHost<'_> {
             return Vec::new();
         }
         // Walks the history of the target, so it is asked only about bundles that others wait for.
-        let landed = landed_of(self.driver.config, &asked);
+        let landed = landed_of(&self.driver.config.queue(), &asked);
         // Each landing is told once.
         self.accepted.retain(|id| !landed.contains(id));
         landed.into_iter().map(ExternalEvent::Landed).collect()

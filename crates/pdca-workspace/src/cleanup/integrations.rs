@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use pdca_driver::integrate::{
-    Evidence, NextAction, TargetBranches, drop_gc_ref, gc_refs, unfinished_integrations,
-};
+use pdca_driver::integrate::{Evidence, NextAction, TargetBranches, unfinished_integrations};
 use pdca_driver::{Effects, WorkspaceConfig};
-use pdca_integrate::end_integration;
+use pdca_integrate::{drop_gc_ref, end_integration, gc_refs};
 use pdca_journal::{Clock, RunId};
 
 use super::{CleanupDecision, CleanupStep, Leftover, RemovalReason, RetentionReason};
@@ -44,14 +42,14 @@ pub(super) fn refs(
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<CleanupStep>, OperationError> {
     let mut steps = Vec::new();
-    for found in gc_refs(config, (open.machine.moment)(), keep, ending)? {
+    for found in gc_refs(&config.queue(), (open.machine.moment)(), keep, ending)? {
         let (name, target) = (found.name.clone(), found.target.clone());
         let leftover = Leftover::Ref { name, target };
         steps.push(match &found.fate {
             Err(why) => CleanupStep::keep(leftover, RetentionReason::Ref(*why)),
             Ok(why) => {
                 let why = RemovalReason::RefNotNeeded(why.clone());
-                let remove = || drop_gc_ref(config, &found, open.machine.now);
+                let remove = || drop_gc_ref(&config.queue(), &found, open.machine.now);
                 CleanupStep::remove(leftover, why).perform(effects, "anchor", remove)
             }
         });

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use crate::snapshot::{SnapshotSource, WorkspaceSnapshot};
 use camino::Utf8PathBuf;
-use pdca_driver::integrate::{Hand, ReturnError, Sealing, SealingError};
+use pdca_driver::integrate::{Hand, Sealing, SealingError};
 use pdca_driver::{BundleLockError, Effects, LockGuard, WorkspaceConfig};
+use pdca_integrate::ReturnError;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Reentry, SignoffAction,
     SignoffDecision, SignoffError, SignoffOutcome, Snapshot, State, Summary, SummaryItem,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pdca_driver::integrate::{HeldChange, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_driver::{BundleLockError, Effects, WorkspaceConfig};
 use pdca_forge::publish::{merged_pull_request, open_pull_request};
+use pdca_integrate::{HeldChange, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffError, SignoffOutcome, overrule,
 };
@@ -43,7 +43,7 @@ pub(crate) fn take_back(
     // Held from the question whether it has landed until it is sent back: no integration lands it in between.
     let _kept = config.locks().hold_landings(PATIENCE)?;
     let merged = merged_pull_request(bundle).map_err(ReturnError::from)?;
-    let withdrawal = pdca_driver::integrate::withdrawal(config, bundle, merged)?;
+    let withdrawal = pdca_integrate::withdrawal(&config.queue(), bundle, merged)?;
     let id = bundle.id();
     let reentry = match action {
         SignoffAction::IterateDo => Some(Reentry::Do),
@@ -79,7 +79,7 @@ pub(crate) fn take_back(
         Some(_) if dry_run => {}
         Some(reentry) => {
             let how = Return { reentry, by, date, note, automatic: false };
-            let number = pdca_driver::integrate::send_back(bundle, &withdrawal, how, effects)?;
+            let number = pdca_integrate::send_back(bundle, &withdrawal, how, effects)?;
             archived = Some(format!("iteration-v{number}"));
         }
         None => {
@@ -163,14 +163,13 @@ fn return_culprit(
         // Waiting does not help here, which `InUse` would suggest.
         Err(error @ BundleLockError::Unusable { .. }) => return Err(error.into()),
     };
-    if !pdca_driver::integrate::may_return_by_itself(bundle)? {
+    if !pdca_integrate::may_return_by_itself(bundle)? {
         return Ok(Some(ReturnedCulprit::TooOften { id, times: MOST_AUTOMATIC_RETURNS }));
     }
     let how = Return { reentry: Reentry::Do, by: BY_ITSELF, date, note: None, automatic: true };
     let merged = merged_pull_request(bundle).map_err(ReturnError::from)?;
-    let sent = pdca_driver::integrate::withdrawal(config, bundle, merged).and_then(|withdrawal| {
-        pdca_driver::integrate::send_back(bundle, &withdrawal, how, effects)
-    });
+    let sent = pdca_integrate::withdrawal(&config.queue(), bundle, merged)
+        .and_then(|withdrawal| pdca_integrate::send_back(bundle, &withdrawal, how, effects));
     match sent {
         Ok(number) => {
             Ok(Some(ReturnedCulprit::Returned { id, archived: format!("iteration-v{number}") }))

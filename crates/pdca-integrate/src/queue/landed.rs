@@ -2,21 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use pdca_integrate::{ChangeState, TargetBranches};
 use pdca_state::BundleId;
 
-use crate::config::WorkspaceConfig;
+use crate::{ChangeState, QueueWorkspace, TargetBranches};
 
 /// Returns those of some accepted bundles that are in their target branch.
 ///
 /// Bundles without anything to land count as landed, or dependants would wait forever: a close without a
 /// change, a bundle of a workspace without a target, one that was accepted before seals existed.
 /// A bundle whose branch cannot be determined does not count.
-pub fn landed_of(config: &WorkspaceConfig, accepted: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
-    if accepted.is_empty() || config.targets.is_empty() {
+pub fn landed_of(workspace: &QueueWorkspace, accepted: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
+    if accepted.is_empty() || workspace.targets.is_empty() {
         return accepted.clone();
     }
-    match TargetBranches::load(&config.queue()) {
+    match TargetBranches::load(workspace) {
         Ok(found) => landed_among(&found, accepted),
         // Unknown counts as not landed: a dependant waits rather than starts on a branch without
         // it.
@@ -30,7 +29,7 @@ pub fn landed_among(found: &TargetBranches, accepted: &BTreeSet<BundleId>) -> BT
     for id in found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids) {
         landed.remove(id);
     }
-    for change in found.branches.iter().flat_map(|front| &front.changes) {
+    for change in found.branches.iter().flat_map(|branch| &branch.changes) {
         match change.standing {
             ChangeState::Landed { .. } | ChangeState::Unsealed => {}
             ChangeState::Sealed(_)
@@ -47,13 +46,12 @@ pub fn landed_among(found: &TargetBranches, accepted: &BTreeSet<BundleId>) -> BT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Scene;
 
     #[test]
     fn without_a_target_an_accepted_bundle_is_waited_for_no_longer() {
-        let scene = Scene::planned();
+        let workspace = QueueWorkspace::at("/w");
         let accepted: BTreeSet<BundleId> = ["7", "8"].map(|id| id.parse().unwrap()).into();
-        assert_eq!(landed_of(&scene.config, &accepted), accepted);
-        assert_eq!(landed_of(&scene.config, &BTreeSet::new()), BTreeSet::new());
+        assert_eq!(landed_of(&workspace, &accepted), accepted);
+        assert_eq!(landed_of(&workspace, &BTreeSet::new()), BTreeSet::new());
     }
 }
