@@ -1,4 +1,4 @@
-//! Lands accepted changes for a person: gates them together, resolves and forecasts conflicts, re-verifies certificates.
+//! Lands accepted changes for a person: gates them together and resolves conflicts.
 //!
 //! `pdca-integrate` is the merge queue; this module asks it about a workspace, holds the locks meanwhile, and says what came
 //! of each change and with which command it goes on.
@@ -8,14 +8,9 @@
 //! - A branch that fails keeps no other from landing, and its failure is told.
 //! - The checkout and the index of the person are not written.
 
-pub(crate) mod forecast;
 pub(crate) mod integrate;
 pub(crate) mod resolve;
-pub(crate) mod verify;
 
-pub(crate) use forecast::forecast;
 pub(crate) use integrate::output::evidence;
-pub(crate) use integrate::stats::stats;
 pub(crate) use integrate::{IntegrateRequest, integrate};
 pub(crate) use resolve::resolve;
-pub(crate) use verify::verify;

@@ -40,7 +40,6 @@ mod json;
 mod landing;
 mod log;
 mod notify;
-mod planning;
 mod process_env;
 mod progress;
 mod render;

@@ -1,21 +1,12 @@
 //! Sentences about rivals, dependencies and durations, and wrapped lists of ids.
 
-use pdca_dag::{Awaits, Edge, Rivalry};
+use pdca_dag::{Edge, Rivalry};
 use pdca_driver::Exhausted;
 use pdca_state::BundleId;
 
 use crate::context::Context;
 
 use crate::explain::rejection::place;
-
-/// Returns the word of the config for a required state.
-pub(crate) fn awaits(awaits: Awaits) -> &'static str {
-    match awaits {
-        Awaits::Built => "built",
-        Awaits::Accepted => "accepted",
-        Awaits::Landed => "landed",
-    }
-}
 
 /// Renders `the builder failed 3 times, last: exit status 1`.
 pub(crate) fn failed(one: &Exhausted) -> String {
@@ -125,8 +116,9 @@ pub(crate) fn due_split(split: &pdca_driver::DueSplit) -> String {
         [one] => all.push(format!("{one} starts now")),
         many => all.push(format!("{} start now", joined(many))),
     }
-    for (id, on) in &split.waiting {
-        all.push(match on.as_slice() {
+    for part in &split.waiting {
+        let id = &part.id;
+        all.push(match part.waits_for.as_slice() {
             [] => format!("{id} follows"),
             on => format!("{id} after {}", joined(on)),
         });

@@ -6,24 +6,49 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
+
+use crate::groups::JoinRule;
 use crate::item::SourceLocation;
 use crate::pattern::{Pattern, Route};
 
 /// The reason two bundles are rivals.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "rule", rename_all = "snake_case")]
 pub enum Rivalry {
     /// One declares a conflict with the other.
     Conflict {
         /// The location of the declaration.
+        #[serde(skip)]
         place: SourceLocation,
     },
     /// Both can write the same path.
     Overlap {
         /// One glob of each bundle, in the order of the pair.
+        #[serde(skip)]
         globs: (String, String),
         /// A path that both globs match.
         witness: String,
     },
+}
+
+impl Rivalry {
+    /// Returns the rule that makes the bundles rivals.
+    pub fn rule(&self) -> JoinRule {
+        match self {
+            Self::Conflict { .. } => JoinRule::Conflict,
+            Self::Overlap { .. } => JoinRule::Overlap,
+        }
+    }
+
+    /// Returns a path that both bundles can write.
+    pub fn witness(&self) -> Option<&str> {
+        match self {
+            Self::Conflict { .. } => None,
+            Self::Overlap { witness, .. } => Some(witness),
+        }
+    }
 }
 
 /// The claims of all bundles. A bundle is identified by its index in name order.

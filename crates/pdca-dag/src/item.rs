@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 /// The file and line of a declaration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceLocation {
     /// The path, in the form to show to people.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub file: Utf8PathBuf,
     /// The line number, from 1.
     pub line: usize,

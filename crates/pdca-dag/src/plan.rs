@@ -5,9 +5,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use petgraph::unionfind::UnionFind;
-
 use pdca_state::BundleId;
+use petgraph::unionfind::UnionFind;
+use serde::Serialize;
 
 use crate::claims::{Claims, Rivalry};
 use crate::graph::Graph;
@@ -34,11 +34,13 @@ pub struct Plan {
 }
 
 /// Two bundles that are never in flight together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rivals {
     /// The two bundles, in name order.
     pub bundles: (BundleId, BundleId),
     /// The reason they are rivals.
+    #[serde(flatten)]
     pub rivalry: Rivalry,
 }
 

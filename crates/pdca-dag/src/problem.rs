@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pdca_state::{Awaits, BundleId};
+use serde::Serialize;
 
 use crate::item::{ItemState, SourceLocation};
 use crate::pattern::PatternError;
@@ -224,16 +225,21 @@ impl PlanProblem {
 }
 
 /// A declared dependency between two bundles of the batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "rule", rename = "depends_on")]
 pub struct Edge {
-    /// The bundle that waits.
-    pub dependant: BundleId,
     /// The bundle that it waits for.
+    #[serde(rename = "from")]
     pub prerequisite: BundleId,
-    /// The location of the declaration.
-    pub place: SourceLocation,
-    /// The progress that the prerequisite must have.
+    /// The bundle that waits.
+    #[serde(rename = "to")]
+    pub dependant: BundleId,
+    /// The state that the prerequisite must reach.
     pub awaits: Awaits,
+    /// The location of the declaration.
+    #[serde(flatten)]
+    pub place: SourceLocation,
 }
 
 impl fmt::Display for Edge {

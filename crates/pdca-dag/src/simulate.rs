@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
-use pdca_state::Awaits;
+use pdca_state::{Awaits, BundleId};
+use serde::{Serialize, Serializer};
 
 use crate::claims::Rivalry;
 use crate::frontier::{Completion, Frontier, ItemStatus, Waiver};
@@ -16,7 +17,8 @@ const MAX_TRIED: usize = 16;
 
 /// The durations of a plan for several numbers of lanes, if every bundle succeeds at its first attempt
 /// and nothing waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Simulation {
     /// One entry per number of lanes, in the order of the requested range.
     pub makespans: Vec<Makespan>,
@@ -34,7 +36,8 @@ pub struct Simulation {
 }
 
 /// The duration for one number of lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Makespan {
     /// The number of lanes.
     pub lanes: usize,
@@ -43,7 +46,9 @@ pub struct Makespan {
 }
 
 /// The unit of simulated times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// No durations are known, so every bundle takes one unit.
     Bundles,
@@ -52,21 +57,42 @@ pub enum Unit {
 }
 
 /// A declaration and the time that it costs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Costliest {
     /// The declaration.
+    #[serde(flatten)]
     pub constraint: Constraint,
     /// The time by which the last bundle would end earlier without it.
     pub saves: u64,
 }
 
 /// A declaration because of which two bundles do not run at the same time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
 pub enum Constraint {
     /// One bundle depends on the other.
-    Dependency(Edge),
+    Dependency(
+        #[serde(serialize_with = "as_pair")]
+        #[cfg_attr(feature = "schema", schemars(with = "DependencyPair<'_>"))]
+        Edge,
+    ),
     /// The bundles conflict or overlap.
     Rivals(Rivals),
+}
+
+/// A dependency in the form of [`Rivals`].
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "rule", rename = "depends_on")]
+struct DependencyPair<'a> {
+    bundles: (&'a BundleId, &'a BundleId),
+    edge: &'a Edge,
+}
+
+fn as_pair<S: Serializer>(edge: &Edge, to: S) -> Result<S::Ok, S::Error> {
+    DependencyPair { bundles: (&edge.prerequisite, &edge.dependant), edge }.serialize(to)
 }
 
 impl Plan {

@@ -14,6 +14,7 @@ use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Part, RootError, SPLIT_FROM, State, held_parts,
     may_have_parts, parts,
 };
+use serde::Serialize;
 
 use crate::batch::{Batch, has_started};
 use crate::config::WorkspaceConfig;
@@ -27,23 +28,34 @@ const SIGNER: &str = "pdca";
 const LANES_FILE: &str = "lanes.json";
 
 /// A bundle that is split before anything is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DueSplit {
     pub id: BundleId,
     /// The new bundles that wait for no open bundle, but perhaps for each other.
     pub ready: Vec<BundleId>,
-    /// The new bundles that wait, each with the open bundles that it waits for; none if it comes after such a one.
-    pub waiting: Vec<(BundleId, Vec<BundleId>)>,
+    /// The new bundles that wait.
+    pub waiting: Vec<WaitingPart>,
+    #[serde(skip)]
     into: SplitInto,
+}
+
+/// A new bundle that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WaitingPart {
+    pub id: BundleId,
+    /// The open bundles; none if it comes after another new one that waits.
+    pub waits_for: Vec<BundleId>,
 }
 
 impl DueSplit {
     /// Returns the new bundles that can be carried out where only `chosen` are, beside those that are complete.
     pub fn startable_with(&self, chosen: &BTreeSet<BundleId>) -> Vec<BundleId> {
-        let is_there = |(_, on): &&(BundleId, Vec<BundleId>)| {
-            !on.is_empty() && on.iter().all(|id| chosen.contains(id))
+        let is_there = |part: &&WaitingPart| {
+            !part.waits_for.is_empty() && part.waits_for.iter().all(|id| chosen.contains(id))
         };
-        let waiting = self.waiting.iter().filter(is_there).map(|(id, _)| id.clone());
+        let waiting = self.waiting.iter().filter(is_there).map(|part| part.id.clone());
         self.ready.iter().cloned().chain(waiting).collect()
     }
 }
@@ -181,15 +193,17 @@ impl Candidate {
         for part in &self.parts {
             let id: BundleId = format!("{}-{}", self.bundle.id(), part.id).parse().ok()?;
             if held.contains(part.id.as_str()) {
-                let on = part.blockers.iter().filter(|id| is_open(id)).cloned().collect();
-                waiting.push((id, on));
+                let waits_for = part.blockers.iter().filter(|id| is_open(id)).cloned().collect();
+                waiting.push(WaitingPart { id, waits_for });
             } else {
                 ready.push(id);
             }
         }
         if self.into == SplitInto::Ready {
-            let on = waiting.drain(..).flat_map(|(_, on): (_, Vec<BundleId>)| on).collect();
-            waiting.push((format!("{}-rest", self.bundle.id()).parse().ok()?, on));
+            let waits_for =
+                waiting.drain(..).flat_map(|part: WaitingPart| part.waits_for).collect();
+            let id = format!("{}-rest", self.bundle.id()).parse().ok()?;
+            waiting.push(WaitingPart { id, waits_for });
         }
         Some(DueSplit { id: self.bundle.id().clone(), ready, waiting, into: self.into })
     }

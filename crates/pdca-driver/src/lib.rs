@@ -89,7 +89,7 @@ mod testing;
 pub use admission::{BundleLockError, LockGuard};
 pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
-pub use auto_split::{DueSplit, due_splits, due_splits_in, split_due};
+pub use auto_split::{DueSplit, WaitingPart, due_splits, due_splits_in, split_due};
 pub use base::{AttemptBase, BaseError, based_on, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, DeclarationRemark, Exhausted};
 pub use calls::{CostCap, CostMeter, CostReached, cost_of_run, cost_since, leaves_without_cost};
@@ -135,7 +135,8 @@ pub use schedule::{
 };
 pub use size::{CheckSettings, CitationCheck};
 pub use split::{
-    Split, SplitBundle, SplitBy, SplitError, SplitInto, split_bundle, split_into, would_split,
+    Split, SplitBundle, SplitBy, SplitError, SplitInto, UnchangedReference, split_bundle,
+    split_into, would_split,
 };
 pub use step::{Halt, Position, ReviewTrace, Step, step};
 pub use terms::Terms;

@@ -14,6 +14,7 @@ use pdca_state::{
     RootError, SPLIT_FROM, SPLIT_INTO, SignoffAction, SignoffDecision, SignoffError, Snapshot,
     SplitOff, Splitting, State, WriteError, given_up, note_split, parts, record, repoint,
 };
+use serde::Serialize;
 
 use crate::admission::BundleLockError;
 use crate::config::WorkspaceConfig;
@@ -30,22 +31,33 @@ pub enum SplitInto {
 }
 
 /// The new bundles, and the effect on others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Split {
     pub into: Vec<SplitBundle>,
     /// The bundles whose briefs name the new ones now.
     pub repointed: Vec<BundleId>,
-    /// The bundles that still name the old one, each with the reason.
-    pub unchanged: Vec<(BundleId, String)>,
+    /// The bundles that still name the old one.
+    pub unchanged: Vec<UnchangedReference>,
+}
+
+/// A bundle that still names the old one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnchangedReference {
+    pub id: BundleId,
+    pub why: String,
 }
 
 /// A bundle that was split off.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SplitBundle {
     pub id: BundleId,
     /// The ids of the parts in it.
     pub parts: Vec<String>,
     /// A person has to fill something in before it can be built.
+    #[serde(rename = "draft")]
     pub is_draft: bool,
     /// An earlier call made it.
     pub was_there: bool,
@@ -109,7 +121,9 @@ pub fn would_split(
     for (other, change) in plan.references(config, bundle)? {
         match change {
             Ok(_) => split.repointed.push(other.id().clone()),
-            Err(why) => split.unchanged.push((other.id().clone(), why)),
+            Err(why) => {
+                split.unchanged.push(UnchangedReference { id: other.id().clone(), why });
+            }
         }
     }
     Ok(split)
@@ -138,13 +152,16 @@ pub fn split_bundle(
     for (other, change) in plan.references(config, bundle)? {
         let id = other.id().clone();
         match change {
-            Err(why) => split.unchanged.push((id, why)),
+            Err(why) => split.unchanged.push(UnchangedReference { id, why }),
             Ok(_) => match config.locks().take(&id) {
-                Err(error) => split.unchanged.push((id, pdca_state::chain(&error))),
+                Err(error) => {
+                    let why = pdca_state::chain(&error);
+                    split.unchanged.push(UnchangedReference { id, why });
+                }
                 // Made again under the lock: the brief may have been edited, or the bundle started, since it was listed.
                 Ok(_taken) => match plan.reference(bundle, &other) {
                     None => {}
-                    Some(Err(why)) => split.unchanged.push((id, why)),
+                    Some(Err(why)) => split.unchanged.push(UnchangedReference { id, why }),
                     Some(Ok(text)) => {
                         let publish = || other.publish(Artifact::Brief, text.as_bytes());
                         effects.perform(Artifact::Brief.file_name(), publish)?;

@@ -86,7 +86,7 @@ pub use queue::certificate::{
     Certificate, CertifiedChange, CertifiedInput, Verified, VerifyError, verify,
 };
 pub use queue::combination::{Built, Combination};
-pub use queue::forecast::{Cluster, Forecast, Grouping, Level, Pair, PairOutlook};
+pub use queue::forecast::{Cluster, Grouping, Level, PairOutlook};
 pub use queue::plan::{FoldPlan, PlanEntry, PlanError, Strategy};
 pub use queue::search::{
     BatchPace, Costs, Culprit, CulpritEffect, CulpritMemory, FlakeLedger, FlakeOccurrence,
@@ -99,8 +99,8 @@ pub use queue::verdict::{
 };
 pub use queue::{
     branch_forecast::{
-        BranchForecast, BuiltAttempt, Forecasting, PairForecast, forecast, forecast_of,
-        known_forecast,
+        BranchForecast, BuiltAttempt, ConflictCluster, ForecastBundle, Forecasting, PairForecast,
+        forecast, forecast_of, known_forecast,
     },
     context::{
         CombinationGate, CombinationGates, FIRST_SLOT, GateJob, GateRuling, GateRunError,

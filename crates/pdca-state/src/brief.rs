@@ -76,7 +76,9 @@ struct Span {
 }
 
 /// The progress that a dependency must have made before its dependents may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Awaits {
     /// Built with passing gates; the sign-off may be open.
     Built,

@@ -15,8 +15,10 @@ use crate::batch_report::ReportError;
 use crate::config::ConfigError;
 use crate::drafts::{NewBundleError, SelectError, TemplateNotUtf8};
 use crate::hosts::HostsError;
+use crate::integration::IntegrationError;
 use crate::lanes::LanesError;
 use crate::logs::LogError;
+use crate::planning::PlanningError;
 use crate::recovery::RecoveryError;
 
 /// An operation was not carried out.
@@ -90,6 +92,10 @@ pub enum OperationError {
     Refs(#[from] GcRefError),
     #[error(transparent)]
     Report(#[from] ReportError),
+    #[error(transparent)]
+    Integration(#[from] IntegrationError),
+    #[error(transparent)]
+    Planning(#[from] PlanningError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

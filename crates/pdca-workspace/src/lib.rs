@@ -12,6 +12,8 @@
 //! - [`hosts`] lists, checks, adds and cleans up other machines.
 //! - [`logs`] reads what leaves and gates printed, and the recorded events of runs.
 //! - [`recovery`] recovers, aborts and unblocks runs, and [`cleanup`] removes what they left.
+//! - [`planning`] plans a batch, keeps its groups, and changes the declarations of a brief.
+//! - [`integration`] predicts conflicts and re-verifies certificates.
 //! - [`flow`] derives the next steps of a day of work from the facts of the files.
 //!
 //! Each operation of the command line is a function that takes an [`OpenWorkspace`] and a request, and returns a value or an
@@ -31,10 +33,12 @@ pub mod drafts;
 mod error;
 pub mod flow;
 pub mod hosts;
+pub mod integration;
 pub mod issue;
 pub mod lanes;
 pub mod logs;
 mod open;
+pub mod planning;
 pub mod publish;
 pub mod recovery;
 pub mod review;

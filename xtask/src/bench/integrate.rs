@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Drivers, FlakeRules, FoldPlan, Forecast, MergeEngine, PlanEntry, Recorded, Sealed, Strategy,
-    fold,
+    Drivers, FlakeRules, FoldPlan, MergeEngine, ObjectId, PairOutlook, PlanEntry, Recorded,
+    Strategy, fold,
 };
 
 use super::measure::median;
@@ -272,11 +272,17 @@ fn times(args: &Args) -> Result<Vec<BenchLine>, Stopped> {
     let count = args.patches.max(args.commits);
     let target = target::BenchTarget::new(home, args.files, count)?;
     let pairs = args.patches * args.patches.saturating_sub(1) / 2;
-    let patches: Vec<&Sealed> = target.sealed.iter().take(args.patches).collect();
+    let heads: Vec<ObjectId> =
+        target.sealed.iter().take(args.patches).map(|sealed| sealed.record().head).collect();
+    let with_later = |(at, one): (usize, &ObjectId)| {
+        heads[at + 1..].iter().map(|other| (*one, *other)).collect()
+    };
+    let asked: Vec<(ObjectId, ObjectId)> =
+        heads.iter().enumerate().flat_map::<Vec<_>, _>(with_later).collect();
     let forecast = repeated(args, || {
         let mut engine = MergeEngine::new(&target.store, Drivers::default());
-        let forecast = Forecast::of_seals(&mut engine, target.base, &patches)?;
-        if forecast.pairs.len() == pairs { Ok(()) } else { Err("a pair is missing".into()) }
+        let outlooks = PairOutlook::of_pairs(&mut engine, target.base, &asked)?;
+        if outlooks.len() == pairs { Ok(()) } else { Err("a pair is missing".into()) }
     })?;
     let mut lines = vec![line(
         format!("forecast of {} patches, {pairs} pairs", args.patches),

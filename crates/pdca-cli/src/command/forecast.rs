@@ -1,5 +1,7 @@
 //! `pdca forecast`: predicts merge conflicts between pending changes.
 
+use pdca_workspace::integration::forecast;
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
@@ -25,5 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::landing::forecast(&args.ids, cx)
+    let open = cx.open()?;
+    let ids = args.ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
+    Ok(Response::done(forecast(&open, &ids)?))
 }

@@ -6,8 +6,11 @@ use crate::landing::IntegrateRequest;
 use pdca_driver::LaneCount;
 use pdca_driver::integrate::Land;
 
+use pdca_workspace::integration::integration_stats;
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Gate accepted changes together and land the green ones
@@ -102,7 +105,8 @@ impl From<LandArg> for Land {
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     if args.stats {
-        return crate::landing::stats(args.target.as_deref(), cx);
+        let report = integration_stats(&cx.open()?, args.target.as_deref())?;
+        return Ok(render::integrate_stats::stats(report));
     }
     let events = args.events.path(cx);
     let request = IntegrateRequest {

@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::planning::PlanRequest;
+use pdca_workspace::planning::{PlanRequest, plan};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::render;
 use crate::report::Response;
 
 /// Show the order in which bundles may be built, and why
@@ -55,13 +56,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+    let open = cx.open()?;
+    let ids = args.ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
     let request = PlanRequest {
-        ids: &args.ids,
+        ids: &ids,
         write: args.write,
-        check: args.check,
         simulate: args.simulate,
         workstreams: args.workstreams,
         join_dependencies: args.join_dependencies,
     };
-    crate::planning::plan(&request, cx)
+    render::plan::planned(plan(&open, &request), args.check, cx)
 }

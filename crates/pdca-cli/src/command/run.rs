@@ -8,21 +8,22 @@ use pdca_dag::{Frontier, Plan, Why};
 use pdca_driver::integrate::GatedBase;
 use pdca_driver::pool::{Batched, Stop};
 use pdca_driver::{
-    Batch, BeatError, BlockedPolicy, DueSplit, Halt, LaneCount, WorkspaceConfig, due_splits,
-    split_due,
+    Batch, BeatError, BlockedPolicy, DueSplit, Halt, LaneCount, UnchangedReference,
+    WorkspaceConfig, due_splits, split_due,
 };
 use pdca_journal::events::WarningCode;
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
+use pdca_workspace::planning::plan_with_groups;
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::explain::rejection::{explained, rejected};
+use crate::explain::planning::explained_in;
+use crate::explain::rejection::explained;
 use crate::explain::run as explain;
 use crate::failure::Failure;
 use crate::globals::{EventsArg, HostArgs};
-use crate::planning::Kept;
 use crate::report::{Report, Response};
 use crate::session;
 use crate::session::fleet::{RunPlaces, planned_slots, run_places};
@@ -197,7 +198,7 @@ fn split_admitted(
 ) -> Result<Option<BTreeSet<BundleId>>, Failure> {
     let done = split_and_tell(site, among.as_ref(), cx, err)?;
     Ok(among.map(|ids| {
-        let waiting = done.iter().flat_map(|one| one.waiting.iter().map(|(id, _)| id));
+        let waiting = done.iter().flat_map(|one| one.waiting.iter().map(|part| &part.id));
         let new = done.iter().flat_map(|one| &one.ready).chain(waiting).cloned();
         without(ids, &done).into_iter().chain(new).collect()
     }))
@@ -218,7 +219,7 @@ fn split_and_tell(
     let done = done.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
     for (due, split) in &done {
         cx.note(err, &format!("split {}", words::due_split(due)))?;
-        for (id, why) in &split.unchanged {
+        for UnchangedReference { id, why } in &split.unchanged {
             let text = format!("{id} still depends on {}: {why}; edit it there", due.id);
             cx.warn(err, WarningCode::DependencyGivenUp, text)?;
         }
@@ -230,15 +231,9 @@ fn split_and_tell(
 fn planned(mut batch: Batch, site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Loaded, Failure> {
     refuse_while_blocked(site)?;
     batch.postpone(&session::pauses(site));
-    match (batch.plan(), Kept::require_groups(cx, site)) {
-        (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
-        (Ok(_), Err(failure)) => Err(failure),
-        (Err(rejection), Ok(_)) => Err(rejected(&rejection, cx)),
-        (Err(rejection), Err(of_file)) => {
-            let mut failure = rejected(&rejection, cx);
-            failure.problems.extend(of_file.problems);
-            Err(failure)
-        }
+    match plan_with_groups(cx.workspace()?, site, &batch) {
+        Ok((plan, groups)) => Ok((batch, plan, groups)),
+        Err(error) => Err(explained_in(error, cx)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema};
 
-use super::{demo, flow, gates, guard, run, split, why};
+use super::{demo, flow, gates, guard, run, why};
 use crate::json::{Empty, schema_of};
 use crate::report::{Nothing, Report, TextPage};
 
@@ -26,14 +26,14 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<crate::doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
         one::<flow::output::FlowDryRun>(),
-        one::<crate::landing::forecast::ForecastReport>(),
+        one::<pdca_workspace::integration::ForecastReport>(),
         one::<gates::GatesReport>(),
         one::<guard::Judgement>(),
         one::<crate::render::hosts::HostsReport>(),
         one::<crate::render::init::InitReport>(),
         either::<
             crate::landing::integrate::output::IntegrateReport,
-            crate::landing::integrate::stats::StatsReport,
+            pdca_workspace::integration::StatsReport,
         >(),
         one::<crate::render::lanes::LaneFindings>(),
         one::<crate::render::lanes::LaneEnvReport>(),
@@ -43,7 +43,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_workspace::lanes::LaneResets>(),
         one::<crate::render::log::LogReport>(),
         one::<pdca_workspace::drafts::NewBundle>(),
-        one::<crate::planning::plan::PlanReport>(),
+        one::<crate::render::plan::PlanDocument>(),
         one::<crate::render::publish::PublishReport>(),
         one::<pdca_workspace::issue::ReviewQueue>(),
         one::<crate::render::recovery::RecoveryReport>(),
@@ -62,14 +62,14 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<crate::render::signoff::DecisionsReport>(),
         one::<pdca_workspace::review::Checklist>(),
         one::<pdca_workspace::review::Cleared>(),
-        one::<split::SplitReport>(),
+        one::<pdca_workspace::planning::SplitReport>(),
         one::<crate::render::status::StatusReport>(),
         one::<pdca_workspace::issue::Issue>(),
         one::<pdca_workspace::lanes::Sweep>(),
         one::<pdca_workspace::recovery::UnblockedRun>(),
-        one::<crate::landing::verify::Verification>(),
+        one::<pdca_workspace::integration::Verification>(),
         one::<why::WhyReport>(),
-        one::<crate::planning::widen::Widened>(),
+        one::<pdca_workspace::planning::Widened>(),
     ]
 }
 

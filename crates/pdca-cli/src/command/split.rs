@@ -2,17 +2,14 @@
 
 use std::io::Write;
 
-use pdca_driver::{Split, SplitBy, SplitError, SplitInto, split_bundle, would_split};
+use pdca_driver::{SplitBy, SplitInto, UnchangedReference};
 use pdca_journal::events::WarningCode;
-use pdca_state::{Artifact, Bundle, BundleId};
-use serde::Serialize;
+use pdca_workspace::planning::{SplitRequest, split};
 
-use super::signoff;
+use super::signoff::signer;
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
-use crate::failure::{Failure, FilePosition};
-use crate::report::{Report, Response};
-use crate::session;
+use crate::failure::Failure;
+use crate::report::Response;
 
 /// Split a bundle into several
 ///
@@ -46,159 +43,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    let bundle = cx.require_bundle(&args.id)?;
+    let open = cx.open()?;
+    let id = args.id.parse()?;
     let into = match (args.ready, args.into.is_empty()) {
         (true, _) => SplitInto::Ready,
         (false, true) => SplitInto::Parts,
-        (false, false) => SplitInto::Names(names(&args.into)?),
+        (false, false) => {
+            SplitInto::Names(args.into.iter().map(|name| name.trim().to_owned()).collect())
+        }
     };
-    let config = session::driver_config(cx)?;
-    let refused = |error: SplitError| refused(error, &bundle);
-    let dry_run = cx.globals.dry_run;
-    let split = if dry_run {
-        would_split(&config, &bundle, &into).map_err(refused)?
-    } else {
-        let taken = config.locks().take(bundle.id());
-        let _taken = taken.map_err(|error| session::refused(&error))?;
-        let (by, date) = (signoff::signer(args.by.as_deref(), cx)?, cx.env.today());
-        let effects = crate::faults::effects(cx)?;
-        let signer = SplitBy { by: &by, date: &date };
-        split_bundle(&config, &bundle, &into, signer, effects.as_ref()).map_err(refused)?
-    };
-    for (id, why) in &split.unchanged {
-        let text = format!("{id} still depends on {}: {why}; edit it there", bundle.id());
+    let by = if cx.globals.dry_run { String::new() } else { signer(args.by.as_deref(), cx)? };
+    let by = SplitBy { by: &by, date: &cx.env.today() };
+    let effects = crate::faults::effects(cx)?;
+    let report = split(&open, &SplitRequest { id: &id, into: &into, by }, effects.as_ref())?;
+    for UnchangedReference { id: other, why } in &report.split.unchanged {
+        let text = format!("{other} still depends on {id}: {why}; edit it there");
         cx.warn(err, WarningCode::DependencyGivenUp, text)?;
     }
-    Ok(Response::done(SplitReport::of(dry_run, &bundle, split)))
-}
-
-/// Checks the names of `--into` like those of parts.
-fn names(given: &[String]) -> Result<Vec<String>, Failure> {
-    let mut names: Vec<String> = Vec::new();
-    for name in given.iter().map(|name| name.trim()) {
-        let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let is_name = !name.is_empty() && name.len() <= 40 && name.chars().all(is_legal);
-        if !is_name || name.starts_with('-') || names.iter().any(|known| known == name) {
-            return Err(Failure::usage(format!("`{name}` cannot name a part"))
-                .hint("lower-case letters, digits and hyphens, each once: `--into api,docs`"));
-        }
-        names.push(name.to_owned());
-    }
-    Ok(names)
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct SplitReport {
-    dry_run: bool,
-    id: BundleId,
-    into: Vec<NewItem>,
-    /// The bundles whose briefs name the new ones now.
-    repointed: Vec<BundleId>,
-    /// The bundles that still name the old one.
-    unchanged: Vec<UnchangedItem>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct NewItem {
-    id: BundleId,
-    parts: Vec<String>,
-    /// A person has to fill something in before it can be built.
-    draft: bool,
-    /// An earlier call made it.
-    was_there: bool,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct UnchangedItem {
-    id: BundleId,
-    why: String,
-}
-
-impl SplitReport {
-    fn of(dry_run: bool, bundle: &Bundle, split: Split) -> Self {
-        let new = |one: pdca_driver::SplitBundle| NewItem {
-            id: one.id,
-            parts: one.parts,
-            draft: one.is_draft,
-            was_there: one.was_there,
-        };
-        Self {
-            dry_run,
-            id: bundle.id().clone(),
-            into: split.into.into_iter().map(new).collect(),
-            repointed: split.repointed,
-            unchanged: split
-                .unchanged
-                .into_iter()
-                .map(|(id, why)| UnchangedItem { id, why })
-                .collect(),
-        }
-    }
-}
-
-impl Report for SplitReport {
-    const KIND: &'static str = "split";
-
-    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        let word = if self.dry_run { "would split" } else { "split" };
-        writeln!(out, "{} {}", cx.out.good(word), cx.out.strong(&self.id))?;
-        for one in &self.into {
-            let state = if one.draft { "a draft to fill in" } else { "planned" };
-            writeln!(out, "  {}  {state}", one.id)?;
-        }
-        if !self.repointed.is_empty() {
-            let ids: Vec<String> = self.repointed.iter().map(ToString::to_string).collect();
-            writeln!(out, "  depend on them now: {}", ids.join(", "))?;
-        }
-        let ready: Vec<&str> =
-            self.into.iter().filter(|one| !one.draft).map(|one| one.id.as_ref()).collect();
-        if !self.dry_run && !ready.is_empty() {
-            let next = cx.typed(&format!("pdca run {}", ready.join(" ")));
-            writeln!(out, "next: {}", cx.out.accent(next))?;
-        }
-        Ok(())
-    }
-}
-
-fn refused(error: SplitError, bundle: &Bundle) -> Failure {
-    let id = bundle.id();
-    let brief = bundle.path(Artifact::Brief);
-    let plain = Failure::from_error(Exit::Usage, &error);
-    let told = |exit| Failure::of(exit, plain.problems.clone());
-    match error {
-        SplitError::State { .. } => {
-            told(Exit::Usage).at(FilePosition::file(bundle.dir())).hint(format!("`pdca why {id}` shows where it stands"))
-        }
-        SplitError::NoBrief { .. } => told(Exit::Usage).hint(format!("`pdca new {id}`")),
-        SplitError::NoParts { .. } => told(Exit::Usage).at(FilePosition::file(brief)).hint(format!(
-            "add `- **Part api:** …` lines to the brief, or `pdca split {id} --into api,docs` makes drafts"
-        )),
-        SplitError::One { .. } => {
-            told(Exit::Usage).at(FilePosition::file(brief)).hint("name two parts at least")
-        }
-        SplitError::NothingReady { waits, .. } => waits
-            .into_iter()
-            .fold(told(Exit::Waiting), Failure::detail)
-            .at(FilePosition::file(brief))
-            .hint("take `Waits for` out of a part once it can be started"),
-        SplitError::Parts(error) => told(Exit::Usage)
-            .at(FilePosition::line(brief, error.line()))
-            .hint("a part is `- **Part api:** what`, with `After:` the ids of other parts"),
-        SplitError::Id { .. } => told(Exit::Usage).hint("use shorter names"),
-        SplitError::Exists { .. } => told(Exit::Usage)
-            .hint(format!("nothing was changed; name the part otherwise in the brief of {id}")),
-        SplitError::Signoff(_) => {
-            told(Exit::Usage).at(FilePosition::file(bundle.path(Artifact::Summary))).hint("mend its headings")
-        }
-        SplitError::Root(error) => error.into(),
-        SplitError::Load(error) => error.into(),
-        SplitError::Create(error) => error.into(),
-        SplitError::Write(error) => error.into(),
-        SplitError::Admission(error) => session::refused(&error),
-    }
+    Ok(Response::done(report))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `pdca verify`: re-verifies landing certificates.
 
 use camino::Utf8PathBuf;
+use pdca_workspace::integration::{newest_certificate, verify, verify_in};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -30,5 +31,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    crate::landing::verify(args.certificate.as_deref(), args.repo.as_deref(), cx)
+    let certificate = args.certificate.as_ref().map(|path| cx.env.cwd.join(path));
+    let Some(repository) = &args.repo else {
+        return Ok(Response::done(verify(&cx.open()?, certificate.as_deref())?));
+    };
+    let certificate = match certificate {
+        Some(path) => path,
+        None => newest_certificate(cx.workspace()?)?,
+    };
+    let repository = cx.env.cwd.join(repository);
+    Ok(Response::done(verify_in(&repository, &certificate, cx.workspace().ok())?))
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use pdca_workspace::planning::{WidenRequest, widen};
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
@@ -40,6 +42,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
-    let by = || signer(args.by.as_deref(), cx);
-    crate::planning::widen(&args.id, &args.globs, &args.reason, by, cx)
+    let open = cx.open()?;
+    let by = signer(args.by.as_deref(), cx)?;
+    let request = WidenRequest {
+        id: &args.id.parse()?,
+        globs: &args.globs,
+        reason: &args.reason,
+        by: &by,
+        date: &cx.env.today(),
+    };
+    Ok(Response::done(widen(&open, &request)?))
 }

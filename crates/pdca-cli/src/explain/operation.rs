@@ -50,6 +50,8 @@ impl From<OperationError> for Failure {
             OperationError::Inspect(error) => lanes::inspect(&error),
             OperationError::Act(error) => act(&error),
             OperationError::Config(error) => error.into(),
+            OperationError::Integration(error) => error.into(),
+            OperationError::Planning(error) => error.into(),
             OperationError::Root(error) => error.into(),
             OperationError::Vanished(_) => Failure::unexpected(error.to_string()),
             OperationError::Read(error) => error.into(),

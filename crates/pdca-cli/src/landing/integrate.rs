@@ -11,7 +11,6 @@
 
 mod order;
 pub(crate) mod output;
-pub(crate) mod stats;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::queue::patch_scope::PatchScope;
 use crate::{
-    ChangeState, Conflict, Forecast, Grouping, Ingredients, Level, MergeEngine, ObjectId,
+    ChangeState, Cluster, Conflict, Grouping, Ingredients, Level, MergeEngine, ObjectId,
     PairOutlook, QueueSettings, QueueWorkspace, Store, Support, TargetBranchError, TargetBranches,
     TargetSpec, place,
 };
@@ -52,17 +52,41 @@ impl std::fmt::Debug for Forecasting<'_> {
     }
 }
 
-/// The pairs of one branch of one target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The pairs of one branch of one target, and what can land together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BranchForecast {
     pub target: String,
+    /// Empty if the briefs name none and the checkout has none.
     pub branch: String,
-    /// The bundles, with the level of each.
-    pub bundles: Vec<(BundleId, Level)>,
+    pub bundles: Vec<ForecastBundle>,
+    /// The largest set that can land, in order.
+    pub order: Vec<BundleId>,
+    /// Every bundle once; those of a group merge with each other.
+    pub groups: Vec<Vec<BundleId>>,
+    pub clusters: Vec<ConflictCluster>,
     /// The pairs that conflict, overlap or could not be compared.
+    #[serde(rename = "troubles")]
     pub pairs: Vec<PairForecast>,
-    /// Groups without conflicts inside, as indexes into `bundles`.
-    pub grouping: Grouping,
+}
+
+/// A bundle of a forecast.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForecastBundle {
+    pub id: BundleId,
+    pub level: Level,
+}
+
+/// Bundles that conflict, directly or through others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConflictCluster {
+    pub bundles: Vec<BundleId>,
+    /// Those of them that can land together.
+    pub lands: Vec<BundleId>,
+    /// The paths that they conflict in.
+    pub paths: BTreeSet<String>,
 }
 
 /// Two bundles that conflict, overlap or could not be compared.
@@ -75,13 +99,15 @@ pub struct PairForecast {
     pub level: Level,
     #[serde(flatten)]
     pub outlook: PairOutlook,
+    /// The pair in one sentence.
+    pub text: String,
 }
 
 impl PairForecast {
-    /// Describes the pair in one sentence.
-    pub fn sentence(&self) -> String {
-        let (first, second) = (&self.first, &self.second);
-        match &self.outlook {
+    fn new(first: &ForecastItem, second: &ForecastItem, outlook: PairOutlook) -> Self {
+        let level = first.level.min(second.level);
+        let (first, second) = (first.id.clone(), second.id.clone());
+        let text = match &outlook {
             PairOutlook::Clear => format!("{first} and {second} go together"),
             PairOutlook::Overlap { path } => format!("{first} and {second} both declare {path}"),
             PairOutlook::Conflict { conflicts } => {
@@ -89,6 +115,18 @@ impl PairForecast {
                 format!("{first} and {second} conflict in {}", places.join(", "))
             }
             PairOutlook::Unknown { why } => format!("{first} and {second}: not known, {why}"),
+        };
+        Self { first, second, level, outlook, text }
+    }
+
+    /// Returns the paths that the pair conflicts or overlaps in.
+    pub fn paths(&self) -> Vec<String> {
+        match &self.outlook {
+            PairOutlook::Conflict { conflicts } => {
+                conflicts.iter().map(|conflict| conflict.path.to_string()).collect()
+            }
+            PairOutlook::Overlap { path } => vec![path.clone()],
+            PairOutlook::Clear | PairOutlook::Unknown { .. } => Vec::new(),
         }
     }
 
@@ -265,13 +303,7 @@ fn forecast_among(
             .map(|(bundle, snapshot)| item(cx, &store, bundle, snapshot, scope, &mut memory))
             .collect();
         let pairs = unclear_pairs(&store, cx.settings, &items, scope, &mut memory);
-        found.push(BranchForecast {
-            grouping: grouping(&items, &pairs),
-            target: target.name.clone(),
-            branch,
-            bundles: items.iter().map(|item| (item.id.clone(), item.level)).collect(),
-            pairs,
-        });
+        found.push(branch_forecast(target.name, branch, &items, pairs));
     }
     if scope.makes_commits {
         store_memory(workspace, memory);
@@ -397,12 +429,10 @@ fn unclear_pairs(
         let outlook = match first.head.zip(second.head) {
             // Pairs with disjoint paths are not in `merged`.
             Some(heads) => merged.get(&heads).cloned(),
-            None => declared(first, second),
+            None => Some(PairOutlook::of_touches(&first.touches, &second.touches)),
         };
         if let Some(outlook) = outlook.filter(|outlook| *outlook != PairOutlook::Clear) {
-            let (id, other) = (first.id.clone(), second.id.clone());
-            let level = first.level.min(second.level);
-            found.push(PairForecast { first: id, second: other, level, outlook });
+            found.push(PairForecast::new(first, second, outlook));
         }
     }
     found
@@ -423,10 +453,38 @@ fn pairs<'c>(
     items.iter().enumerate().flat_map(with_later).filter(is_about).filter(is_apart)
 }
 
-/// Compares two bundles by their declared paths.
-fn declared(first: &ForecastItem, second: &ForecastItem) -> Option<PairOutlook> {
-    let items = [first, second].map(|item| (item.id.clone(), item.touches.clone()));
-    Forecast::of_touches(&items).pairs.pop().map(|pair| pair.outlook)
+/// Groups the bundles of a branch, and names their ids.
+fn branch_forecast(
+    target: String,
+    branch: String,
+    items: &[ForecastItem],
+    pairs: Vec<PairForecast>,
+) -> BranchForecast {
+    let ids = |places: &[usize]| -> Vec<BundleId> {
+        places.iter().map(|place| items[*place].id.clone()).collect()
+    };
+    let Grouping { groups, clusters } = grouping(items, &pairs);
+    let groups: Vec<Vec<BundleId>> = groups.iter().map(|group| ids(group)).collect();
+    let cluster = |cluster: &Cluster| {
+        let bundles = ids(&cluster.places);
+        let is_of_it = |pair: &&PairForecast| {
+            matches!(pair.outlook, PairOutlook::Conflict { .. }) && bundles.contains(&pair.first)
+        };
+        let paths = pairs.iter().filter(is_of_it).flat_map(PairForecast::paths).collect();
+        ConflictCluster { lands: ids(&cluster.lands), paths, bundles }
+    };
+    BranchForecast {
+        target,
+        branch,
+        bundles: items
+            .iter()
+            .map(|item| ForecastBundle { id: item.id.clone(), level: item.level })
+            .collect(),
+        order: groups.first().cloned().unwrap_or_default(),
+        groups,
+        clusters: clusters.iter().map(cluster).collect(),
+        pairs,
+    }
 }
 
 /// Groups bundles that are not known to conflict.

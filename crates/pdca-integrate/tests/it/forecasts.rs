@@ -1,40 +1,33 @@
 //! Conflict forecasts.
 
 use pdca_dag::{Case, Pattern};
-use pdca_integrate::{Drivers, Forecast, Level, MergeEngine, PairOutlook};
+use pdca_integrate::{Drivers, MergeEngine, PairOutlook};
 
 use crate::scene::Scene;
 
 #[test]
 fn declared_paths_that_meet_are_an_overlap_with_a_path() {
-    let touches = |id: &str, glob: &str| {
-        (id.parse().unwrap(), vec![Pattern::parse(glob, Case::Sensitive).unwrap()])
-    };
-    let items = [touches("1", "src/*.rs"), touches("2", "src/a*"), touches("3", "docs")];
-    let forecast = Forecast::of_touches(&items);
-    assert_eq!(forecast.level, Level::Declared);
-    assert_eq!(forecast.pairs.len(), 3);
-    let trouble: Vec<_> = forecast.troubles().collect();
-    assert_eq!(trouble.len(), 1);
+    let touches = |glob: &str| vec![Pattern::parse(glob, Case::Sensitive).unwrap()];
+    let (one, two, three) = (touches("src/*.rs"), touches("src/a*"), touches("docs"));
     let expected = PairOutlook::Overlap { path: "src/a.rs".to_owned() };
-    assert_eq!(forecast.between(&items[1].0, &items[0].0), Some(&expected));
+    assert_eq!(PairOutlook::of_touches(&one, &two), expected);
+    assert_eq!(PairOutlook::of_touches(&one, &three), PairOutlook::Clear);
+    assert_eq!(PairOutlook::of_touches(&two, &three), PairOutlook::Clear);
 }
 
 #[test]
 fn results_that_do_not_merge_are_named_with_file_and_lines() {
     let scene = Scene::new(&[("f", "1\n2\n3\n"), ("g", "g\n")]);
-    let one = scene.change("1", 1, &[("f", Some("1\none\n3\n"))]);
-    let two = scene.change("2", 2, &[("f", Some("1\ntwo\n3\n"))]);
-    let three = scene.change("3", 3, &[("g", Some("G\n"))]);
+    let one = scene.change("1", 1, &[("f", Some("1\none\n3\n"))]).record().head;
+    let two = scene.change("2", 2, &[("f", Some("1\ntwo\n3\n"))]).record().head;
+    let three = scene.change("3", 3, &[("g", Some("G\n"))]).record().head;
     let mut engine = MergeEngine::new(&scene.store, Drivers::default());
-    let forecast = Forecast::of_seals(&mut engine, scene.base, &[&one, &two, &three]).unwrap();
-    let Some(PairOutlook::Conflict { conflicts }) = forecast.between(one.id(), two.id()) else {
-        panic!("{forecast:?}")
-    };
+    let pairs = [(one, two), (one, three), (two, three)];
+    let outlooks = PairOutlook::of_pairs(&mut engine, scene.base, &pairs).unwrap();
+    let PairOutlook::Conflict { conflicts } = &outlooks[0] else { panic!("{outlooks:?}") };
     assert_eq!(conflicts[0].path.to_string(), "f");
     assert_eq!((conflicts[0].hunks[0].line, conflicts[0].hunks[0].theirs.as_str()), (2, "two\n"));
-    assert_eq!(forecast.between(one.id(), three.id()), Some(&PairOutlook::Clear));
-    assert_eq!(forecast.troubles().count(), 1);
+    assert_eq!(outlooks[1..], [PairOutlook::Clear, PairOutlook::Clear]);
 }
 
 #[test]
@@ -44,12 +37,10 @@ fn a_pair_that_git_cannot_merge_spoils_no_other() {
     let two = scene.commit(scene.base, "two", |lane| lane.write("g", "two\n"));
     // It has no history in common with the others.
     let alone = crate::scene::id(&scene.repo.git(&["commit-tree", "-m", "x", &scene.tree(one)]));
-    let heads =
-        [("1", one), ("2", alone), ("3", two)].map(|(id, head)| (id.parse().unwrap(), head));
     let mut engine = MergeEngine::new(&scene.store, Drivers::default());
-    let forecast = Forecast::of_heads(&mut engine, scene.base, &heads).unwrap();
-    let outlooks: Vec<&PairOutlook> = forecast.pairs.iter().map(|pair| &pair.outlook).collect();
+    let pairs = [(one, alone), (one, two), (alone, two)];
+    let outlooks = PairOutlook::of_pairs(&mut engine, scene.base, &pairs).unwrap();
     assert!(matches!(outlooks[0], PairOutlook::Unknown { .. }), "{outlooks:?}");
-    assert_eq!(outlooks[1], &PairOutlook::Clear);
+    assert_eq!(outlooks[1], PairOutlook::Clear);
     assert!(matches!(outlooks[2], PairOutlook::Unknown { .. }), "{outlooks:?}");
 }

@@ -107,17 +107,17 @@ fn scripts_get_the_whole_plan() {
       ],
       "edges": [
         {
+          "rule": "depends_on",
           "from": "12",
           "to": "15",
-          "rule": "depends_on",
           "awaits": "accepted",
           "file": "results/issue_15/brief.md",
           "line": 11
         },
         {
+          "rule": "depends_on",
           "from": "12",
           "to": "20",
-          "rule": "depends_on",
           "awaits": "accepted",
           "file": "results/issue_20/brief.md",
           "line": 11

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_dag::{
-    Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, Plan, PlanProblem, Rejection, Rivalry,
-    Unmet, Why,
+    Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, JoinRule, LanesFile, Plan, PlanProblem,
+    Rejection, Rivalry, Unmet, Why,
 };
 use pdca_driver::{AtWork, Batch, WorkspaceConfig};
 use pdca_state::{BundleId, State};
+use pdca_workspace::planning::load_lanes_file;
 use pdca_workspace::snapshot::{WorkspaceSnapshot, ago, timestamp};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::explain::rejection::{explained, place};
 use crate::failure::Failure;
-use crate::planning::Kept;
 use crate::session;
 use crate::words;
 
@@ -54,7 +54,7 @@ struct WaitsOn {
     id: BundleId,
     status: &'static str,
     /// The state it must reach: `built`, `accepted` or `landed`.
-    awaits: &'static str,
+    awaits: Awaits,
     file: String,
     line: usize,
     #[serde(flatten)]
@@ -65,10 +65,10 @@ struct WaitsOn {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HeldBy {
     id: BundleId,
-    rule: &'static str,
+    rule: JoinRule,
     witness: Option<String>,
     /// `accepted` or `landed` if its result is awaited; null while it is in flight.
-    until: Option<&'static str>,
+    until: Option<Awaits>,
     #[serde(flatten)]
     at_work: Option<Worker>,
 }
@@ -107,9 +107,9 @@ impl ScheduleView {
             Err(rejection) => Self::rejected(&rejection, id, cx),
         };
         if matches!(schedule.status, "ready" | "held" | "yields")
-            && let Some(kept) = Kept::load(cx)?
+            && let Some(file) = load_lanes_file(cx.workspace()?)?
         {
-            schedule.said.extend(in_group(&kept, id, &batch));
+            schedule.said.extend(in_group(&file, id, &batch));
         }
         for split in pdca_driver::due_splits(&site, Some(&BTreeSet::from([id.clone()])))? {
             let what = words::due_split(&split);
@@ -228,8 +228,8 @@ fn concerns(problem: &PlanProblem, bundle: &BundleId) -> bool {
 }
 
 /// Describes the members of the planning group that come before a bundle.
-fn in_group(kept: &Kept, id: &BundleId, batch: &Batch) -> Option<String> {
-    let group = kept.file.group_of(id)?;
+fn in_group(file: &LanesFile, id: &BundleId, batch: &Batch) -> Option<String> {
+    let group = file.group_of(id)?;
     let has_work = |other: &&BundleId| {
         let item = batch.items.iter().find(|item| item.id == **other);
         item.is_some_and(|item| item.standing == ItemState::Active)
@@ -315,7 +315,7 @@ impl<'a> Works<'a> {
         WaitsOn {
             id: unmet.id.clone(),
             status: status_name(unmet.status),
-            awaits: words::awaits(unmet.awaits),
+            awaits: unmet.awaits,
             file: unmet.place.file.to_string(),
             line: unmet.place.line,
             at_work: self.at.get(&unmet.id).map(Worker::of),
@@ -323,13 +323,13 @@ impl<'a> Works<'a> {
     }
 
     fn held_by(&self, holder: &ClaimHolder) -> HeldBy {
-        let (rule, witness) = match &holder.rivalry {
-            Rivalry::Conflict { .. } => ("conflict", None),
-            Rivalry::Overlap { witness, .. } => ("overlap", Some(witness.clone())),
-        };
-        let at_work = self.at.get(&holder.id).map(Worker::of);
-        let until = holder.until.map(words::awaits);
-        HeldBy { id: holder.id.clone(), rule, witness, until, at_work }
+        HeldBy {
+            id: holder.id.clone(),
+            rule: holder.rivalry.rule(),
+            witness: holder.rivalry.witness().map(str::to_owned),
+            until: holder.until,
+            at_work: self.at.get(&holder.id).map(Worker::of),
+        }
     }
 
     fn holder(&self, holder: &ClaimHolder) -> String {

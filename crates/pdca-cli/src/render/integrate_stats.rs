@@ -1,43 +1,22 @@
-//! Statistics about past integrations.
+//! Statistics about integrations as text and as a table.
 
 use std::io::Write;
 
-use pdca_driver::integrate::{IntegrationTally, Stats};
-use serde::Serialize;
+use pdca_driver::integrate::Stats;
+use pdca_workspace::integration::StatsReport;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response, Table};
-use crate::session;
 
 /// The most blocking bundles that are listed.
 const SHOWN: usize = 20;
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct StatsReport {
-    stats: Stats,
-    /// The record of each integration, oldest first.
-    records: Vec<IntegrationTally>,
-}
-
-/// Returns what integrations cost so far: all of them, or those of a target (`NAME`) or branch (`NAME@BRANCH`).
-///
-/// Unreadable records are left out. A target without a record yields an empty report.
-///
-/// # Errors
-/// When the configuration of the workspace cannot be read.
-pub(crate) fn stats(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
-    let mut records = IntegrationTally::all(&session::driver_config(cx)?.queue());
-    if let Some(wanted) = target {
-        let is_it = |record: &IntegrationTally| {
-            record.target == wanted || format!("{}@{}", record.target, record.branch) == wanted
-        };
-        records.retain(is_it);
-    }
-    let exit = if records.is_empty() { Exit::NothingToDo } else { Exit::Done };
-    Ok(Response::new(StatsReport { stats: Stats::of(&records), records }, exit))
+/// Makes the response: without a record there is nothing to show.
+pub(crate) fn stats(report: StatsReport) -> Response {
+    let exit = if report.records.is_empty() { Exit::NothingToDo } else { Exit::Done };
+    Response::new(report, exit)
 }
 
 impl Report for StatsReport {

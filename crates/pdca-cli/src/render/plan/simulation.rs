@@ -1,100 +1,20 @@
-//! Predicts the duration of a plan with different numbers of lanes.
+//! The plot of a simulation.
 
 use std::cmp::Ordering;
 use std::io::Write;
 
 use pdca_dag::{Constraint, Simulation, Unit};
-use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::style::printable;
-
-use crate::planning::document::EdgeRow;
 use crate::words;
 
 /// The width of the longest bar.
 const BAR: usize = 48;
 
-/// The JSON of `plan --simulate`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Prediction {
-    /// `bundles` if no duration is known, else `milliseconds`.
-    unit: &'static str,
-    work: u64,
-    critical_path: u64,
-    /// The smallest number of lanes that is as fast as any larger one.
-    enough: usize,
-    makespans: Vec<Span>,
-    costliest: Option<Cost>,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Span {
-    lanes: usize,
-    time: u64,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Cost {
-    saves: u64,
-    rule: &'static str,
-    bundles: (String, String),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    edge: Option<EdgeRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    witness: Option<String>,
-}
-
-impl Prediction {
-    pub(crate) fn of(simulation: &Simulation) -> Self {
-        let spans = simulation.makespans.iter();
-        Self {
-            unit: match simulation.unit {
-                Unit::Bundles => "bundles",
-                Unit::Milliseconds => "milliseconds",
-            },
-            work: simulation.work,
-            critical_path: simulation.critical_path,
-            enough: simulation.enough,
-            makespans: spans.map(|span| Span { lanes: span.lanes, time: span.time }).collect(),
-            costliest: simulation
-                .costliest
-                .as_ref()
-                .map(|costliest| Cost::of(costliest.saves, &costliest.constraint)),
-        }
-    }
-}
-
-impl Cost {
-    fn of(saves: u64, constraint: &Constraint) -> Self {
-        match constraint {
-            Constraint::Dependency(edge) => Self {
-                saves,
-                rule: "depends_on",
-                bundles: (edge.prerequisite.to_string(), edge.dependant.to_string()),
-                edge: Some(EdgeRow::of(edge)),
-                witness: None,
-            },
-            Constraint::Rivals(rivals) => {
-                let (rule, witness) = match &rivals.rivalry {
-                    pdca_dag::Rivalry::Conflict { .. } => ("conflict", None),
-                    pdca_dag::Rivalry::Overlap { witness, .. } => {
-                        ("overlap", Some(witness.clone()))
-                    }
-                };
-                let bundles = (rivals.bundles.0.to_string(), rivals.bundles.1.to_string());
-                Self { saves, rule, bundles, edge: None, witness }
-            }
-        }
-    }
-}
-
 /// Prints the plot.
-pub(crate) fn show(
+pub(super) fn show(
     simulation: &Simulation,
     cx: &Context<'_>,
     out: &mut dyn Write,
