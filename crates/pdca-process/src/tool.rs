@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
+use signal_hook::consts::{SIGTTIN, SIGTTOU};
 use tracing::trace;
 
 use crate::cancel::{Cancel, Urgency};
@@ -31,7 +34,7 @@ const CHUNK: usize = 64 << 10;
 /// The polling interval where the end of a child has no descriptor.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The interval between two checks for cancellation.
+/// The interval between two checks for cancellation and for a question at the terminal.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A helper program, built up with chained calls and started with [`run`](Self::run).
@@ -109,6 +112,13 @@ pub enum ToolError {
         program: OsString,
         /// The limit in bytes.
         limit: usize,
+    },
+    /// The program, or one that it started, asked something at the terminal, which the kernel does not allow in the
+    /// background. It was killed, because it would wait for ever.
+    #[error("{} asked a question at the terminal, which a program in the background cannot do", program.display())]
+    Asks {
+        /// The program.
+        program: OsString,
     },
     /// The program was killed because the run was cancelled.
     #[error("{} was cancelled", program.display())]
@@ -232,6 +242,7 @@ impl Tool {
             (Ok(Stopped::Late), _) => {
                 Err(ToolError::TimedOut { program: self.program.clone(), timeout: self.timeout })
             }
+            (Ok(Stopped::Asks), _) => Err(ToolError::Asks { program: self.program.clone() }),
             (Ok(Stopped::Cancelled), _) => {
                 Err(ToolError::Cancelled { program: self.program.clone() })
             }
@@ -288,6 +299,7 @@ impl Tool {
 
 enum Stopped {
     Ended,
+    Asks,
     Late,
     Flooded,
     Cancelled,
@@ -331,7 +343,8 @@ impl<'a> Running<'a> {
         let end = end_of(&self.child);
         loop {
             // Asked before draining: output written before the exit is then certainly in the pipes.
-            let ended = self.has_ended()?;
+            let status = self.status()?;
+            let ended = status.as_ref().is_some_and(|status| !status.stopped());
             self.write_some()?;
             // One byte beyond the limit tells an output that is too long from one that has exactly
             // the limit.
@@ -345,6 +358,9 @@ impl<'a> Running<'a> {
             if ended && !more {
                 return Ok(Stopped::Ended);
             }
+            if status.is_some_and(|status| asks_at_the_terminal(&status)) {
+                return Ok(Stopped::Asks);
+            }
             if cancel.is_some_and(|(cancel, urgency)| cancel.urgency() >= *urgency) {
                 return Ok(Stopped::Cancelled);
             }
@@ -352,18 +368,17 @@ impl<'a> Running<'a> {
                 return Ok(Stopped::Late);
             }
             if !more {
-                let look = cancel.map_or(deadline, |_| deadline.min(Instant::now() + GLANCE));
-                self.wait_for_news(end.as_ref(), look)?;
+                self.wait_for_news(end.as_ref(), deadline.min(Instant::now() + GLANCE))?;
             }
         }
     }
 
-    /// Returns whether the tool has ended. It is not collected: until then its id cannot name another group, and
-    /// [`finish`](Self::finish) may still have to kill the group.
-    fn has_ended(&self) -> io::Result<bool> {
+    /// Returns whether the tool has ended or was stopped. It is not collected: until then its id cannot name another group,
+    /// and [`finish`](Self::finish) may still have to kill the group.
+    fn status(&self) -> io::Result<Option<WaitIdStatus>> {
         let id = WaitId::Pid(Pid::from_child(&self.child));
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(id, options)?.is_some())
+        let news = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
+        Ok(waitid(id, news | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)?)
     }
 
     fn set_nonblocking(&self) -> io::Result<()> {
@@ -459,6 +474,13 @@ impl<R: Read + AsFd> Sink<R> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns whether the kernel stopped a tool for a question at the terminal, such as that of an `ssh` for a passphrase: the
+/// tool's group is in the background there. One that a person stopped goes on when it is continued.
+fn asks_at_the_terminal(status: &WaitIdStatus) -> bool {
+    let signal = status.stopping_signal();
+    signal.is_some_and(|signal| [SIGTTIN, SIGTTOU].contains(&signal))
 }
 
 /// Returns a descriptor that becomes readable when the child ends, where the system has one.

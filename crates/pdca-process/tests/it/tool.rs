@@ -36,6 +36,29 @@ fn b1_a_tool_that_hangs_is_killed_with_its_group() {
 }
 
 #[test]
+fn a_tool_that_the_kernel_stops_for_a_question_at_the_terminal_is_killed_with_its_group() {
+    for signal in ["TTIN", "TTOU"] {
+        let scene = Scene::new();
+        // What the kernel sends to the whole group when one process of it reads the terminal.
+        let error = Tool::new("sh")
+            .args(["-c", &format!("sleep 1000 & kill -{signal} 0; echo went on")])
+            .env("SCENE_TOKEN", &scene.token)
+            .run()
+            .unwrap_err();
+        assert!(matches!(error, ToolError::Asks { .. }), "{error:?}");
+        crate::support::eventually("nothing is alive", || scene.alive().is_empty());
+    }
+}
+
+#[test]
+fn a_tool_that_a_person_stops_goes_on_when_it_is_continued() {
+    let script = "(until grep -q '(stopped)' /proc/$$/status; do :; done; kill -CONT $$) & \
+                  kill -STOP $$; echo went on";
+    let output = Tool::new("sh").args(["-c", script]).run().unwrap();
+    assert_eq!(output.stdout, b"went on\n");
+}
+
+#[test]
 fn b6_a_tool_that_writes_without_end_is_killed() {
     let error = Tool::new("yes").max_stdout(1 << 20).run().unwrap_err();
     assert!(matches!(error, ToolError::TooMuchOutput { .. }), "{error:?}");
