@@ -39,6 +39,29 @@ pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
+/// Like [`replace`], for a file that belongs to a person: a symbolic link stays and its target is replaced, and the mode
+/// stays as it was.
+pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    let path = path.as_ref();
+    match fs_err::canonicalize(path) {
+        Ok(real) => replace_like(&real, bytes, &real),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace(path, bytes),
+        Err(error) => Err(error),
+    }
+}
+
+/// Like [`replace`], with the mode of the file `model`.
+pub fn replace_like(
+    path: impl AsRef<Path>,
+    bytes: &[u8],
+    model: impl AsRef<Path>,
+) -> io::Result<()> {
+    let path = path.as_ref();
+    let mode = fs_err::metadata(model.as_ref())?.permissions();
+    write_and_put(path, bytes, true, Some(mode), |temp, path| fs_err::rename(temp, path))?;
+    sync_dir(parent(path))
+}
+
 /// Like [`replace`], but not synced: atomic for every reader, and a loss of power may lose it.
 pub fn replace_unsynced(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     write_and_rename(path.as_ref(), bytes, false)
@@ -48,7 +71,7 @@ pub fn replace_unsynced(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> 
 /// another process created a moment before.
 pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<bool> {
     let path = path.as_ref();
-    match write_and_put(path, bytes, true, rename_onto_nothing) {
+    match write_and_put(path, bytes, true, None, rename_onto_nothing) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
         Ok(()) => sync_dir(parent(path)).map(|()| true),
@@ -346,7 +369,7 @@ fn parent(path: &Path) -> &Path {
 }
 
 fn write_and_rename(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
-    write_and_put(path, bytes, sync, |temp, path| fs_err::rename(temp, path))
+    write_and_put(path, bytes, sync, None, |temp, path| fs_err::rename(temp, path))
 }
 
 fn rename_onto_nothing(temp: &Path, path: &Path) -> io::Result<()> {
@@ -365,11 +388,14 @@ fn write_and_put(
     path: &Path,
     bytes: &[u8],
     sync: bool,
+    mode: Option<std::fs::Permissions>,
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let (temp, mut file) = create_temp(path)?;
-    let written = file
-        .write_all(bytes)
+    // Before the first byte: nobody else may read it meanwhile.
+    let written = mode
+        .map_or(Ok(()), |mode| file.set_permissions(mode))
+        .and_then(|()| file.write_all(bytes))
         .and_then(|()| if sync { file.sync_all() } else { Ok(()) })
         .and_then(|()| put(&temp, path));
     if written.is_err() {

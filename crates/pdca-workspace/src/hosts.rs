@@ -162,7 +162,7 @@ pub fn add_host(
     if let (Some(stanza), Some(file)) = (stanza, &workspace.file) {
         let text = fs_err::read_to_string(file)?;
         let gap = if text.is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
-        pdca_state::files::replace(file, format!("{text}{gap}{stanza}").as_bytes())?;
+        pdca_state::files::rewrite(file, format!("{text}{gap}{stanza}").as_bytes())?;
         progress(HostProgress::Added { name: name.clone(), file: file.clone() });
     }
     Ok(state)

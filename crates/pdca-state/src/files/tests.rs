@@ -245,3 +245,24 @@ fn a_tree_of_any_depth_is_removed_although_its_names_are_taken_and_its_directori
     remove_tree(&tree).unwrap();
     assert!(!tree.exists());
 }
+
+#[test]
+fn a_person_s_file_is_rewritten_behind_its_link_and_keeps_its_mode() {
+    let (_guard, dir) = dir();
+    let (real, link) = (dir.join("dot/pdca.toml"), dir.join("pdca.toml"));
+    fs_err::create_dir(dir.join("dot")).unwrap();
+    fs_err::write(&real, "old").unwrap();
+    fs_err::set_permissions(&real, std::fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("dot/pdca.toml", &link).unwrap();
+    replace_like(dir.join("backup"), b"old", &link).unwrap();
+    rewrite(&link, b"new").unwrap();
+    assert_eq!(link.read_link_utf8().unwrap(), "dot/pdca.toml");
+    for (path, text) in [(real, "new"), (dir.join("backup"), "old")] {
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), text);
+        let mode = fs_err::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{path}");
+    }
+    rewrite(dir.join("first"), b"made").unwrap();
+    assert_eq!(fs_err::read(dir.join("first")).unwrap(), b"made");
+    assert_eq!(dir.read_dir_utf8().unwrap().count(), 4);
+}

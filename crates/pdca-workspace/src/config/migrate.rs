@@ -101,8 +101,8 @@ impl ConfigMigration {
     pub fn write(&mut self) -> io::Result<()> {
         let backup = free_name(&self.file);
         // First the copy: a crash in between leaves the old file in force, and one file too many.
-        files::replace(&backup, self.old_text.as_bytes())?;
-        files::replace(&self.file, self.text.as_bytes())?;
+        files::replace_like(&backup, self.old_text.as_bytes(), &self.file)?;
+        files::rewrite(&self.file, self.text.as_bytes())?;
         self.backup = Some(backup);
         self.written = true;
         Ok(())

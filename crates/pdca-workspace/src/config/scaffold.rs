@@ -59,7 +59,7 @@ impl NewFile {
         let written = path
             .parent()
             .map_or(Ok(()), fs_err::create_dir_all)
-            .and_then(|()| files::replace(&path, self.text.as_bytes()));
+            .and_then(|()| files::rewrite(&path, self.text.as_bytes()));
         written.map_err(|source| ScaffoldError::Write { path, source })
     }
 }
