@@ -20,7 +20,7 @@ pub(crate) mod review;
 mod signing;
 
 pub(crate) use aside::{card_text, change_text, edit_note, interrupted, log_text, open_shell};
-pub(crate) use pager::{PageKind, page_and_wait, page_diff};
+pub(crate) use pager::{PageKind, less_options, page_and_wait, page_diff};
 pub(crate) use publication::{publish, publish_accepted};
 pub(crate) use review::{SittingRequest, review};
 pub(crate) use signing::{SignoffSignature, signer, with_signing};

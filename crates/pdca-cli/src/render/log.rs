@@ -34,7 +34,8 @@ pub(crate) fn read(log: Log, cx: &Context<'_>) -> Result<Response, Failure> {
         let mut page = Vec::new();
         report.text(cx, &mut page)?;
         // A pager that does not work must not hide the log.
-        report.is_shown = pdca_process::page(pager, "FRX", &page).unwrap_or(false);
+        let less = crate::sitting::less_options(cx);
+        report.is_shown = pdca_process::page(pager, less, &page).unwrap_or(false);
     }
     Ok(Response::done(report))
 }
