@@ -1,6 +1,7 @@
 //! A temporary git repository, made by the real git.
 
 use std::{
+    ffi::OsString,
     fs::Permissions,
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -151,10 +152,8 @@ fn start(path: &Utf8Path, args: &[&str]) -> Output {
 )]
 fn isolated_git() -> Command {
     let mut git = Command::new("git");
-    // Git sets them for its hooks, and a hook may run the tests.
-    for name in
-        ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"]
-    {
+    // Also those that git sets for its hooks and aliases, which may run the tests, and the settings of an outer `git -c`.
+    for name in of_git(std::env::vars_os().map(|(name, _)| name)) {
         git.env_remove(name);
     }
     git.env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -174,9 +173,23 @@ fn isolated_git() -> Command {
     git
 }
 
+/// Returns the variables that change what git does.
+fn of_git(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    names.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Repo;
+    use std::ffi::OsString;
+
+    use super::{Repo, of_git};
+
+    #[test]
+    fn every_variable_of_git_is_removed_also_settings_of_an_outer_call() {
+        let set = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE", "PATH", "DIGIT_X"];
+        let removed: Vec<_> = of_git(set.into_iter().map(OsString::from)).collect();
+        assert_eq!(removed, ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE"]);
+    }
 
     #[test]
     fn the_same_steps_give_the_same_commit() {

@@ -219,6 +219,9 @@ fn git(args: &[&str]) -> Result<(), Error> {
         .args(args)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
+        // Settings of an outer `git -c`, and those that a person has in the environment.
+        .env_remove("GIT_CONFIG_PARAMETERS")
+        .env_remove("GIT_CONFIG_COUNT")
         .stdin(Stdio::null())
         .output()?;
     io::stdout().write_all(&output.stdout)?;
