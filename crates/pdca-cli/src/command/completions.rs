@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::Shells;
@@ -110,8 +110,19 @@ struct Ids {
 
 impl Ids {
     fn new(words: &[OsString], env: &ProcessEnv) -> Self {
-        let after = words.windows(2).find(|pair| pair[0] == "-C").and_then(|pair| pair[1].to_str());
-        Ids { env: env.clone(), directory: after.map(Utf8PathBuf::from) }
+        // By the parser of the command line, so that every spelling counts; the rest of the line is not finished.
+        let line = super::tree(env).ignore_errors(true).try_get_matches_from(words).ok();
+        let typed = line
+            .as_ref()
+            .and_then(|line| line.try_get_one::<Utf8PathBuf>("directory").ok().flatten());
+        let directory = typed.map(|typed| match typed.strip_prefix("~") {
+            // The shell expands it only when the line is run.
+            Ok(rest) => {
+                env.var_text("HOME").map_or(typed.clone(), |home| Utf8Path::new(home).join(rest))
+            }
+            Err(_) => typed.clone(),
+        });
+        Ids { env: env.clone(), directory }
     }
 
     /// Loads the workspace. Errors are not reported here, because Tab has no place for them.
@@ -220,5 +231,21 @@ mod tests {
         assert!(answer(&["sta"]).starts_with("status"), "{}", answer(&["sta"]));
         let elsewhere = desk.workspace.around();
         assert!(!answer(&["-C", elsewhere.as_str(), "status", "3"]).contains("36"));
+        let workspace = desk.workspace.path();
+        let desk = Desk::new()
+            .with_env(ASKED_BY, "fish")
+            .with_env("HOME", workspace.parent().unwrap().as_str());
+        let answer = |words: &[&str]| desk.run(&[&["--", "pdca"], words].concat()).out;
+        let (glued, home) =
+            (format!("-C{workspace}"), format!("~/{}", workspace.file_name().unwrap()));
+        for words in [
+            &["-C", workspace.as_str(), "status", "3"][..],
+            &[glued.as_str(), "status", "3"],
+            &["-C", home.as_str(), "status", "3"],
+            &["status", "-C", home.as_str(), "3"],
+            &["-qC", home.as_str(), "status", "3"],
+        ] {
+            assert!(answer(words).contains("36"), "{words:?}: {}", answer(words));
+        }
     }
 }
