@@ -95,7 +95,8 @@ pub fn prune(one: &Prune) -> io::Result<()> {
             going
         }
     };
-    fs_err::remove_dir_all(going)
+    // A child may have written below the records of its job, as deep as it liked.
+    pdca_state::files::remove_tree(going)
 }
 
 #[cfg(test)]
