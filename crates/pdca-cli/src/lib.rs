@@ -28,7 +28,6 @@ mod columns;
 mod command;
 mod context;
 mod cost;
-mod doctor;
 mod editor;
 mod exit;
 mod explain;

@@ -5,6 +5,7 @@ pub(crate) mod card;
 pub(crate) mod change;
 pub(crate) mod cleanup;
 pub(crate) mod config;
+pub(crate) mod doctor;
 mod forecast;
 pub(crate) mod hosts;
 pub(crate) mod init;

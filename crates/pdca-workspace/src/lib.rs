@@ -9,6 +9,7 @@
 //! - [`publish`] brings accepted changes to a forge and a tracker.
 //! - [`batch_report`] is the record of a batch as a value, which pages and files are made of.
 //! - [`lanes`] makes, lists, checks, resets, removes and sweeps the private checkouts.
+//! - [`doctor`] examines host and workspace.
 //! - [`hosts`] lists, checks, adds and cleans up other machines.
 //! - [`logs`] reads what leaves and gates printed, and the recorded events of runs.
 //! - [`recovery`] recovers, aborts and unblocks runs, and [`cleanup`] removes what they left.
@@ -29,6 +30,7 @@ pub mod act;
 pub mod batch_report;
 pub mod cleanup;
 pub mod config;
+pub mod doctor;
 pub mod drafts;
 mod error;
 pub mod flow;

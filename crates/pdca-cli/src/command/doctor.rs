@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
+use pdca_workspace::doctor::{examine_machine, examine_workspace};
+
 use crate::context::Context;
+use crate::render;
 use crate::report::Response;
 
 /// Check the host and the workspace, with a remedy for each problem
@@ -23,5 +26,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Response {
-    crate::doctor::examine(args.probe, cx)
+    let mut findings = examine_machine(&cx.env.cwd);
+    let failure = match cx.open() {
+        Ok(open) => {
+            findings.extend(examine_workspace(&open, args.probe));
+            None
+        }
+        Err(failure) => Some(failure),
+    };
+    render::doctor::examined(findings, failure.as_ref(), cx)
 }

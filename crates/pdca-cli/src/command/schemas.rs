@@ -23,7 +23,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<pdca_workspace::config::TrustedFile>(),
         one::<crate::render::config::MigrateReport>(),
         one::<demo::DemoReport>(),
-        one::<crate::doctor::Examination>(),
+        one::<crate::render::doctor::Examination>(),
         one::<flow::output::FlowDocument>(),
         one::<flow::output::FlowDryRun>(),
         one::<pdca_workspace::integration::ForecastReport>(),

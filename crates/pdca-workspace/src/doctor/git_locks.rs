@@ -1,14 +1,13 @@
 //! Git's lock files in the user's own repository. They are reported, never removed.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::Target;
 
-use crate::doctor::Row;
-use crate::words::age;
+use super::{Fact, Finding};
 
 /// The places of git's locks in a repository, except for refs.
 const PLACES: [&str; 5] =
@@ -16,49 +15,37 @@ const PLACES: [&str; 5] =
 /// The most refs that are searched.
 const MOST: usize = 10_000;
 
-/// Returns a row for each lock file of git, and one if we cannot lock the repository ourselves.
-pub(super) fn rows(target: &Target, now: i64) -> Vec<Row> {
+/// Returns a finding for each lock file of git, and one if we cannot lock the repository ourselves.
+pub(super) fn findings(target: &Target, now: u64) -> Vec<Finding> {
     let dir = target.common_dir();
-    let what = format!("target {}", target.name());
-    let mut rows = Vec::new();
+    let mut findings = Vec::new();
     if let Err(error) = pdca_journal::holder(&dir.join("pdca.lock")) {
-        rows.push(Row::broken(
-            &what,
-            pdca_state::chain(&error),
-            "without locks two drivers could work at once; move the repository to a filesystem that has them",
-        ));
+        let (name, error) = (target.name().to_owned(), pdca_state::chain(&error));
+        findings.push(Finding::broken(Fact::TargetUnlockable { name, error }));
     }
     let locks = locks(dir);
     // The descriptors of all processes are read for it, which is slow where there are many.
-    let open = if locks.is_empty() { BTreeMap::new() } else { holders() };
-    rows.extend(locks.iter().map(|lock| row(&what, lock, open.get(lock), now)));
-    rows
+    let mut open = if locks.is_empty() { BTreeMap::new() } else { holders() };
+    findings.extend(locks.into_iter().map(|file| {
+        let target = target.name().to_owned();
+        Finding::warning(match open.remove(&file) {
+            Some(holder) => Fact::GitLockHeld { target, file, holder },
+            None => stale(target, file, now),
+        })
+    }));
+    findings
 }
 
-fn row(what: &str, lock: &Utf8Path, holder: Option<&String>, now: i64) -> Row {
-    if let Some(holder) = holder {
-        return Row::warning(
-            what,
-            format!("{holder} has {lock} open: a git command is at work"),
-            "wait until it is done",
-        );
-    }
-    let found = fs_err::metadata(lock).ok();
-    let owner =
-        found.as_ref().map_or_else(String::new, |found| format!(" of user {}", found.uid()));
-    let age = found
-        .and_then(|found| found.modified().ok())
-        .map_or_else(String::new, |made| format!(", {} old", age(seconds_since(made, now))));
-    Row::warning(
-        what,
-        format!("{lock}{owner} is there{age}, and no process that can be seen has it open"),
-        format!("a git command was killed; if none is at work, `rm {lock}`"),
-    )
+fn stale(target: String, file: Utf8PathBuf, now: u64) -> Fact {
+    let found = fs_err::metadata(&file).ok();
+    let owner = found.as_ref().map(MetadataExt::uid);
+    let made = found.and_then(|found| found.modified().ok());
+    let age = made.map(|made| seconds_since(made, now));
+    Fact::GitLockStale { target, file, owner, age }
 }
 
-fn seconds_since(made: SystemTime, now: i64) -> u64 {
-    let made = made.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    u64::try_from(now).unwrap_or(0).saturating_sub(made)
+fn seconds_since(made: SystemTime, now: u64) -> u64 {
+    now.saturating_sub(made.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
 /// Finds git's lock files.

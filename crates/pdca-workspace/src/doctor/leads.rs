@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::WorkspaceConfig;
 use pdca_gates::GateHost;
-use pdca_process::{SandboxKind, SandboxMode, inherited, wall_support};
+use pdca_process::{SandboxKind, SandboxMode, wall_support};
 use pdca_state::files::read_bounded;
 
-use super::Row;
+use super::{Fact, Finding};
+use crate::config::Environment;
 
 /// Variables with which programs find code.
 const SEARCH_PATHS: [&str; 12] = [
@@ -61,67 +62,67 @@ const MADE: [&str; 6] = [".git", "node_modules", "target", "__pycache__", "build
 const LARGEST: u64 = 1 << 20;
 /// The most entries of a tree that are looked at.
 const MOST: usize = 20_000;
-/// The most leads that are told.
-const TOLD: usize = 8;
 
-/// Returns a row for each target with what leads into its checkout, and one about proxies.
-pub(crate) fn rows(site: &WorkspaceConfig) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        site.targets.iter().filter_map(|it| of_target(site, &it.name, &it.path)).collect();
-    let is_unnamed = |name: &&&str| !site.gates_env_pass.iter().any(|passed| passed == **name);
-    let proxies: Vec<&str> = PROXIES
-        .iter()
-        .filter(|name| inherited(name).is_some())
-        .filter(is_unnamed)
-        .copied()
-        .collect();
-    if !proxies.is_empty() && !site.rows.is_empty() {
-        let list: Vec<String> = proxies.iter().map(|name| format!("\"{name}\"")).collect();
-        rows.push(Row::warning(
-            "gates' proxy",
-            format!("{} is set, and rows do not get it", proxies.join(", ")),
-            format!("if rows need the network: `env_pass = [{}]` in [gates]", list.join(", ")),
-        ));
-    }
-    rows
+/// What leads a gate into the checkout of a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lead {
+    /// A variable in `env` of a row.
+    RowVariable {
+        name: String,
+        row: String,
+    },
+    /// A variable of the environment; rows get it only if `env_pass` names it.
+    Variable {
+        name: String,
+        is_passed: bool,
+    },
+    EditableInstall(Utf8PathBuf),
+    Link(Utf8PathBuf),
+    /// A file of the tree with the full path of the checkout.
+    FullPath(Utf8PathBuf),
 }
 
-fn of_target(site: &WorkspaceConfig, name: &str, path: &Utf8Path) -> Option<Row> {
+/// Returns a finding for each target with what leads into its checkout, and one about proxies.
+pub(super) fn findings(config: &WorkspaceConfig, environment: Environment<'_>) -> Vec<Finding> {
+    let targets = config.targets.iter();
+    let mut findings: Vec<Finding> =
+        targets.filter_map(|it| of_target(config, environment, &it.name, &it.path)).collect();
+    let is_unnamed = |name: &&str| !config.gates_env_pass.iter().any(|passed| passed == *name);
+    let is_set = |name: &&str| environment.get(name).is_some();
+    let proxies: Vec<&'static str> =
+        PROXIES.into_iter().filter(is_set).filter(is_unnamed).collect();
+    if !proxies.is_empty() && !config.rows.is_empty() {
+        findings.push(Finding::warning(Fact::Proxies(proxies)));
+    }
+    findings
+}
+
+fn of_target(
+    config: &WorkspaceConfig,
+    environment: Environment<'_>,
+    name: &str,
+    path: &Utf8Path,
+) -> Option<Finding> {
     let real = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
     let into = Into { paths: BTreeSet::from([path.to_owned(), real.clone()]) };
-    let mut leads = of_variables(site, &into);
-    for dir in site_packages(site, &real) {
+    let mut leads = of_variables(config, environment, &into);
+    for dir in site_packages(config, environment, &real) {
         leads.extend(of_python(&dir, &into));
     }
-    for dir in node_modules(site) {
+    for dir in node_modules(config, environment) {
         leads.extend(of_links(&dir, &real));
     }
     leads.extend(of_tree(&real, &into));
-    leads.sort();
-    leads.dedup();
     if leads.is_empty() {
         return None;
     }
-    let more = leads.len().saturating_sub(TOLD);
-    let mut found = leads.into_iter().take(TOLD).collect::<Vec<_>>().join("; ");
-    if more > 0 {
-        found = format!("{found}; and {more} more");
-    }
-    let what = format!("checkout of {name}");
     let is_walled = matches!(wall_support(), SandboxKind::Bwrap { .. })
-        && site.rows.as_slice().iter().all(|row| {
-            let wall = row.sandbox.unwrap_or(site.gate_sandbox);
+        && config.rows.as_slice().iter().all(|row| {
+            let wall = row.sandbox.unwrap_or(config.gate_sandbox);
             !matches!(wall, SandboxMode::Off | SandboxMode::Landlock) && !row.reads_primary
         });
-    Some(if is_walled {
-        Row::ok(what, format!("{found}: gates find the lane there"))
-    } else {
-        Row::warning(
-            what,
-            format!("{found}: not the change, but the checkout"),
-            "have rows take the sources of the directory they run in, such as `cmd = \"PYTHONPATH=src pytest\"`, or install bwrap",
-        )
-    })
+    let fact = Fact::Leads { target: name.to_owned(), leads, is_walled };
+    Some(if is_walled { Finding::ok(fact) } else { Finding::warning(fact) })
 }
 
 /// The paths of a checkout, as texts may name it.
@@ -146,30 +147,35 @@ impl Into {
     }
 }
 
-fn of_variables(site: &WorkspaceConfig, into: &Into) -> Vec<String> {
+fn of_variables(config: &WorkspaceConfig, environment: Environment<'_>, into: &Into) -> Vec<Lead> {
     let mut leads = Vec::new();
-    for row in site.rows.as_slice() {
+    for row in config.rows.as_slice() {
         let named = row.env.iter().filter(|(_, value)| into.is_named_in(value));
-        leads.extend(named.map(|(name, _)| format!("`{name}` in `env` of {}", row.id)));
+        leads.extend(
+            named.map(|(name, _)| Lead::RowVariable { name: name.clone(), row: row.id.clone() }),
+        );
     }
-    let passed = site.gates_env_pass.iter().map(String::as_str);
+    let passed = config.gates_env_pass.iter().map(String::as_str);
     for name in passed.chain(SEARCH_PATHS).collect::<BTreeSet<_>>() {
-        let value = inherited(name).unwrap_or_default();
+        let value = environment.get(name).unwrap_or_default();
         if into.is_named_in(&value.to_string_lossy()) {
-            let is_passed = site.gates_env_pass.iter().any(|it| it == name);
-            let reach = if is_passed { "which `env_pass` names" } else { "which rows do not get" };
-            leads.push(format!("`{name}`, {reach}"));
+            let is_passed = config.gates_env_pass.iter().any(|it| it == name);
+            leads.push(Lead::Variable { name: name.to_owned(), is_passed });
         }
     }
     leads
 }
 
 /// Returns the directories of installed Python packages that rows may use.
-fn site_packages(site: &WorkspaceConfig, target: &Utf8Path) -> Vec<Utf8PathBuf> {
+fn site_packages(
+    config: &WorkspaceConfig,
+    environment: Environment<'_>,
+    target: &Utf8Path,
+) -> Vec<Utf8PathBuf> {
     let mut roots: BTreeSet<Utf8PathBuf> =
-        bins(site).filter_map(|bin| Some(bin.parent()?.to_owned())).collect();
+        bins(config).filter_map(|bin| Some(bin.parent()?.to_owned())).collect();
     roots.extend([".venv", "venv", "env"].map(|name| target.join(name)));
-    roots.extend(home().map(|home| home.join(".local")));
+    roots.extend(home(environment).map(|home| home.join(".local")));
     let lib = roots.iter().flat_map(|root| ["lib", "lib64"].map(|lib| root.join(lib)));
     let pythons = lib
         .flat_map(|lib| entries(&lib))
@@ -179,7 +185,7 @@ fn site_packages(site: &WorkspaceConfig, target: &Utf8Path) -> Vec<Utf8PathBuf> 
     dirs.filter(|dir| dir.is_dir()).collect()
 }
 
-fn of_python(dir: &Utf8Path, into: &Into) -> Vec<String> {
+fn of_python(dir: &Utf8Path, into: &Into) -> Vec<Lead> {
     let files = entries(dir).into_iter().filter_map(|path| {
         let name = path.file_name().unwrap_or_default();
         if name.ends_with(".dist-info") {
@@ -193,27 +199,25 @@ fn of_python(dir: &Utf8Path, into: &Into) -> Vec<String> {
             None
         }
     });
-    files
-        .filter(|file| into.is_named_in_file(file))
-        .map(|file| format!("the editable install {file}"))
-        .collect()
+    files.filter(|file| into.is_named_in_file(file)).map(Lead::EditableInstall).collect()
 }
 
-fn node_modules(site: &WorkspaceConfig) -> Vec<Utf8PathBuf> {
+fn node_modules(config: &WorkspaceConfig, environment: Environment<'_>) -> Vec<Utf8PathBuf> {
     let mut dirs: BTreeSet<Utf8PathBuf> =
-        bins(site).filter_map(|bin| Some(bin.parent()?.join("lib/node_modules"))).collect();
-    dirs.extend(home().into_iter().flat_map(|home| {
+        bins(config).filter_map(|bin| Some(bin.parent()?.join("lib/node_modules"))).collect();
+    dirs.extend(home(environment).into_iter().flat_map(|home| {
         [".npm-global/lib/node_modules", ".config/yarn/link", "node_modules"]
             .map(|dir| home.join(dir))
     }));
-    let variables = site.rows.as_slice().iter().filter_map(|row| row.env.get("NODE_PATH").cloned());
+    let variables =
+        config.rows.as_slice().iter().filter_map(|row| row.env.get("NODE_PATH").cloned());
     dirs.extend(
         variables.flat_map(|value| value.split(':').map(Utf8PathBuf::from).collect::<Vec<_>>()),
     );
     dirs.into_iter().filter(|dir| dir.is_dir()).collect()
 }
 
-fn of_links(dir: &Utf8Path, target: &Utf8Path) -> Vec<String> {
+fn of_links(dir: &Utf8Path, target: &Utf8Path) -> Vec<Lead> {
     let scoped = entries(dir)
         .into_iter()
         .filter(|path| path.file_name().is_some_and(|it| it.starts_with('@')));
@@ -221,11 +225,11 @@ fn of_links(dir: &Utf8Path, target: &Utf8Path) -> Vec<String> {
     let links = entries(dir).into_iter().chain(scoped).filter(|path| path.is_symlink());
     let leads =
         links.filter(|link| link.canonicalize_utf8().is_ok_and(|to| to.starts_with(target)));
-    leads.filter(|link| !link.starts_with(target)).map(|link| format!("the link {link}")).collect()
+    leads.filter(|link| !link.starts_with(target)).map(Lead::Link).collect()
 }
 
 /// Searches the files of a checkout that name other places for its own full path.
-fn of_tree(target: &Utf8Path, into: &Into) -> Vec<String> {
+fn of_tree(target: &Utf8Path, into: &Into) -> Vec<Lead> {
     let (mut leads, mut open, mut seen) = (Vec::new(), vec![target.to_owned()], 0);
     while let Some(dir) = open.pop() {
         for path in entries(&dir) {
@@ -243,7 +247,7 @@ fn of_tree(target: &Utf8Path, into: &Into) -> Vec<String> {
                     || name.starts_with("requirements"))
                 && into.is_named_in_file(&path)
             {
-                leads.push(format!("the full path in {path}"));
+                leads.push(Lead::FullPath(path));
             }
         }
     }
@@ -251,24 +255,24 @@ fn of_tree(target: &Utf8Path, into: &Into) -> Vec<String> {
 }
 
 /// Returns the directories with programs that rows use.
-fn bins(site: &WorkspaceConfig) -> impl Iterator<Item = Utf8PathBuf> {
-    let path = site.search_path.clone().unwrap_or_default();
+fn bins(config: &WorkspaceConfig) -> impl Iterator<Item = Utf8PathBuf> {
+    let path = config.search_path.clone().unwrap_or_default();
     let dirs: Vec<Utf8PathBuf> = std::env::split_paths(&path)
         .filter_map(|dir| Utf8PathBuf::from_path_buf(dir).ok())
         .collect();
     let around = GateHost {
-        workspace: site.dirs.root.clone(),
-        search_path: site.search_path.clone(),
+        workspace: config.dirs.root.clone(),
+        search_path: config.search_path.clone(),
         ..GateHost::default()
     };
     let programs =
-        site.rows.as_slice().iter().flat_map(|row| row.programs(&around)).collect::<Vec<_>>();
+        config.rows.as_slice().iter().flat_map(|row| row.programs(&around)).collect::<Vec<_>>();
     let of_programs = programs.into_iter().filter_map(|file| Some(file.parent()?.to_owned()));
     dirs.into_iter().chain(of_programs)
 }
 
-fn home() -> Option<Utf8PathBuf> {
-    pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok())
+fn home(environment: Environment<'_>) -> Option<Utf8PathBuf> {
+    environment.text("HOME").map(Utf8PathBuf::from).filter(|home| home.is_absolute())
 }
 
 fn entries(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
