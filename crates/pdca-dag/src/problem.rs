@@ -227,6 +227,7 @@ impl PlanProblem {
 /// A declared dependency between two bundles of the batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Edge", transform = with_rule))]
 #[serde(tag = "rule", rename = "depends_on")]
 pub struct Edge {
     /// The bundle that it waits for.
@@ -240,6 +241,19 @@ pub struct Edge {
     /// The location of the declaration.
     #[serde(flatten)]
     pub place: SourceLocation,
+}
+
+/// Adds the tag of a dependency to its schema. Schemas are derived without the tag of a struct.
+#[cfg(feature = "schema")]
+pub(crate) fn with_rule(schema: &mut schemars::Schema) {
+    let schema = schema.ensure_object();
+    let rule = serde_json::json!({"type": "string", "const": "depends_on"});
+    if let Some(properties) = schema.get_mut("properties").and_then(|found| found.as_object_mut()) {
+        properties.insert("rule".to_owned(), rule);
+    }
+    if let Some(required) = schema.get_mut("required").and_then(|found| found.as_array_mut()) {
+        required.push("rule".into());
+    }
 }
 
 impl fmt::Display for Edge {

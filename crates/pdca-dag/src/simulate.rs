@@ -85,6 +85,7 @@ pub enum Constraint {
 /// A dependency in the form of [`Rivals`].
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "DependencyPair", transform = crate::problem::with_rule))]
 #[serde(tag = "rule", rename = "depends_on")]
 struct DependencyPair<'a> {
     bundles: (&'a BundleId, &'a BundleId),
