@@ -36,7 +36,6 @@ mod faults;
 mod flow_record;
 mod globals;
 mod json;
-mod landing;
 mod log;
 mod notify;
 mod process_env;

@@ -1,6 +1,7 @@
 //! Runs a driver for a command: configuration from the workspace, cancellation from signals, lines from events.
 
 pub(crate) mod fleet;
+pub(crate) mod integration;
 mod programs;
 pub(crate) mod waits;
 
@@ -51,11 +52,6 @@ pub(crate) fn snapshot_at_work(cx: &Context<'_>) -> Result<WorkspaceSnapshot, Fa
 /// Refuses to start if the program of a gate or a leaf is missing.
 pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     Ok(pdca_workspace::config::require_programs(cx.workspace()?, site, cx.env.environment())?)
-}
-
-/// Returns whether a program exists: on `PATH`, or in the workspace if it is a path.
-pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
-    pdca_workspace::config::has_program(cx.env.environment(), workspace, program)
 }
 
 /// Returns an error if no program is configured for a role that a person asked for by name, or if it needs a terminal and

@@ -2,16 +2,17 @@
 
 use std::io::Write;
 
-use crate::landing::IntegrateRequest;
 use pdca_driver::LaneCount;
 use pdca_driver::integrate::Land;
 
-use pdca_workspace::integration::integration_stats;
+use pdca_workspace::integration::{IntegrateRequest, integrate, integration_stats};
 
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::process_env;
 use crate::render;
 use crate::report::Response;
+use crate::session::integration::IntegrationTerminal;
 
 /// Gate accepted changes together and land the green ones
 ///
@@ -108,17 +109,30 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         let report = integration_stats(&cx.open()?, args.target.as_deref())?;
         return Ok(render::integrate_stats::stats(report));
     }
-    let events = args.events.path(cx);
+    let open = cx.open()?;
+    let ids = args.ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
+    let (effects, events) = (crate::faults::effects(cx)?, args.events.path(cx));
     let request = IntegrateRequest {
-        ids: &args.ids,
+        ids: &ids,
         target: args.target.as_deref(),
         land: args.land.map(Land::from),
-        lanes: args.lanes,
-        hosts: args.hosts.choice(),
         seal: args.seal,
         fresh: args.fresh,
         no_resolve: args.no_resolve,
-        events: events.as_deref(),
+        date: &cx.env.today(),
+        clock: process_env::moment,
+        effects: effects.as_ref(),
     };
-    crate::landing::integrate(&request, cx, err)
+    let end = integrate(
+        &open,
+        &request,
+        &mut IntegrationTerminal {
+            cx,
+            err: &mut *err,
+            events: events.as_deref(),
+            lanes: args.lanes,
+            hosts: args.hosts.choice(),
+        },
+    )?;
+    render::integrate::integrated(end, &ids.into_iter().collect(), cx, err)
 }

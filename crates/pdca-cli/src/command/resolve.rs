@@ -2,9 +2,15 @@
 
 use std::io::Write;
 
+use pdca_workspace::integration::resolve;
+
 use crate::context::{Context, IdArg};
 use crate::failure::Failure;
+use crate::process_env;
+use crate::render;
 use crate::report::Response;
+use crate::session::fleet::HostChoice;
+use crate::session::integration::IntegrationTerminal;
 
 /// Run the resolver on accepted changes that conflict with their branch
 ///
@@ -33,7 +39,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
-    crate::landing::resolve(&args.ids, args.events.path(cx).as_deref(), cx, err)
+    let open = cx.open()?;
+    let ids = args.ids.iter().map(IdArg::parse).collect::<Result<Vec<_>, _>>()?;
+    let events = args.events.path(cx);
+    let mut terminal = IntegrationTerminal {
+        cx,
+        err: &mut *err,
+        events: events.as_deref(),
+        lanes: None,
+        hosts: HostChoice::Local,
+    };
+    let (report, failure) = resolve(&open, &ids, process_env::moment, &mut terminal)?;
+    render::resolve::resolved(report, failure, cx, err)
 }
 
 #[cfg(test)]

@@ -31,10 +31,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<guard::Judgement>(),
         one::<crate::render::hosts::HostsReport>(),
         one::<crate::render::init::InitReport>(),
-        either::<
-            crate::landing::integrate::output::IntegrateReport,
-            pdca_workspace::integration::StatsReport,
-        >(),
+        either::<pdca_workspace::integration::Integration, pdca_workspace::integration::StatsReport>(
+        ),
         one::<crate::render::lanes::LaneFindings>(),
         one::<crate::render::lanes::LaneEnvReport>(),
         one::<pdca_workspace::lanes::LaneList>(),
@@ -49,7 +47,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         one::<crate::render::recovery::RecoveryReport>(),
         one::<crate::render::replay::ReplayReport>(),
         one::<crate::batch_report::write::Written>(),
-        one::<crate::landing::resolve::output::ResolveReport>(),
+        one::<pdca_workspace::integration::ResolveReport>(),
         one::<run::RunDryRun>(),
         one::<run::RunReport>(),
         one::<pdca_workspace::drafts::Selection>(),

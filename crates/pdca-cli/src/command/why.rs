@@ -271,7 +271,7 @@ fn accepted(
     };
     let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
     say(format!("{}{text}", mark.word));
-    for line in mark.held.iter().flat_map(|held| crate::landing::evidence(cx, held)) {
+    for line in mark.held.iter().flat_map(|held| crate::render::integrate::evidence(cx, held)) {
         say(line);
     }
     if mark.word != "blocked_conflict" {

@@ -1,7 +1,7 @@
 //! Adds remedies to errors of integration and sealing.
 
 use pdca_driver::integrate::{
-    IntegrateError, JournalError, RedRow, SealingError, TargetBranch, TargetBranchError,
+    ConflictResolveError, IntegrateError, JournalError, RedRow, SealingError, TargetBranchError,
 };
 use pdca_integrate::{LandError, PushError};
 use pdca_state::{Artifact, Bundle, SignoffError};
@@ -45,9 +45,8 @@ fn explained(failure: Failure, row: &RedRow) -> Failure {
 }
 
 /// Explains the error of an integration.
-pub(crate) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
+pub(crate) fn failed(error: &IntegrateError, branch: &str) -> Failure {
     let failure = Failure::from_error(exit_of(error), error);
-    let branch = &front.branch;
     match error {
         IntegrateError::Interrupted => failure.hint("the same command goes on from here"),
         IntegrateError::NoGate => {
@@ -218,4 +217,41 @@ fn exit_of(error: &IntegrateError) -> Exit {
 pub(crate) fn ending(error: &JournalError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
+}
+
+/// Explains why an attempt ended early.
+pub(crate) fn conflict(error: &ConflictResolveError) -> Failure {
+    let exit = match error {
+        ConflictResolveError::Interrupted => Exit::Interrupted,
+        ConflictResolveError::Unknown { .. } => Exit::Usage,
+        ConflictResolveError::Admission(_) => Exit::Waiting,
+        ConflictResolveError::LandingBase(_)
+        | ConflictResolveError::Engine(_)
+        | ConflictResolveError::Store(_)
+        | ConflictResolveError::Root(_)
+        | ConflictResolveError::Load(_)
+        | ConflictResolveError::Beat(_)
+        | ConflictResolveError::ConflictRecord { .. } => Exit::Unexpected,
+    };
+    let failure = Failure::from_error(exit, error);
+    match error {
+        ConflictResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
+        ConflictResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
+        ConflictResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
+        ConflictResolveError::LandingBase(_) => {
+            failure.hint("no attempt was made; does the remote answer, and has it the branch?")
+        }
+        ConflictResolveError::Beat(_) => failure
+            .detail("no attempt was counted")
+            .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
+        ConflictResolveError::ConflictRecord { dir, .. } => {
+            failure.hint(format!("attempts are counted in {dir}; restore its case.json, or move the directory away to count anew"))
+        }
+        ConflictResolveError::Engine(_)
+        | ConflictResolveError::Store(_)
+        | ConflictResolveError::Root(_)
+        | ConflictResolveError::Load(_) => {
+            failure.hint("nothing was changed; `pdca doctor` looks at the repositories")
+        }
+    }
 }

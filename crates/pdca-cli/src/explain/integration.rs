@@ -1,10 +1,10 @@
-//! Adds position and remedy to the errors of forecasts and verifications.
+//! Adds position and remedy to the errors of integrations, forecasts and verifications.
 
 use camino::Utf8Path;
 use pdca_integrate::VerifyError;
 use pdca_workspace::integration::IntegrationError;
 
-use super::integrate::standing;
+use super::integrate::{conflict, ending, failed, standing, unsealable};
 use crate::exit::Exit;
 use crate::failure::{Failure, FilePosition};
 
@@ -21,6 +21,25 @@ impl From<IntegrationError> for Failure {
             }
             IntegrationError::NoTarget => usage.hint("name a repository: `--repo DIR`"),
             IntegrationError::Broken { path, source } => broken(&source, &path),
+            IntegrationError::Git(error) => error.into(),
+            IntegrationError::UnknownTarget { configured, .. } => {
+                usage.hint(format!("configured: {}", configured.join(", ")))
+            }
+            IntegrationError::Integrate { branch, source } => failed(&source, &branch),
+            IntegrationError::Seal { bundle, source } => unsealable(&source, &bundle),
+            IntegrationError::End(error) => ending(&error),
+            IntegrationError::Return(failed) => {
+                let (bundle, error) = *failed;
+                super::decision::explain(error, &bundle)
+            }
+            IntegrationError::Resolve(error) => conflict(&error),
+            IntegrationError::NoResolver { place, .. } => {
+                let usage = usage.hint("install it, or mend its `argv`");
+                place.into_iter().fold(usage, Failure::at)
+            }
+            IntegrationError::NotAccepted { id } => {
+                usage.hint(format!("`pdca why {id}` says where it stands"))
+            }
             IntegrationError::ReadCertificate(_)
             | IntegrationError::Store(_)
             | IntegrationError::Drivers(_)

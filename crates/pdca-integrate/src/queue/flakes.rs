@@ -37,7 +37,8 @@ pub(crate) fn flaky_rows(
 }
 
 /// A red row that did not count, and the tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quarantined {
     pub row: String,
     pub tree: String,

@@ -42,7 +42,9 @@ pub struct RemoteStanding {
 }
 
 /// The position of a branch relative to that of its remote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum RemoteDrift {
     /// Both are at the same commit, or the remote has nothing that the branch lacks.
     Current,

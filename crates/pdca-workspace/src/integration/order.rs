@@ -11,11 +11,11 @@ pub(super) struct Unlanded(BTreeSet<BundleId>);
 impl Unlanded {
     /// Collects all of them, with unfinished bundles. An unreadable change counts as not landed.
     pub(super) fn of(
-        fronts: &[TargetBranch],
+        branches: &[TargetBranch],
         unplaceable: &[Unplaceable],
         open: BTreeSet<BundleId>,
     ) -> Self {
-        let changes = fronts.iter().flat_map(|front| &front.changes);
+        let changes = branches.iter().flat_map(|branch| &branch.changes);
         let sealed =
             changes.filter(|change| !matches!(change.standing, ChangeState::Landed { .. }));
         let unplaceable = unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids);
@@ -24,8 +24,8 @@ impl Unlanded {
     }
 
     /// Returns those of other branches.
-    pub(super) fn elsewhere(&self, front: &TargetBranch) -> BTreeSet<BundleId> {
-        let own: BTreeSet<&BundleId> = ids(front).collect();
+    pub(super) fn elsewhere(&self, branch: &TargetBranch) -> BTreeSet<BundleId> {
+        let own: BTreeSet<&BundleId> = ids(branch).collect();
         self.0.iter().filter(|id| !own.contains(id)).cloned().collect()
     }
 
@@ -38,22 +38,22 @@ impl Unlanded {
 }
 
 /// Sorts the branches so that each comes after those it depends on, if possible.
-pub(super) fn arranged(mut fronts: Vec<TargetBranch>) -> Vec<TargetBranch> {
+pub(super) fn arranged(mut branches: Vec<TargetBranch>) -> Vec<TargetBranch> {
     let mut done = Vec::new();
-    while !fronts.is_empty() {
-        let needs_none = |front: &TargetBranch| {
-            let others = fronts.iter().filter(|other| !std::ptr::eq(*other, front));
+    while !branches.is_empty() {
+        let needs_none = |branch: &TargetBranch| {
+            let others = branches.iter().filter(|other| !std::ptr::eq(*other, branch));
             let theirs: BTreeSet<&BundleId> = others.flat_map(ids).collect();
-            let mut needed = front.changes.iter().flat_map(|change| &change.depends_on);
+            let mut needed = branch.changes.iter().flat_map(|change| &change.depends_on);
             !needed.any(|id| theirs.contains(id))
         };
         // Two branches depend on each other: changes that cannot land are held, with the reason.
-        let next = fronts.iter().position(needs_none).unwrap_or(0);
-        done.push(fronts.remove(next));
+        let next = branches.iter().position(needs_none).unwrap_or(0);
+        done.push(branches.remove(next));
     }
     done
 }
 
-fn ids(front: &TargetBranch) -> impl Iterator<Item = &BundleId> {
-    front.changes.iter().map(|change| change.bundle.id())
+fn ids(branch: &TargetBranch) -> impl Iterator<Item = &BundleId> {
+    branch.changes.iter().map(|change| change.bundle.id())
 }
